@@ -3,13 +3,12 @@ import { join, posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { thisCheckout } from "./support/checkout.ts";
 import { ownFiles } from "./support/own-files.ts";
+import { mostWords, sentencesOf, unwanted, unwantedIn, wordsOf } from "./support/plain-words.ts";
 
 const read = (file: string) => readFileSync(join(thisCheckout, file), "utf8");
 const pages = ownFiles().filter((file) => /^(docs\/)?[\w-]+\.md$/.test(file));
 /** Their tables are made of texts in the code. */
 const generated = ["docs/errors.md", "docs/metrics.md"];
-
-const mostWords = 30;
 
 /** Paragraphs, items of lists, headings and rows of tables. `code` becomes the one word CODE, a link its text; what is made from code is left out. */
 function blocksOf(page: string): string[] {
@@ -24,20 +23,6 @@ function blocksOf(page: string): string[] {
 }
 
 const isRow = (block: string) => block.startsWith("|");
-
-const sentencesOf = (block: string) => block.split(/(?<=[.!?]["*)]*) /);
-
-/** A number, a dash or the mark of an item is no word. */
-const wordsOf = (sentence: string) => sentence.split(" ").filter((word) => /\p{L}/u.test(word));
-
-/** The words in the last column of the glossary's tables. */
-const unwanted = [...read("docs/glossary.md").matchAll(/^\|.*\|([^|]*)\|$/gm)].flatMap(
-  ([, cell = ""]) => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = ""]) => word),
-);
-
-/** Whole words alone: parts of a path or of a name are none. */
-const unwantedIn = (block: string) =>
-  block.match(new RegExp(`(?<![\\w/.-])(?:${unwanted.join("|")})s?(?![\\w/-]|\\.\\w)`, "gi")) ?? [];
 
 describe("the pages are plain", () => {
   test.each(pages)("sentences of %s have at most 30 words", (page) => {

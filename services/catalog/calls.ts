@@ -24,8 +24,8 @@ export const workflowName = z
   );
 
 /**
- * How an upstream's model is called: its name there, its input as a template, and where its outputs stand in an answer. Of a
- * workflow: its file, what goes into which of its inputs, and the node that makes the outputs.
+ * How an upstream's model is called: its name there, its input as a template, and the place of its outputs in an answer. For a
+ * workflow: its file, the values for its inputs, and the node that makes the outputs.
  */
 export const callSchema = z
   .strictObject({
@@ -37,7 +37,7 @@ export const callSchema = z
     workflow: workflowName.optional(),
     input: z.record(z.string(), z.json()),
     output: z.string().min(1).max(maxTextCharacters),
-    /** Where an answer says which of its outputs were refused for their content, as booleans. */
+    /** The place in an answer that states which outputs were refused for their content, as booleans. */
     refused: outputPath.optional(),
   })
   .superRefine(({ workflow, output }, { addIssue }) => {
@@ -60,7 +60,7 @@ export type CallableModel = CatalogModelOf<"image" | "video" | "music">;
 
 type CallableVideo = CatalogModelOf<"video">;
 
-/** The modes of a video's calls; "" is the only call of another kind. */
+/** The modes of a video's calls. "" is the only call of another kind. */
 export type CallMode = "" | "t2v" | "i2v" | "firstLast";
 
 /** A model's calls by their mode, each with its place below `call`. */
@@ -76,7 +76,7 @@ export function callsOf(
   });
 }
 
-/** What a model's calls lack for what the model offers. `isNeeded`: its upstreams can be called by a template only. */
+/** Faults where a model's calls lack something that the model offers. `isNeeded`: its upstreams can be called by a template only. */
 export function callFaults(
   model: CallableModel,
   isNeeded: boolean,
@@ -103,7 +103,7 @@ export function callFaults(
   return [...missing, ...inside];
 }
 
-/** A call names a model or a workflow, as its upstreams want it. */
+/** A call names a model or a workflow, as its upstreams require. */
 export function callShapeFaults(
   { model, workflow, refused }: CatalogCall,
   callsBy: "template" | "workflow",
@@ -122,7 +122,7 @@ export function callShapeFaults(
   ];
 }
 
-/** The call from a reference serves a first and a last frame, too, where it places both. */
+/** The call from a reference also serves a first and a last frame, where it places both. */
 function modesNeeded(
   model: CallableModel,
   calls: readonly { mode: CallMode; call: CatalogCall }[],
@@ -142,7 +142,7 @@ function modesNeeded(
   return [...new Set<CallMode>([...modes, ...(needsLast ? (["firstLast"] as const) : [])])];
 }
 
-/** What the generations of a mode bring to the input of their call. */
+/** The values that the generations of a mode offer to the input of their call. */
 function offerOf(model: CallableModel, mode: CallMode): Offer {
   const everyKind = { seed: "any", negativePrompt: "any" } as const;
   switch (model.kind) {
@@ -213,7 +213,7 @@ function ratiosOf({ availableAspectRatios: ratios }: Pick<CallableVideo, "availa
   return [...new Set(["auto", ...ratios])];
 }
 
-/** References that come to the call of a mode: a first and a last frame go to the call of their own, where there is one. */
+/** References that the call of a mode gets. A first and a last frame use their own call, where there is one. */
 function referencesOf({ maxReferences, firstLastFrame, call }: CallableVideo, mode: CallMode) {
   if (mode === "t2v") return 0;
   return mode === "i2v" && firstLastFrame && call?.firstLast ? 1 : maxReferences;

@@ -2,13 +2,13 @@ import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Fault, faultText } from "./faults.ts";
 import type { CatalogContext } from "./source.ts";
 
-/** What happens to a catalog, for logs and metrics. */
+/** Events of a catalog, for logs and metrics. */
 export interface CatalogEvents {
   /** A snapshot came into force. */
   loaded(snapshot: Snapshot): void;
   /** The file changed without changing its meaning, or is whole again. */
   unchanged(snapshot: Snapshot): void;
-  /** The file is broken; the last good snapshot stays in force. */
+  /** The file is broken. The last good snapshot stays in force. */
   refused(faults: readonly Fault[]): void;
 }
 

@@ -1,18 +1,18 @@
 import type { z } from "zod";
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 
-/** What is wrong with a catalog file, and where. */
+/** A fault of a catalog file, and its place. */
 export interface Fault {
-  /** `models[3].videoOptions[0].credits`; empty where it concerns the file as a whole. */
+  /** `models[3].videoOptions[0].credits`. Empty where it concerns the file as a whole. */
   path: string;
-  /** One line, without any value from the file; names the line where that is known. */
+  /** One line, without any value from the file. Names the line where that is known. */
   message: string;
 }
 
-/** Longest name shown in a path, characters: a stray key may be a whole document. */
+/** Longest name shown in a path, in characters. A stray key may be a whole document. */
 const maxShownCharacters = 60;
 
-/** `["models", 3, "id"]` as `models[3].id`; names that are not plain words are quoted. */
+/** `["models", 3, "id"]` as `models[3].id`. Names that are not plain words are quoted. */
 export function pathText(path: FaultPath): string {
   return path.reduce<string>((text, part) => {
     if (typeof part === "number") return `${text}[${part}]`;
@@ -28,7 +28,7 @@ export function faultText(fault: Fault): string {
   return fault.path === "" ? fault.message : `${fault.path}: ${fault.message}`;
 }
 
-/** An issue as zod's error map gets it: before it has a message, with the value that is at fault. */
+/** An issue in the form that zod's error map gets: before it has a message, with the faulty value. */
 type RawIssue = z.core.$ZodRawIssue;
 
 const kindsOfType: Record<string, string> = {
@@ -41,7 +41,7 @@ const kindsOfType: Record<string, string> = {
   record: "a group of keys",
 };
 
-/** The text of an issue that has none of its own. Never shows a value from the file. */
+/** The text of an issue that has no text yet. Never shows a value from the file. */
 export function explainIssue(issue: RawIssue): string {
   if (issue.input === undefined) return "is required";
   switch (issue.code) {
@@ -62,20 +62,20 @@ export function explainIssue(issue: RawIssue): string {
   }
 }
 
-/** Zod's issues as faults, one for each place: several unknown keys come as one issue at their parent. */
+/** Zod's issues as faults, one for each place. Several unknown keys come as one issue at their parent. */
 export function faultsOf(error: z.ZodError): FoundFault[] {
   return error.issues.filter(isTightest).flatMap((issue) => {
     const path = issue.path.filter((part) => typeof part !== "symbol");
     if (issue.code === "unrecognized_keys") {
       return issue.keys.map((key) => ({ path: [...path, key], message: issue.message }));
     }
-    // A key of a map: what is wrong is told by the issue inside.
+    // A key of a map: the issue inside has the text.
     const message = issue.code === "invalid_key" ? (issue.issues[0]?.message ?? "") : issue.message;
     return [{ path, message }];
   });
 }
 
-/** A number beyond what is exact breaks two bounds, the tighter last. */
+/** A number beyond the exact range breaks two bounds, the tighter last. */
 function isTightest(issue: z.core.$ZodIssue, index: number, all: z.core.$ZodIssue[]): boolean {
   if (issue.code !== "too_big" && issue.code !== "too_small") return true;
   const path = issue.path.join("\n");

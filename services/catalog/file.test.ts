@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-/** A watch of `path` that has seen what is there now. */
+/** A watch of `path` that has seen the present file. */
 async function watching(clock = manualClock()) {
   const known = await readCatalogFile(path);
   return watchFile({ path, clock, known, changed: (read) => seen.push(read) });

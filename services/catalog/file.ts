@@ -13,23 +13,23 @@ import {
 } from "./limits.ts";
 import { readYaml } from "./yaml.ts";
 
-/** What was found at a path at one moment: its text, or why there is none. */
+/** A path's content at one moment: its text, or the reason for having none. */
 export type FileRead = { text: string; fault?: never } | { text?: never; fault: string };
 
-/** The workflow files that a catalog names, by the names that it has for them. */
+/** The workflow files that a catalog names, by their names in it. */
 export type WorkflowFiles = ReadonlyMap<string, FileRead>;
 
-/** A catalog file as it was found at one moment; with the workflow files where it names some. */
+/** A catalog file's content at one moment, with the workflow files where it names some. */
 export type CatalogRead =
   | { text: string; workflows?: WorkflowFiles; fault?: never }
   | { text?: never; workflows?: never; fault: string };
 
-/** Reads a catalog file and the workflow files that it names, through any links that lead to them. Never rejects. */
+/** Reads a catalog file and the workflow files that it names, through any links to them. Never rejects. */
 export function readCatalogFile(path: string): Promise<CatalogRead> {
   return catalogReader(path)();
 }
 
-/** The same again and again: what the file names is looked up only where its text has changed. */
+/** Reads the file again at each call. The names of workflows are looked up again only where its text has changed. */
 function catalogReader(path: string): () => Promise<CatalogRead> {
   let known: { text: string; names: readonly string[] } | undefined;
   return async () => {
@@ -46,7 +46,7 @@ function catalogReader(path: string): () => Promise<CatalogRead> {
   };
 }
 
-/** What a catalog's calls name as `workflow`; names that lead out of its folder are faults, and are not read. */
+/** The names of `workflow` in a catalog's calls. Names that lead out of its folder are faults, and are not read. */
 function workflowNames(text: string): string[] {
   if (!text.includes("workflow")) return [];
   const { value } = readYaml(text);
@@ -61,11 +61,11 @@ function workflowNames(text: string): string[] {
 
 async function readText(path: string, maxBytes: number): Promise<FileRead> {
   try {
-    // Without blocking: opening a pipe would otherwise wait for its writer.
+    // Non-blocking, because opening a pipe would otherwise wait for its writer.
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     if (!(await file.stat()).isFile()) return { fault: "the path does not lead to a regular file" };
     const chunks: Buffer[] = [];
-    // `end` is inclusive: one byte more than may be there.
+    // `end` is inclusive, so one byte more than allowed is read.
     for await (const chunk of file.createReadStream({ end: maxBytes, autoClose: false })) {
       chunks.push(chunk);
     }
@@ -79,28 +79,28 @@ async function readText(path: string, maxBytes: number): Promise<FileRead> {
   }
 }
 
-/** Looks at a file again and again. */
+/** Reads a file again and again. */
 export interface FileWatch {
-  /** One look. */
+  /** Reads it once. */
   look(): Promise<void>;
-  /** Looks every 500 ms until `signal` aborts; resolves then. */
+  /** Reads it every 500 ms until `signal` aborts. Resolves then. */
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** What a watch needs. */
+/** The parts that a watch needs. */
 interface FileWatchOptions {
   path: string;
   clock: Clock;
-  /** What the caller knows already. */
+  /** The content that the caller knows already. */
   known: CatalogRead;
   /** Called once for each content that differs from the one before. Must not throw. */
   changed: (read: CatalogRead) => void;
 }
 
 /**
- * Compares content, not dates: that sees through the swapped links of a mounted ConfigMap and through coarse clocks of
- * file systems, and needs no events (which mounts do not send). A new content counts once two looks agree on it, so that
- * a half-written file is not taken for a whole one; one that never comes to rest counts after the third look.
+ * Compares content, not dates. So it sees through the swapped links of a mounted ConfigMap and through coarse clocks of file systems.
+ * It also needs no events, which mounts do not send. New content counts once two reads agree on it, so that a half-written file is not
+ * taken for a whole one. Content that keeps changing counts after the third read.
  */
 export function watchFile({ path, clock, known, changed }: FileWatchOptions): FileWatch {
   const read = catalogReader(path);

@@ -29,7 +29,7 @@ upstreams: { studio: { protocol: builtin } }
 models: [{ id: music-1, kind: music, upstream: studio, creditPrice: ${credits} }]
 `;
 
-/** The service over `file`, a client of it, and what it logged. */
+/** The service over `file`, a client of it, and its log. */
 function world(clock: Clock) {
   const lines: { level: number; msg: string; path?: string }[] = [];
   const log = createLogger("trace", { write: (line) => lines.push(JSON.parse(line)) });
@@ -44,7 +44,7 @@ function world(clock: Clock) {
   return { service, client: createPeers(() => transport).catalog, lines, metrics };
 }
 
-/** Lets time pass, half a second at a time, until `done` says so. */
+/** Advances the time, half a second at a time, until `done` is true. */
 async function passUntil(clock: ReturnType<typeof manualClock>, done: () => boolean) {
   while (!done()) {
     await clock.advance(pollMs);
@@ -189,7 +189,7 @@ describe("a change of the file", () => {
     const watch = client.watchSnapshots({}, { signal: leave.signal })[Symbol.asyncIterator]();
     await watch.next();
     await symlink("..2", join(folder, "..new"));
-    // The system clock's sleeps keep no process alive; this one must live until the news is here.
+    // The system clock's sleeps keep no process alive. This process must live until the change has come.
     const alive = setInterval(() => {}, 1_000);
     onTestFinished(() => clearInterval(alive));
     const { value } = await promptly(2_000, async () => {

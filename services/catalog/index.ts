@@ -9,8 +9,8 @@ export type { CatalogContext } from "./source.ts";
 export { type CatalogCheck, checkCatalogFile } from "./source.ts";
 
 /**
- * Makes the catalog service. `start` rejects, listing every fault with its path, where the file cannot be served; from
- * then on a broken file changes nothing but logs and metrics.
+ * Makes the catalog service. `start` rejects where the file cannot be served, and lists every fault with its path. After the start, a
+ * broken file changes only logs and metrics.
  */
 export function createCatalog(context: CatalogContext): Service {
   const source = createSnapshotSource(context);

@@ -1,25 +1,25 @@
-/** Largest catalog file, bytes: what a ConfigMap can hold. */
+/** Largest catalog file, in bytes: the size of a ConfigMap. */
 export const maxFileBytes = 1024 * 1024;
-/** Largest workflow file, bytes: those of a hundred nodes have 100 KiB, and every job that it makes keeps it. */
+/** Largest workflow file, in bytes. A workflow of a hundred nodes has 100 KiB, and every job that uses it keeps it. */
 export const maxWorkflowBytes = 256 * 1024;
-/** Workflow files of one catalog: each is read at every look. */
+/** Workflow files of one catalog. Each is read every time that the file is. */
 export const maxWorkflows = 100;
-/** Largest snapshot on the wire, bytes: a gRPC client of any language takes 4 MiB unless told otherwise. */
+/** Largest snapshot on the wire, in bytes. A gRPC client of any language takes 4 MiB by default. */
 export const maxSnapshotBytes = 3 * 1024 * 1024;
-/** How often one YAML anchor may be used, nesting multiplied: stops a file that unfolds without end. */
+/** How often one YAML anchor may be used, nesting multiplied. This stops a file that unfolds without end. */
 export const maxAliasUses = 200;
-/** Depth to which a place in the file is looked up; the schema itself is 6 deep. */
+/** Depth to which a place in the file is looked up. The schema itself is 6 deep. */
 export const maxDepth = 16;
-/** Faults that are reported at once: a file of another kind would give thousands. */
+/** Faults that are reported at once. A file of another kind would give thousands. */
 export const maxFaults = 100;
 
-/** Models of one file; an answer of `GET /models` lists them all, without pages. */
+/** Models of one file. An answer of `GET /models` lists them all, without pages. */
 export const maxModels = 1000;
-/** Upstreams of one file: more than one operator has keys and machines for; each has its own connections and figures. */
+/** Upstreams of one file. One operator has keys and machines for fewer. Each upstream has its own connections and figures. */
 export const maxUpstreams = 200;
-/** Items of any other list (rows, voices, ratios, tools, …): each is published with its model. */
+/** Items of any other list (rows, voices, ratios, tools, …). Each is published with its model. */
 export const maxListItems = 500;
-/** Fallbacks of one model: each may cost a connect time-out before the caller gets an answer. */
+/** Fallbacks of one model. Each may cost a connect time-out before the caller gets an answer. */
 export const maxFallbacks = 8;
 
 /** Characters of a model's id, which travels in paths and metric labels. */
@@ -28,59 +28,65 @@ export const maxIdCharacters = 128;
 export const maxNameCharacters = 200;
 /** Characters of a base URL or a description. */
 export const maxTextCharacters = 2000;
-/** Characters of a developer prompt; it is counted and charged with every request. */
+/** Characters of a developer prompt. It is counted and charged with every request. */
 export const maxDeveloperPromptCharacters = 65_536;
-/** Bytes of a token of usual text: a developer prompt of more for each token of a window leaves no room for a caller. */
+/** Bytes of a token of usual text. A developer prompt with more bytes for each token of a window leaves no room for a caller. */
 export const bytesPerToken = 4;
 
-/** Tokens of a limit: with the largest price, a hold is still an integer that JSON keeps exactly. */
+/** Most tokens of a limit. With the largest price, a hold is still an integer that JSON keeps exactly. */
 export const maxTokens = 100_000_000;
-/** Tokens of output that a second of silence counts as: ten times what the fastest hardware generates. */
+/** Most tokens of output that a second of silence may count as: ten times what the fastest hardware generates. */
 export const maxHiddenTokensPerSecond = 40_000;
-/** Credits or USD micros of any price: a million dollars for a million units is a slip of the finger. */
+/** Most credits or USD micros of any price. A million dollars for a million units is a typing error. */
 export const maxPrice = 1_000_000_000_000;
-/** Seconds of one video: an hour, far above what any model makes; more is a slip of the finger. */
+/** Most seconds of one video: an hour, far above any model's. More is a typing error. */
 export const maxDurationSeconds = 3600;
-/** Seconds of one sound that is transcribed: a day, more than 25 MiB hold. */
+/** Most seconds of one audio file that is transcribed: a day, more than 25 MiB hold. */
 export const maxSoundSeconds = 86_400;
-/** References of one request: each is held in memory while a job is made. */
+/** References of one request. Each is held in memory while a job is made. */
 export const maxReferences = 64;
 /** Inputs of one request for embeddings: OpenAI's own bound. */
 export const maxEmbeddingInputs = 2_048;
 /**
- * Default of `maxInputs`: as many vectors of 1,536 numbers, written as decimals, are 8 MiB, the most that is kept for an
- * idempotency key.
+ * Default of `maxInputs`. That many vectors of 1,536 numbers, written as decimals, are 8 MiB, the most that is kept for an idempotency
+ * key.
  */
 export const defaultEmbeddingInputs = 256;
-/** Requests or jobs in flight to an upstream from one process. */
+/** Requests or jobs under way at an upstream from one process. */
 export const maxInFlight = 100_000;
 
-/** Time-outs, milliseconds: a day is longer than any generation and well inside what a timer can count. */
+/** Longest time-out, in milliseconds. A day is longer than any generation and well inside the range of a timer. */
 export const maxTimeoutMs = 86_400_000;
 /** Pause between two deltas of the builtin upstream, milliseconds. */
 export const maxTokenDelayMs = 10_000;
 
-/** Default of `timeoutMs`, milliseconds: long reasoning answers take minutes. */
+/** Default of `timeoutMs`, in milliseconds. Long reasoning answers take minutes. */
 export const defaultTimeoutMs = 600_000;
-/** Default of `idleTimeoutMs`, milliseconds: models that think in silence are given two minutes. */
+/** Default of `idleTimeoutMs`, in milliseconds. Models that think in silence get two minutes. */
 export const defaultIdleTimeoutMs = 120_000;
-/** Default of `connectTimeoutMs`, milliseconds: a TLS handshake around the world and two lost packets; then a fallback is asked. */
+/**
+ * Default of `connectTimeoutMs`, in milliseconds: a TLS handshake around the world and two lost packets. After that a fallback is
+ * called.
+ */
 export const defaultConnectTimeoutMs = 10_000;
-/** Default of `tokenDelayMs`, milliseconds: a brisk human reading pace. */
+/** Default of `tokenDelayMs`, in milliseconds: a fast human reading pace. */
 export const defaultTokenDelayMs = 15;
 
-/** Time between two looks at the file, milliseconds. A change is in force after at most four, within the promised 2 s. */
+/** Time between two reads of the file, in milliseconds. A change is in force after at most four, within the promised 2 s. */
 export const pollMs = 500;
-/** Looks at which a file may keep changing before it is judged as it stands. */
+/** Reads during which a file may keep changing. At the next read it is judged. */
 export const maxUnsettledLooks = 2;
-/** Time between two heartbeats to a watcher, milliseconds: a watcher that missed three gives its connection up (`silenceMs` of the client). */
+/**
+ * Time between two heartbeats to a watcher, in milliseconds. A watcher that missed three closes its connection (`silenceMs` of the
+ * client).
+ */
 export const heartbeatMs = 5_000;
 
-/** Bytes of a draft that is only judged: as large as a file in force. */
+/** Bytes of a draft that is only judged. A file in force may have as many. */
 export const maxDraftBytes = maxFileBytes;
-/** Characters of the fields that a verdict on a draft tells: thousands of prices, and a few ms of every loop on their way. */
+/** Characters of the fields in a verdict on a draft: thousands of prices. They cost a few ms of each event loop on their way. */
 export const maxDraftChangeCharacters = 256 * 1024;
-/** Drafts judged at once, and drafts that wait, and how long, in ms: operators ask by hand. */
+/** Drafts that are judged at once, drafts that wait, and how long, in ms. Operators send them by hand. */
 export const draftShare = { places: 1, each: { places: 1, waiting: 8 }, waitMs: 20_000 } as const;
-/** For one draft, the thread's start included, in ms: a hundred times what the largest honest one takes. */
+/** Milliseconds for one draft, the start of the thread included: a hundred times the time of the largest honest one. */
 export const draftTimeoutMs = 20_000;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { LostAnswer } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { parseCatalog } from "./parse.ts";
 
-/** A catalog whose upstreams and models say so of a lost answer; undefined: nothing. */
+/** A catalog whose upstreams and models have these values of `lostAnswer`. Undefined: they have none. */
 function catalog(upstream: unknown, model: unknown, kind = "image") {
   const prices = { maxInputTokens: 10, maxOutputTokens: 10 };
   const pricing = { inputUsdMicrosPerMillionTokens: 1, outputUsdMicrosPerMillionTokens: 1 };

@@ -8,7 +8,7 @@ import {
 import { maxFaults, maxFileBytes } from "./limits.ts";
 import { parseCatalog } from "./parse.ts";
 
-/** One small model of each kind; a fresh copy each time, to be broken. */
+/** One small model of each kind. A fresh copy each time, so that a test can break it. */
 function good() {
   const price = { inputUsdMicrosPerMillionTokens: 10, outputUsdMicrosPerMillionTokens: 30 };
   return {
@@ -53,7 +53,7 @@ function good() {
 }
 type Good = ReturnType<typeof good>;
 
-/** Replaces `path` in the good catalog; `undefined` removes it. */
+/** Replaces `path` in the good catalog. `undefined` removes it. */
 function broken(path: string, value: unknown) {
   const file: Good = good();
   const parts = path.split(".");
@@ -293,7 +293,7 @@ describe("the notation itself", () => {
     expect(parseCatalog(`${upstreams}${models}`).faults).toBeUndefined();
     const faults = parseCatalog(text).faults ?? [];
     expect(faults.length).toBeGreaterThan(0);
-    // Deep nesting is reported wherever the reader gave up.
+    // Deep nesting is reported at the place where the reader stopped.
     if (!text.startsWith("[[")) expect(faults[0]?.path).toBe(path);
     expect(faults.length).toBeLessThanOrEqual(maxFaults + 1);
   });

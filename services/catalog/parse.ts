@@ -13,14 +13,13 @@ import { catalogSchema } from "./schema.ts";
 import { snapshotBytes, snapshotOf } from "./snapshot.ts";
 import { readYaml } from "./yaml.ts";
 
-/** A file's snapshot, or everything that is wrong with it (at least one fault). */
+/** A file's snapshot, or all its faults (at least one). */
 export type CatalogVerdict =
   | { snapshot: Snapshot; faults?: never }
   | { snapshot?: never; faults: Fault[] };
 
 /**
- * Judges the text of a catalog file, with the workflow files that it names. Never throws; the same texts always give the same
- * verdict.
+ * Judges the text of a catalog file, with the workflow files that it names. Never throws. The same texts always give the same verdict.
  */
 export function parseCatalog(text: string, workflows: WorkflowFiles = new Map()): CatalogVerdict {
   if (Buffer.byteLength(text) > maxFileBytes) return refused([], tooLarge);

@@ -10,12 +10,12 @@ import type { DraftChecker } from "./draft/index.ts";
 import { heartbeatMs } from "./limits.ts";
 import type { SnapshotSource } from "./source.ts";
 
-/** What the methods need. */
+/** The parts that the methods need. */
 interface CatalogRoutesDeps {
   source: SnapshotSource;
   clock: Clock;
   drafts: Pick<DraftChecker, "check">;
-  /** Aborts when open watches are to end, so that their callers turn to another replica. */
+  /** Aborts when open watches must end, so that their callers turn to another replica. */
   closing: AbortSignal;
 }
 
@@ -44,7 +44,7 @@ export function catalogRoutes({
         const news = snapshot.version !== known;
         known = snapshot.version;
         yield create(WatchSnapshotsResponseSchema, news ? { snapshot } : {});
-        // What changed while the message was taken is sent at once.
+        // A change during the sending of the message is sent at once.
         if (source.current() === snapshot) await changeOrHeartbeat(source, clock, ending);
       }
     },

@@ -8,7 +8,7 @@ import type { WorkflowFiles } from "./file.ts";
 import { bytesPerToken, maxWorkflows } from "./limits.ts";
 import type { CatalogFile, CatalogModel, CatalogModelOf } from "./schema.ts";
 
-/** What the parts of a file must say of each other, beyond their own types. */
+/** Faults between the parts of a file, beyond their own types. */
 export function crossFaults(file: CatalogFile, workflows: WorkflowFiles): FoundFault[] {
   const ids = new Set<string>();
   const defaults = new Set<CatalogModel["kind"]>();
@@ -22,13 +22,13 @@ export function crossFaults(file: CatalogFile, workflows: WorkflowFiles): FoundF
   });
 }
 
-/** What the models before one have. */
+/** Ids and names that earlier models use. */
 interface Taken {
   ids: Set<string>;
   defaults: Set<CatalogModel["kind"]>;
 }
 
-/** Each rule is asked alone: where one would need a part that is at fault itself, the others still speak. */
+/** Each rule runs alone. Where one would need a faulty part, the others still run. */
 function modelFaults(
   file: CatalogFile,
   model: CatalogModel,
@@ -61,7 +61,7 @@ function modelFaults(
 /** A path in the model that is judged. */
 type At = (...rest: FaultPath) => FaultPath;
 
-/** A fault or more, or none. */
+/** One or more faults, or none. */
 type Rule = () => readonly FoundFault[];
 
 /** Protocols of a model's upstreams, the fallbacks included, each once. */
@@ -72,7 +72,10 @@ function protocolsOf(file: CatalogFile, model: CatalogModel): ProtocolName[] {
   return [...new Set(upstreams.flatMap((upstream) => upstream?.protocol ?? []))];
 }
 
-/** What a model offers that one of its upstreams cannot make, and what it tells an upstream that takes no such thing. */
+/**
+ * Faults where a model offers output that one of its upstreams cannot make. Also those where it sets a value that an upstream does not
+ * take.
+ */
 function protocolFaults(file: CatalogFile, model: CatalogModel, at: At): FoundFault[] {
   return [
     ...whereValid(() => strangeFallbacks(file, model, at)),
@@ -91,12 +94,12 @@ function protocolFaults(file: CatalogFile, model: CatalogModel, at: At): FoundFa
   ];
 }
 
-/** Is it of a kind that has jobs, and so may have a call of its own? */
+/** Is it of a kind that has jobs, and so may have a `call`? */
 function isCallable(model: CatalogModel): model is CallableModel {
   return model.kind === "image" || model.kind === "video" || model.kind === "music";
 }
 
-/** A call is written for one protocol, and so may the names of voices be: an upstream of another would not understand them. */
+/** A call is written for one protocol, and so may the names of voices be. An upstream of another protocol would not understand them. */
 function strangeFallbacks(file: CatalogFile, model: CatalogModel, at: At): FoundFault[] {
   const first = file.upstreams[model.upstream]?.protocol;
   const names = protocolsOf(file, model);
@@ -114,7 +117,7 @@ function strangeFallbacks(file: CatalogFile, model: CatalogModel, at: At): Found
   });
 }
 
-/** Is a model of these upstreams called as its key `call` says? */
+/** Is a model of these upstreams called by its key `call`? */
 function isCalledByTemplate(names: readonly ProtocolName[]): boolean {
   return names.some((name) => {
     const { callsBy }: Capabilities = protocols[name];
@@ -127,7 +130,7 @@ function hasOwnVoices(name: ProtocolName): boolean {
   return serves.speech?.ownVoices === true;
 }
 
-/** What the model's calls get wrong about the protocol that they are for. */
+/** Faults of the model's calls under the protocol that they are for. */
 function ownCallFaults(
   file: CatalogFile,
   model: CatalogModel,
@@ -172,7 +175,7 @@ function referenceFaults(model: CatalogModel, name: ProtocolName, at: At): Found
   return [{ path: at("maxReferences"), message }];
 }
 
-/** What a chat model is said to take, and one of its upstreams does not. */
+/** Faults where a chat model claims a modality that one of its upstreams does not take. */
 function modalityFaults(model: CatalogModel, name: ProtocolName, at: At): FoundFault[] {
   if (model.kind !== "chat") return [];
   const { serves }: Capabilities = protocols[name];
@@ -270,7 +273,7 @@ function chatRules(file: CatalogFile, model: CatalogModelOf<"chat">, at: At): Ru
   ];
 }
 
-/** Properties of a text request that never go up as the caller wrote them, or always do. */
+/** Properties of a text request that never go to an upstream in the caller's form, or always do. */
 const decidedHere: ReadonlySet<string> = new Set([
   "background",
   "conversation",

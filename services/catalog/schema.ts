@@ -42,7 +42,7 @@ const tokens = z.int().min(1).max(maxTokens);
 const inFlight = z.int().min(1).max(maxInFlight).optional();
 const references = z.int().min(0).max(maxReferences).default(0);
 
-/** Each item once, compared as it will be matched. */
+/** Each item once, compared in the form in which it is matched. */
 function listOf<T extends z.ZodType<string>>(item: T, max = maxListItems) {
   return z
     .array(item)
@@ -106,9 +106,9 @@ const chat = z.strictObject({
   }),
 });
 
-/** What becomes of a job whose answer was lost. */
+/** The fate of a job whose answer was lost. */
 const lostAnswer = z.enum(["again", "fail"]).optional();
-/** What every model has that is asked for by jobs. */
+/** Keys of every model that makes jobs. */
 const ofJobs = { maxConcurrent: inFlight, lostAnswer };
 
 const image = z.strictObject({
@@ -156,7 +156,7 @@ const speech = z.strictObject({
   ...common,
   kind: z.literal("speech"),
   voices: listOf(label).min(1),
-  /** What the upstreams call a voice, where they call it otherwise. */
+  /** The upstreams' names for voices, where they differ. */
   upstreamVoices: z.record(label, label).default({}),
   languages: listOf(label).default([]),
   formats: listOf(z.enum(soundFormats)).default(["mp3"]),
@@ -186,7 +186,7 @@ const transcription = z.strictObject({
   pricing: z.strictObject({ usdMicrosPerMinute: price }),
 });
 
-/** A model: what every kind has, and what its own kind adds. */
+/** A model: the keys of every kind, and those of its own kind. */
 const modelSchema = z.discriminatedUnion("kind", [
   chat,
   image,
@@ -202,11 +202,11 @@ export type CatalogModel = z.output<typeof modelSchema>;
 /** A model of one kind. */
 export type CatalogModelOf<K extends CatalogModel["kind"]> = Extract<CatalogModel, { kind: K }>;
 
-// Compiling the schema costs more than it saves where a file is read once in a while; of a start it was a hundredth.
+// Compiling the schema costs more than it saves where a file is read rarely. It was a hundredth of a start.
 z.config({ jitless: true });
 
 const timeoutMs = z.int().min(1).max(maxTimeoutMs);
-/** Keys that upstreams have, each where its protocol's row has it. */
+/** Keys of upstreams. Each is allowed where its protocol's row has it. */
 const upstreamKeys = {
   baseUrl: z.string().max(maxTextCharacters).transform(trimmedUrl),
   apiKeyEnv: z
@@ -219,19 +219,19 @@ const upstreamKeys = {
   connectTimeoutMs: timeoutMs.default(defaultConnectTimeoutMs),
   maxConcurrent: z.int().min(1).max(maxInFlight).optional(),
   inlineImages: z.boolean().default(false),
-  /** It charges for a job that is cancelled after it was sent there. */
+  /** Does it charge for a job that is cancelled after it was sent there? */
   chargesWhenCancelled: z.boolean().default(false),
   lostAnswer,
-  /** What the server calls the bound of a text answer's output. */
+  /** The server's name for the bound of a text answer's output. */
   outputLimit: z
     .enum(["max_tokens", "max_completion_tokens", "max_output_tokens", "none"])
     .optional(),
-  /** How it is given reference images. */
+  /** How it gets reference images. */
   references: z.enum(["inline", "upload"]).optional(),
   tokenDelayMs: z.int().min(0).max(maxTokenDelayMs).default(defaultTokenDelayMs),
 } as const satisfies Record<UpstreamKey, z.ZodType>;
 
-/** An upstream of a catalog file: what its protocol has no key for is absent. */
+/** An upstream of a catalog file. A key that its protocol does not have is absent. */
 export type CatalogUpstream = { protocol: ProtocolName } & Partial<
   z.output<z.ZodObject<typeof upstreamKeys>>
 >;
@@ -248,7 +248,7 @@ const upstreamSchema = z.discriminatedUnion("protocol", [
   ...otherProtocols,
 ]) as unknown as z.ZodType<CatalogUpstream>;
 
-/** A catalog file: the names, types and bounds of its keys. What its parts say of each other: rules.ts. */
+/** A catalog file: the names, types and bounds of its keys. Rules between its parts are in rules.ts. */
 export const catalogSchema = z.strictObject({
   developerPrompt: z.string().max(maxDeveloperPromptCharacters).default(""),
   upstreams: z
@@ -260,10 +260,10 @@ export const catalogSchema = z.strictObject({
   models: z.array(modelSchema).min(1).max(maxModels),
 });
 
-/** A catalog file whose keys are right, with its defaults filled in. */
+/** A catalog file with valid keys, with its defaults filled in. */
 export type CatalogFile = z.output<typeof catalogSchema>;
 
-/** http or https, no credentials, query or fragment; without the slash at its end, so that paths can be appended. */
+/** http or https, without credentials, query or fragment. The slash at its end is removed, so that paths can be appended. */
 function trimmedUrl(value: string, context: z.RefinementCtx): string {
   const url = URL.parse(value);
   if (!url || !/^https?:$/.test(url.protocol)) {

@@ -88,7 +88,7 @@ function callOf(
   workflows: WorkflowFiles,
 ): CallInit {
   const text = workflows.get(file)?.text;
-  // Without the spaces of the file: it goes with every job.
+  // The file's spaces are removed, because it is sent with every job.
   const workflow = text === undefined ? "" : JSON.stringify(JSON.parse(text));
   return { mode, model, input: JSON.stringify(input), output, refused, workflow };
 }
@@ -184,7 +184,7 @@ function specOf(model: CatalogModel): NonNullable<ModelInit["spec"]> {
   }
 }
 
-/** The file's words for the wire's enums. */
+/** The file's words for the enums of the wire. */
 const kinds = {
   chat: ModelKind.CHAT,
   image: ModelKind.IMAGE,

@@ -16,7 +16,7 @@ import {
 } from "./file.ts";
 import { type CatalogVerdict, parseCatalog } from "./parse.ts";
 
-/** What the catalog service needs. */
+/** The parts that the catalog service needs. */
 export interface CatalogContext {
   /** Path of the catalog file. */
   file: string;
@@ -34,22 +34,22 @@ export interface CatalogText {
   workflows: WorkflowFiles;
 }
 
-/** The snapshot in force, and news of the next one. */
+/** The snapshot in force, and a signal at the next one. */
 export interface SnapshotSource {
   /** Refuses with SERVICE_UNAVAILABLE before the file was read. */
   current(): Snapshot;
   loaded(): boolean;
   /** The text of the snapshot in force. Refuses as `current` does. */
   inForce(): CatalogText;
-  /** The workflow files beside the file, as they were read last. */
+  /** The workflow files beside the file, by the last read. */
   workflows(): WorkflowFiles;
   /** Calls `listener` after each change of the snapshot, until the returned function is called. */
   onChange(listener: () => void): () => void;
-  /** Reads the file for the first time. Rejects, listing every fault, where it cannot be served. */
+  /** Reads the file for the first time. Rejects where it cannot be served, and lists every fault. */
   load(): Promise<FileWatch>;
 }
 
-/** Makes the source of a catalog file: it keeps the last good snapshot when the file becomes faulty or goes away. */
+/** Makes the source of a catalog file. It keeps the last good snapshot when the file becomes faulty or disappears. */
 export function createSnapshotSource(context: CatalogContext): SnapshotSource {
   const events = createCatalogEvents(context);
   const listeners = new Set<() => void>();
@@ -118,19 +118,19 @@ function refusalText(file: string, faults: readonly Fault[]): string {
   );
 }
 
-/** What `genmesh catalog check` says of a file. */
+/** The verdict of `genmesh catalog check` on a file. */
 export interface CatalogCheck {
   /** Empty: the file can be served. */
   faults: Fault[];
-  /** Number of models; 0 where there are faults. */
+  /** Number of models. 0 where there are faults. */
   models: number;
-  /** Version that its snapshot would have; absent where there are faults. */
+  /** Version that its snapshot would have. Absent where there are faults. */
   version?: string;
 }
 
 /**
- * Validates a catalog file without a server. `ask` may find more in a snapshot that has no faults. Never rejects, but with what `ask`
- * rejects with: a file that cannot be read is a fault as well.
+ * Validates a catalog file without a server. `ask` may find further faults in a snapshot that has none. A file that cannot be read is a
+ * fault as well. Rejects only with an error of `ask`.
  */
 export async function checkCatalogFile(
   path: string,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { parseCatalog } from "./parse.ts";
 
-/** A chat, an image, a video and a speech model; a fresh copy each time, to be broken. */
+/** A chat, an image, a video and a speech model. A fresh copy each time, so that a test can break it. */
 function good() {
   return {
     upstreams: {
@@ -98,7 +98,7 @@ describe("faults of single keys and faults between entries come together", () =>
 
   test("what is at fault itself is not the ground of another fault", () => {
     const paths = changed((file) => {
-      // A broken upstream is there all the same, and a limit that cannot be read is not exceeded.
+      // A broken upstream still exists, and a limit that cannot be read is not exceeded.
       Object.assign(file.upstreams.local ?? {}, { protocol: "grpc" });
       Object.assign(chat(file), { maxInputTokens: "many", maxOutputTokens: 5_000_000 });
       Object.assign(video(file), { maxReferences: "two", firstLastFrame: true, videoOptions: [] });

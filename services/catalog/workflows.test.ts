@@ -27,7 +27,7 @@ const call = (workflow: string) => ({
   output: "9",
   input: { "6.text": "${prompt}", "3.seed": "${seed}" },
 });
-/** A catalog of pictures, one for each call. */
+/** A catalog of image models, one for each call. */
 async function write(calls: object[], protocol = "comfyui") {
   const models = calls.map((call, i) => ({
     ...{ id: `model-${i}`, kind: "image", upstream: "gpu", creditPrice: 1, maxImages: 1, call },

@@ -16,7 +16,7 @@ import { maxAliasUses, maxDepth } from "./limits.ts";
 
 /** A YAML file as plain data. */
 interface YamlFile {
-  /** Not to be changed: all who read the same text have the same one. */
+  /** Must not be changed: all readers of the same text share the same value. */
   value: unknown;
   /** Faults of the notation itself: syntax, duplicate keys, aliases without end. */
   faults: FoundFault[];
@@ -24,13 +24,13 @@ interface YamlFile {
   lineOf(path: FaultPath): number | undefined;
 }
 
-/** The file that was read last, for as long as memory is not collected. */
+/** The file that was read last, until memory is collected. */
 let last: { text: string; file: WeakRef<YamlFile> } | undefined;
 
 /**
- * Reads YAML 1.2 with its core types (so `16:9` is text and `no` is not a boolean), also in a file that claims another version.
- * Nothing is taken silently: a duplicate key, an unknown tag or a second document is a fault. The names of workflows, the entries and
- * the watch of a catalog ask for one text in turn, and reading it takes a tenth of a second at a start: it is read once.
+ * Reads YAML 1.2 with its core types (so `16:9` is text and `no` is not a boolean), even in a file that claims another version. A
+ * duplicate key, an unknown tag or a second document is a fault. The names of workflows, the entries and the watch of a catalog read
+ * one text in turn. Reading it takes a tenth of a second at a start, so it is read once.
  */
 export function readYaml(text: string): YamlFile {
   const known = last?.text === text ? last.file.deref() : undefined;
@@ -69,12 +69,12 @@ function wordsOf({ code, message }: YAMLError): string {
   return code === "MULTIPLE_DOCS" ? "must hold one YAML document" : firstLine(message);
 }
 
-// The library's words quote at most a character or a name of an anchor, never a value.
+// The library's texts quote at most a character or the name of an anchor, never a value.
 function firstLine(message: string): string {
   return message.split("\n", 1)[0] ?? "";
 }
 
-/** Objects made from such a key would lose it unseen. */
+/** Objects that are made from such a key would lose it without notice. */
 function prototypeKeys(document: Document): FoundFault[] {
   const faults: FoundFault[] = [];
   visit(document, {
@@ -89,7 +89,7 @@ function prototypeKeys(document: Document): FoundFault[] {
   return faults;
 }
 
-/** The innermost key or item that begins at or before `offset` and is not over there. */
+/** The innermost key or item that begins at or before `offset` and has not ended there. */
 function pathAt(root: unknown, offset: number): FaultPath {
   const path: (string | number)[] = [];
   let node = root;

@@ -9,21 +9,21 @@ import type { DataDir } from "./data-dir.ts";
 
 /** Present once the demo account is complete and its key was shown. */
 const doneFile = "bootstrapped";
-/** Holds the made key from before the account exists until it was shown, so that no crash between loses it. */
+/** Holds the made key from before the account exists until the key was shown, so that no crash in between loses it. */
 const pendingKeyFile = "bootstrap-key";
 const operationId = "bootstrap";
 
-/** What the ready line shows of the demo account. */
+/** The part of the ready line about the demo account. */
 export interface Bootstrap {
-  /** The new key, to be shown once; undefined where it was shown before, or was given by the operator. */
+  /** The new key, to be shown once. Undefined where it was shown before, or where the operator chose it. */
   apiKey: string | undefined;
   /** To be called once the key was shown. */
   shown(): void;
 }
 
 /**
- * Makes the demo account of a new data directory: its key, then the opening balance. Each step repeats safely, so a
- * start that was killed half-way is completed by the next.
+ * Makes the demo account of a new data directory: its key, then the opening balance. Each step may be repeated, so the next start
+ * completes one that was killed half-way.
  */
 export async function bootstrap(
   dir: DataDir,
@@ -51,7 +51,7 @@ export async function bootstrap(
       await deps.peers.billing.grant({ accountId, unit, amount, operationId }, { headers });
   }
   return {
-    // A key that the operator chose is known to the operator; it is not printed.
+    // The operator knows a key that the operator chose, so it is not printed.
     apiKey: secret === settings.apiKey ? undefined : secret,
     shown: () => done(dir),
   };

@@ -11,15 +11,15 @@ import type { HostContext } from "./context.ts";
 import { ConfigError } from "./env.ts";
 import type { MakeServer } from "./listen.ts";
 
-/** The certificates of a process; each is undefined where the configuration names none. */
+/** The certificates of a process. Each is undefined where the configuration names none. */
 export interface Certificates {
   /** For calls to peers. */
   client: TlsSource | undefined;
-  /** For ports whose callers are of the mesh. */
+  /** For ports whose callers belong to the mesh. */
   server: ServerTls | undefined;
 }
 
-/** Reads the files, and goes on reading them; `stack` ends that. Throws ConfigError where they cannot be used. */
+/** Reads the files, and goes on reading them until `stack` ends. Throws ConfigError where they cannot be used. */
 export async function openCertificates(
   context: HostContext,
   stack: AsyncDisposableStack,
@@ -36,7 +36,7 @@ export async function openCertificates(
   }
 }
 
-/** Makes servers of HTTP/1.1 that speak TLS and take new certificates as they come; undefined: plain ones will do. */
+/** Makes servers of HTTP/1.1 that speak TLS and take new certificates as they come. Undefined: plain servers. */
 export function tlsServerMaker(tls: ServerTls | undefined): MakeServer | undefined {
   if (!tls) return undefined;
   return (options: ServerOptions, handler) => {
@@ -46,7 +46,7 @@ export function tlsServerMaker(tls: ServerTls | undefined): MakeServer | undefin
   };
 }
 
-/** For callers from outside: they show a key of the API, not a certificate. */
+/** For callers from outside, who show a key of the API and no certificate. */
 export function withoutClientAuth(tls: ServerTls | undefined): ServerTls | undefined {
   return tls && { ...tls, clientAuth: false };
 }

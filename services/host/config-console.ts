@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { badVariable, type EnvReader } from "./env.ts";
 
-/** What a process is told of the console. */
+/** A process's settings of the console. */
 export interface ConsoleConfig {
-  /** Sign-in at an identity provider; undefined: by a secret alone. */
+  /** Sign-in at an identity provider. Undefined: with a secret alone. */
   oidc: OidcConfig | undefined;
 }
 
-/** An identity provider, and what its claims mean here. */
+/** An identity provider, and the meaning of its claims here. */
 export interface OidcConfig {
   issuer: string;
   clientId: string;
@@ -17,7 +17,7 @@ export interface OidcConfig {
   roleClaim: string;
 }
 
-/** Reads it; undefined: the console is off. */
+/** Reads the settings. Undefined: the console is off. */
 export function consoleConfig(read: EnvReader): ConsoleConfig | undefined {
   const state = read.choice("GENMESH_CONSOLE", ["on", "off"], "on");
   return state === "off" ? undefined : { oidc: oidcConfig(read) };
@@ -37,7 +37,7 @@ function oidcConfig(read: EnvReader): OidcConfig | undefined {
   };
 }
 
-/** Plain HTTP would let anyone on the way sign in as anyone: it is for a provider on this very machine. */
+/** Plain HTTP is only for a provider on this machine. Otherwise any program on the way could sign in as any person. */
 function issuerUrl(value: string): string {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   const isLocal = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:|\/|$)/.test(value);

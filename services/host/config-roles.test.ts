@@ -7,7 +7,7 @@ const mongo = "mongodb://u:s3cret@db.example:27017/genmesh?replicaSet=rs0";
 const nats = "nats://u:s3cret@q1.example:4222,q2.example:4222";
 const s3 = "s3+https://ACCESS:s3cret@blobs.example/genmesh?region=eu-1";
 
-/** What a mesh sets everywhere. */
+/** The variables that a mesh sets for every role. */
 const mesh = {
   GENMESH_DATABASE_URL: mongo,
   GENMESH_QUEUE_URL: nats,

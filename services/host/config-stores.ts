@@ -5,13 +5,13 @@ import { parseS3Url } from "#kit/store/blobs/s3-url.ts";
 import { badVariable, type EnvReader } from "./env.ts";
 import { needsOf, type Role } from "./roles.ts";
 
-/** Where a process keeps what must survive it. A URL may hold a password, so it is never printed. */
+/** The database with the data that must survive the process. A URL may hold a password, so it is never printed. */
 export type DatabaseConfig = { kind: "sqlite"; file: string } | { kind: "mongodb"; url: string };
 
-/** Where bytes rest. */
+/** The store of blobs. */
 export type BlobsConfig = { kind: "file"; folder: string } | { kind: "s3"; url: string };
 
-/** How workers are woken. */
+/** The queue that wakes workers. */
 export type QueueConfig =
   | { kind: "memory" }
   | {
@@ -21,11 +21,11 @@ export type QueueConfig =
       credsFile: string | undefined;
       /** Servers that keep a copy of the stream. */
       replicas: number;
-      /** Of the stream and its subjects, where several meshes share a server. */
+      /** Part of the names of the stream and its subjects, where several meshes share a server. */
       name: string;
     };
 
-/** The stores that a role needs; undefined where it needs none. */
+/** The stores that a role needs. Undefined where it needs none. */
 export interface StoresConfig {
   database: DatabaseConfig | undefined;
   queue: QueueConfig | undefined;
@@ -35,9 +35,9 @@ export interface StoresConfig {
 /** A variable that names a store by a URL. */
 interface StoreVariable {
   name: string;
-  /** What stays within one process, and so serves role `all` alone. */
+  /** Schemes for the store of a single process, which only role `all` can use. */
   embedded: string;
-  /** What processes share. */
+  /** Schemes for a store that processes share. */
   shared: string;
 }
 
@@ -58,10 +58,10 @@ const blobs: StoreVariable = {
 };
 
 const mongoUrl = /^mongodb(?:\+srv)?:\/\/[^/?]+\/[^/?]+/;
-/** NATS allows no more copies of a stream. */
+/** The most copies of a stream that NATS allows. */
 const maxReplicas = 5;
 
-/** Reads what `role` needs of the stores. Embedded ones serve role `all` alone, which has them by default. */
+/** Reads the stores that `role` needs. Embedded ones are only for role `all`, which has them by default. */
 export function storesConfig(read: EnvReader, role: Role, dataDir: string): StoresConfig {
   const needs = needsOf[role];
   return {
@@ -113,7 +113,7 @@ function queueName(read: EnvReader): string {
   return badVariable("GENMESH_NATS_NAME", "must be 1 to 64 of A-Z, a-z, 0-9, _ and -", name);
 }
 
-/** The path in `SCHEME:PATH`. Refuses what is no such URL, and every such URL outside role `all`. */
+/** The path in `SCHEME:PATH`. Refuses a value that is no such URL, and every such URL outside role `all`. */
 function pathIn(
   url: string | undefined,
   scheme: string,
@@ -138,7 +138,7 @@ function refused(
   badVariable(name, `must be ${shared} in role ${role}${why}`);
 }
 
-/** The adapter's own words say what it accepts, and repeat nothing of the URL. */
+/** The adapter's own text states the accepted form, and repeats nothing of the URL. */
 function explained(name: string, parse: () => unknown): void {
   try {
     parse();

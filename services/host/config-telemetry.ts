@@ -1,14 +1,14 @@
 import { badVariable, type EnvReader } from "./env.ts";
 import type { Role } from "./roles.ts";
 
-/** How new traces are chosen; those that came from elsewhere are as their beginning was, where `isParentBased`. */
+/** The choice of new traces that are recorded. Where `isParentBased`, a trace from elsewhere is recorded where its beginning is. */
 export interface SamplerConfig {
-  /** Of all new traces, 0 to 1. */
+  /** Share of all new traces, 0 to 1. */
   ratio: number;
   isParentBased: boolean;
 }
 
-/** Where one kind of data goes. */
+/** The target of one kind of data. */
 export interface ExportConfig {
   /** OTLP over HTTP, with its path. */
   url: string;
@@ -20,15 +20,15 @@ export interface ExportConfig {
   intervalMs: number;
 }
 
-/** What goes out, and where to. Undefined: that kind does not. */
+/** The data that is sent, and its targets. Undefined: that kind is not sent. */
 export interface TelemetryConfig {
   traces: (ExportConfig & { sampler: SamplerConfig }) | undefined;
   metrics: ExportConfig | undefined;
-  /** `service.name` and all else that tells this process from others. */
+  /** `service.name` and the other attributes that tell this process from others. */
   resource: Readonly<Record<string, string>>;
 }
 
-/** Kinds of data that can be sent, as the variables' names have them. */
+/** Kinds of data that can be sent, by their names in variables. */
 type Signal = "traces" | "metrics";
 
 const samplers = [
@@ -40,14 +40,14 @@ const samplers = [
   "parentbased_traceidratio",
 ] as const;
 
-/** Milliseconds; those that OpenTelemetry has for them. */
+/** Milliseconds: OpenTelemetry's own defaults. */
 const defaults = { timeoutMs: 10_000, traces: 5_000, metrics: 60_000 } as const;
-/** Milliseconds; an hour: sent less often, figures tell of nothing while it matters, and one export must end before the next. */
+/** Milliseconds: an hour. Figures that are sent more rarely come too late, and one export must end before the next. */
 const maxIntervalMs = 3_600_000;
 
 /**
- * Reads the standard variables of OpenTelemetry; undefined where none of them names a collector. Certificates and
- * compression (`OTEL_EXPORTER_OTLP_CERTIFICATE` and the like) are read by the exporters themselves.
+ * Reads the standard variables of OpenTelemetry. Undefined where none of them names a collector. The exporters themselves read
+ * certificates and compression (`OTEL_EXPORTER_OTLP_CERTIFICATE` and the like).
  */
 export function telemetryConfig(read: EnvReader, role: Role): TelemetryConfig | undefined {
   if (read.flag("OTEL_SDK_DISABLED")) return undefined;
@@ -88,7 +88,7 @@ function exportConfig(read: EnvReader, signal: Signal): ExportConfig | undefined
   };
 }
 
-/** An own endpoint is taken as it is; to the common one the kind's path is added. */
+/** The endpoint of one kind is used unchanged. The kind's path is added to the common one. */
 function endpoint(read: EnvReader, signal: Signal): string | undefined {
   const own = `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_ENDPOINT`;
   if (read.text(own) !== undefined) return httpUrl(read, own)?.href;
@@ -127,7 +127,7 @@ function samplerRatio(read: EnvReader): number {
   return badVariable(name, "must be a number from 0 to 1", text);
 }
 
-/** `name=value,…`, percent-encoded. What is no pair is left out, as the specification has it. */
+/** `name=value,…`, percent-encoded. A part that is no pair is left out, as the specification says. */
 function pairs(read: EnvReader, name: string): Record<string, string> {
   const found: Record<string, string> = {};
   for (const pair of read.list(name)) {

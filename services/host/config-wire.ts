@@ -4,15 +4,15 @@ import { needsOf, type PeerName, peerNames, type Role } from "./roles.ts";
 
 /** Certificates of both ports, and of calls to peers. The files are read again when they change. */
 export interface TlsConfig {
-  /** What this process shows of itself; undefined: it only knows whom to trust. */
+  /** This process's own certificate. Undefined: it has none, and only checks those of others. */
   own: { certFile: string; keyFile: string } | undefined;
-  /** Whom it trusts; undefined: those that the runtime brings. */
+  /** The authorities that it trusts. Undefined: those of the runtime. */
   caFile: string | undefined;
-  /** Do internal callers have to show a certificate that the CA signed? */
+  /** Must internal callers show a certificate that the CA signed? */
   clientAuth: boolean;
 }
 
-/** Where a peer is: one or more URLs, each of which may stand for several addresses. */
+/** The addresses of each peer: one or more URLs, each of which may lead to several addresses. */
 export type PeerUrls = Readonly<Partial<Record<PeerName, readonly string[]>>>;
 
 /** A bound address. */
@@ -25,9 +25,9 @@ export interface HostPort {
 export interface PortsConfig {
   /** Gateway and `all`: the public API. Others: Connect for internal callers. */
   http: HostPort;
-  /** For internal callers of any language; undefined for a role that answers none. */
+  /** For internal callers of any language. Undefined for a role that answers none. */
   grpc: HostPort | undefined;
-  /** Metrics, and health beside them: always plain, and never the public port. */
+  /** Metrics, and health beside them. It is always plain, and never the public port. */
   ops: HostPort;
 }
 
@@ -42,7 +42,7 @@ export const peerVariables: Readonly<Record<PeerName, string>> = {
 
 const maxPort = 65_535;
 
-/** Reads the ports; each must be another than those before it, but 0, which is any. */
+/** Reads the ports. Each must differ from those before it, except for 0, which means any port. */
 export function portsConfig(read: EnvReader, role: Role): PortsConfig {
   const host = hostOf(read, role);
   const port = read.integer("PORT", 8080, 0, maxPort);
@@ -54,8 +54,8 @@ export function portsConfig(read: EnvReader, role: Role): PortsConfig {
     taken.set(chosen, variable);
     return chosen;
   };
-  // A one-process run is for the programs of its machine, but for the public port. A mesh is called, probed and scraped
-  // from other machines: there its network decides who reaches a port.
+  // A run in one process serves the programs of its machine, except for the public port. A mesh is called, probed and scraped from
+  // other machines, and its network decides who reaches a port.
   const internalHost = role === "all" ? "127.0.0.1" : host;
   return {
     http: { host, port },
@@ -72,7 +72,7 @@ function hostOf(read: EnvReader, role: Role): string {
   return badVariable("HOST", "must be an address or a host name", host);
 }
 
-/** Reads the peers that `role` calls; a missing one is refused. */
+/** Reads the peers that `role` calls. A missing one is refused. */
 export function peersConfig(read: EnvReader, role: Role): PeerUrls {
   const needed = peerNames.filter((name) => needsOf[role].peers.includes(name));
   return Object.fromEntries(
@@ -89,7 +89,7 @@ export function peersConfig(read: EnvReader, role: Role): PeerUrls {
 
 const peerAccepts = "http://HOST:PORT or https://HOST:PORT, several separated by commas";
 
-/** The URLs of a peer; empty where its variable is not set. */
+/** The URLs of a peer. Empty where its variable is not set. */
 export function peerUrls(read: EnvReader, name: PeerName): string[] {
   const variable = peerVariables[name];
   return read.list(variable).map((value) => {
@@ -99,7 +99,7 @@ export function peerUrls(read: EnvReader, name: PeerName): string[] {
   });
 }
 
-/** Reads the certificates; undefined where neither is set. */
+/** Reads the certificates. Undefined where neither is set. */
 export function tlsConfig(read: EnvReader): TlsConfig | undefined {
   const [cert, key] = ["GENMESH_TLS_CERT_FILE", "GENMESH_TLS_KEY_FILE"] as const;
   const [certFile, keyFile] = [read.text(cert), read.text(key)];

@@ -18,52 +18,52 @@ import {
 import { badVariable, type Env, type EnvReader, envReader } from "./env.ts";
 import { peerNames, type Role, roles } from "./roles.ts";
 
-/** Everything that a process is told from outside. Made once, at start; the only place that reads the environment. */
+/** All settings that a process gets from outside. They are made once, at the start, by the only code that reads the environment. */
 export interface Config extends StoresConfig {
   role: Role;
   ports: PortsConfig;
-  /** Base of every URL in an answer; undefined: from `Host`. */
+  /** Base of every URL in an answer. Undefined: the base is made of `Host`. */
   publicUrl: string | undefined;
-  /** Addresses whose X-Forwarded-* count; empty: that of none. */
+  /** Addresses whose X-Forwarded-* headers are used. Empty: no address. */
   trustProxy: string[];
-  /** Origins whose pages may call the API, or `*` alone; empty: none. */
+  /** Origins whose pages may call the API, or `*` alone. Empty: none. */
   corsOrigins: string[];
   /** Undefined: the console is off. */
   console: ConsoleConfig | undefined;
   /** Undefined: plain text on every port. */
   tls: TlsConfig | undefined;
-  /** The peers that the role calls over the wire; none in role `all`. */
+  /** The peers that the role calls over the wire. None in role `all`. */
   peers: PeerUrls;
-  /** Role `all`: its embedded state. */
+  /** For role `all`: the folder of its embedded state. */
   dataDir: string;
-  /** Where files that need not survive may be; undefined: a new folder among the system's temporary ones. */
+  /** Folder for files that may be lost. Undefined: a new folder among the system's temporary ones. */
   scratchDir: string | undefined;
   catalogFile: string;
   bootstrap: { apiKey: string | undefined; usdMicros: bigint; credits: bigint };
   tokens: { mesh: string[]; admin: string | undefined };
   references: { allowPrivate: boolean };
   retentionDays: number;
-  /** Most jobs of each kind that this process renders itself at once; 0: it takes none of the kind. */
+  /** Most jobs of each kind that this process renders itself at once. 0: it takes none of the kind. */
   workers: Record<"image" | "video" | "music", number>;
   drainMs: number;
   logLevel: LogLevel;
-  /** May the log have colours, where it is shown on a terminal? */
+  /** May the log have colours, where a terminal shows it? */
   logColours: boolean;
-  /** Undefined: this process does not listen. */
+  /** Undefined: this process sends no telemetry. */
   telemetry: TelemetryConfig | undefined;
   /** The value of a variable that the catalog names (`apiKeyEnv`). */
   secret: (name: string) => string | undefined;
 }
 
-/** What the operator command is told from outside. */
+/** The settings that the operator command gets from outside. */
 export interface OperatorConfig {
   adminToken: string | undefined;
   dataDir: string;
-  /** Where the services are, in a mesh. */
+  /** The addresses of the services, in a mesh. */
   peers: PeerUrls;
-  /** How to meet those that speak TLS. */
+  /** Certificates for services that speak TLS. */
   tls: TlsConfig | undefined;
-  /** For `genmesh migrate`; undefined: the embedded one. */
+  /** For `genmesh migrate`. Undefined: the embedded database. */
   databaseUrl: string | undefined;
   /** Base URL and key for `genmesh generate`. */
   baseUrl: string | undefined;
@@ -72,7 +72,7 @@ export interface OperatorConfig {
   secret: (name: string) => string | undefined;
 }
 
-/** Milliseconds that open requests have to end after SIGTERM. */
+/** Milliseconds after SIGTERM for open requests to end. */
 const defaultDrainMs = 25_000;
 const shippedCatalog = fileURLToPath(new URL("../../deploy/catalog.yaml", import.meta.url));
 
@@ -81,7 +81,7 @@ export function readEnv(): Env {
   return process.env;
 }
 
-/** Checks the environment and fills in defaults. Throws ConfigError, naming the variable. */
+/** Checks the environment and fills in defaults. Throws ConfigError, which names the variable. */
 export function envToConfig(env: Env, args: { role?: string } = {}): Config {
   const read = envReader(args.role === undefined ? env : { ...env, GENMESH_ROLE: args.role });
   const role = read.choice("GENMESH_ROLE", roles, "all");
@@ -118,7 +118,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
   };
 }
 
-/** Reads what the operator command needs. */
+/** Reads the settings of the operator command. */
 export function envToOperatorConfig(env: Env): OperatorConfig {
   const read = envReader(env);
   return {
@@ -140,7 +140,7 @@ function needsConsole(role: Role): boolean {
   return role === "all" || role === "gateway";
 }
 
-/** By the conventions of terminals (https://no-color.org). */
+/** Follows the conventions of terminals (https://no-color.org). */
 export function hasColours(read: EnvReader): boolean {
   return read.text("NO_COLOR") === undefined && read.text("TERM") !== "dumb";
 }
@@ -175,7 +175,7 @@ function trustProxy(read: EnvReader): string[] {
   });
 }
 
-/** Each as a browser says it in `Origin`, for they are compared as text: lower case, no default port, no path. */
+/** Each in the form in which a browser sends `Origin`, because they are compared as text: lower case, no default port, no path. */
 function corsOrigins(read: EnvReader): string[] {
   const origins = read.list("GENMESH_CORS_ORIGINS");
   if (origins.length === 1 && origins[0] === "*") return origins;
@@ -192,7 +192,7 @@ function corsOrigins(read: EnvReader): string[] {
   return origins;
 }
 
-/** What the demo account begins with; a mesh gets it from its runner or installer. */
+/** The demo account's opening balance. In a mesh, its runner or installer makes that account. */
 function bootstrapConfig(read: EnvReader): Config["bootstrap"] {
   return {
     apiKey: bootstrapKey(read),
@@ -212,7 +212,7 @@ function bootstrapKey(read: EnvReader): string | undefined {
   return value;
 }
 
-/** One process makes its own; several must be told. */
+/** A single process makes its own tokens. Several processes must get them from outside. */
 function tokensConfig(read: EnvReader, role: Role): Config["tokens"] {
   const mesh = meshTokens(read);
   if (role !== "all" && mesh.length === 0) {

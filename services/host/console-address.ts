@@ -1,6 +1,6 @@
 import type { Config } from "./config.ts";
 
-/** The line of a start that says where the console is; none where it is off. */
+/** The line of a start with the console's address. None where it is off. */
 export function consoleLine(
   { console: settings, publicUrl }: Pick<Config, "console" | "publicUrl">,
   baseUrl: string,
@@ -10,7 +10,7 @@ export function consoleLine(
   return [`console: ${base}/console/`];
 }
 
-/** A process that listens everywhere is met on the loopback, where the console may be without TLS. */
+/** A process that listens everywhere is reached on the loopback, where the console may be without TLS. */
 function onLoopback(baseUrl: string): string {
   return baseUrl.replace(/^(https?:\/\/)(?:0\.0\.0\.0|\[::\])(?=:)/, "$1127.0.0.1");
 }

@@ -8,30 +8,30 @@ import { createWorkshop, type Workshop } from "#kit/threads/workshop.ts";
 import { type Clock, type CorrectedClock, correctedClock } from "#kit/time/clock.ts";
 import type { Config } from "./config.ts";
 
-/** What a process takes from outside beside its configuration; the overrides are for tests. */
+/** Values that a process gets from outside beside its configuration. The overrides are for tests. */
 export interface ProcessOptions {
   log: Logger;
   /** Aborts a start that is under way. */
   signal: AbortSignal;
   clock?: Clock;
   ids?: Ids;
-  /** Default: a registry of its own. */
+  /** Default: a new registry. */
   metrics?: Metrics;
 }
 
-/** What every part of a process shares. */
+/** The parts that everything in a process shares. */
 export interface HostContext {
   config: Config;
   log: Logger;
   clock: Clock;
-  /** The same one, to be set right. */
+  /** The same clock, so that it can be corrected. */
   correctedClock: CorrectedClock;
   ids: Ids;
   metrics: Metrics;
   inferences: Inferences;
-  /** Filled by every hold of this process, read where something is shared between accounts. */
+  /** Each hold of this process fills it. Code that shares something between accounts reads it. */
   payers: Payers;
-  /** Threads for what would keep the event loop. What starts the process closes them. */
+  /** Threads for what would keep the event loop. The start of the process owns and closes them. */
   workshop: Workshop;
 }
 
@@ -52,7 +52,7 @@ export function createHostContext(config: Config, options: ProcessOptions): Host
   };
 }
 
-/** Begins to send traces and metrics. Where no collector is configured, nothing of OpenTelemetry's SDK is loaded. */
+/** Begins to send traces and metrics. Where no collector is configured, OpenTelemetry's SDK is not loaded at all. */
 export async function openTelemetry(
   { telemetry }: Config,
   deps: { log: Logger; metrics: Metrics },
@@ -62,10 +62,10 @@ export async function openTelemetry(
   return startTelemetry(telemetry, deps);
 }
 
-/** Undefined when requests will be served; else why not. */
+/** Undefined when requests will be served. Otherwise the reason. */
 export type Readiness = () => string | undefined;
 
-/** The services' own word; `isDraining` comes before it. */
+/** The services' own answers. `isDraining` comes before them. */
 export function readinessOf(services: readonly Service[], isDraining: () => boolean): Readiness {
   return () =>
     isDraining()
@@ -73,12 +73,12 @@ export function readinessOf(services: readonly Service[], isDraining: () => bool
       : services.map((one) => one.notReady()).find((why) => why !== undefined);
 }
 
-/** Milliseconds between two looks at what is not ready yet. */
+/** Milliseconds between two checks of a part that is not ready yet. */
 const readyPollMs = 20;
-/** Milliseconds after which a process that still waits says for what; then again as often. */
+/** After this many ms a process that still waits logs the reason, and again as often. */
 const saysWhyMs = 10_000;
 
-/** Resolves when requests will be served; what it waits for is said now and then. */
+/** Resolves when requests will be served. Until then it logs now and then what it waits for. */
 export async function untilReady(
   { clock, log }: HostContext,
   notReady: Readiness,

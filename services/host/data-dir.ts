@@ -10,10 +10,10 @@ import {
 } from "#kit/base/private-files.ts";
 import { ConfigError } from "./env.ts";
 
-/** The embedded state of a one-process run, held by one process at a time. */
+/** The embedded state of a run in one process. One process at a time holds it. */
 export interface DataDir extends Disposable {
   readonly path: string;
-  /** Other users of the machine can read what is in it, as far as that is not closed itself. */
+  /** Can other users of the machine read its files, except those that are closed themselves? */
   readonly isOpenToOthers: boolean;
   /** The text of a small private file, or undefined. */
   read(name: string): string | undefined;
@@ -23,8 +23,8 @@ export interface DataDir extends Disposable {
 }
 
 /**
- * Opens (and makes) a data directory. Throws ConfigError where another process holds it, naming that process: the lock is
- * a SQLite lock of the operating system, so it ends with its process, however that dies.
+ * Opens (and makes) a data directory. Throws ConfigError where another process holds it, and names that process. The lock is a SQLite
+ * lock of the operating system, so it ends with its process, however that dies.
  */
 export function openDataDir(path: string): DataDir {
   try {

@@ -2,17 +2,17 @@ import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { HostContext } from "./context.ts";
 import type { Stores } from "./stores.ts";
 
-/** Milliseconds between two looks at the database's clock: a machine's own drifts by less than a millisecond meanwhile. */
+/** Milliseconds between two readings of the database's clock. A machine's own drifts by less than a millisecond meanwhile. */
 const lookEveryMs = 10_000;
-/** Milliseconds between two looks at one that is away. */
+/** Milliseconds between two attempts at a database that is away. */
 const retryMs = 1_000;
-/** Looks at the start of which none told anything: a database that is so slow has other troubles. */
+/** Readings at the start that may be too unsure to use. A database that is slower has other troubles. */
 const maxUnsure = 5;
 
 /**
- * Leases, deadlines and months are written by one process and judged by another: all go by the clock of the database that
- * they share, so that a machine whose clock is wrong takes nothing from those whose is right. Resolves when it is known, which
- * is for as long as it takes; then it is looked at now and then until `stack` ends. Rejects when `signal` aborts.
+ * Leases, deadlines and months are written by one process and judged by another. All use the clock of the database that they share. So
+ * a machine with a wrong clock takes no work from machines with a right one. Resolves when the time is known, which may take any time.
+ * It is then read now and then until `stack` ends. Rejects when `signal` aborts.
  */
 export async function followDatabaseTime(
   { correctedClock: clock, log }: HostContext,
@@ -37,7 +37,7 @@ export async function followDatabaseTime(
   const follow = async () => {
     while (!life.signal.aborted) {
       await clock.sleep(lookEveryMs, life.signal).catch(() => {});
-      // Away: its clock goes on, and so does what was measured of it.
+      // The database is away. Its clock goes on, and so does the measured difference.
       if (!life.signal.aborted) await look().catch(() => undefined);
     }
   };
@@ -48,7 +48,7 @@ export async function followDatabaseTime(
   });
 }
 
-/** Throws where it is not worth asking again. */
+/** Throws where trying again makes no sense. */
 function unlessAway(error: unknown): undefined {
   if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
 }

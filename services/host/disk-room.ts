@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { privateFileMode } from "#kit/base/private-files.ts";
 import type { StoreCheck } from "./store-watch.ts";
 
-/** What a disk must have room for; below that nothing large can be stored, and soon nothing at all. */
+/** Bytes that a disk must have room for. With less room, large files cannot be stored, and soon no file at all. */
 const trialBytes = Buffer.alloc(1024 * 1024);
-/** In the folder itself, so that a quota, a read-only mount and the lack of inodes show too. */
+/** In the folder itself, so that a quota, a read-only mount and the lack of inodes are noticed too. */
 const trialName = ".genmesh-room";
 
 /**
- * Checks whether the disks that hold `folders` take writes: by writing, for only that tells. A disk that holds several of
- * them is one check, so that it is one line in the log.
+ * Checks whether the disks that hold `folders` take writes. It writes, because only that shows it. A disk that holds several of them is
+ * one check, so that it is one line in the log.
  */
 export function diskChecks(folders: readonly string[]): StoreCheck[] {
   const byDisk = new Map<number, string>();

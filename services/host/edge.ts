@@ -15,26 +15,26 @@ import { countInFlight, hostInUrl } from "./listen.ts";
 
 /** The public port of a process. */
 export interface HostEdge extends AsyncDisposable {
-  /** Undefined when requests will be served; else why not. */
+  /** Undefined when requests will be served. Otherwise the reason. */
   notReady(): string | undefined;
-  /** Resolves when keys and catalog are at hand; rejects where those of this very process do not come. */
+  /** Resolves when keys and catalog are there. Rejects where those of this same process do not come. */
   ready(signal: AbortSignal): Promise<void>;
   /** Answers the base URL. */
   listen(): Promise<string>;
-  /** Resolves at the first moment without an open request, or when `signal` aborts; every answer is its connection's last. */
+  /** Resolves at the first moment without an open request, or when `signal` aborts. From now on every answer closes its connection. */
   whenIdle(signal: AbortSignal): Promise<void>;
-  /** Resolves when callers have left, which they have a while for, or when `signal` aborts. */
+  /** Resolves when callers have left, for which they have a while, or when `signal` aborts. */
   whenLeft(signal: AbortSignal): Promise<void>;
-  /** Stops listening; what is still open ends with an error event. */
+  /** Stops listening. An open request ends with an error event. */
   close(): Promise<void>;
 }
 
-/** Milliseconds in which keys and catalog of this very process must have arrived. */
+/** Milliseconds in which keys and catalog of this same process must have arrived. */
 const readyTimeoutMs = 10_000;
-/** Milliseconds between two looks, while the edge closes, for connections that no request holds. */
+/** Milliseconds between two searches for connections without a request, while the edge closes. */
 const closeSweepMs = 50;
 
-/** Builds the gateway with what it keeps at hand. */
+/** Builds the gateway with its cached keys and catalog. */
 export async function openEdge(
   context: HostContext,
   deps: {
@@ -43,7 +43,7 @@ export async function openEdge(
     blobs: BlobStore;
     notReady: () => string | undefined;
     tls: ServerTls | undefined;
-    /** With which an operator signs in to the console; undefined: no operator does. */
+    /** The secret with which an operator signs in to the console. Undefined: no operator can. */
     operatorToken: string | undefined;
   },
 ): Promise<HostEdge> {
@@ -73,7 +73,7 @@ export async function openEdge(
       ...(config.console ? { console: consoleSettings(config.console, deps.operatorToken) } : {}),
     },
   });
-  // Gateways meet every service, so they drive on what takes all of them.
+  // Gateways reach every service, so they drive work that needs all of them.
   const life = new AbortController();
   const driven = [driveClosings, deliverAlerts].map((drive) =>
     drive({ ...context, peers }, life.signal),
@@ -86,7 +86,7 @@ export async function openEdge(
   const close = () => {
     cutOff.abort();
     if (closing) return closing;
-    // Node waits for a connection on which nothing was ever asked, and for one that a stream promised to keep alive.
+    // Node waits for a connection without any request, and for one that a stream promised to keep alive.
     const sweep = setInterval(() => {
       if (inFlight.isIdle()) app.server.closeAllConnections();
     }, closeSweepMs);

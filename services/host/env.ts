@@ -1,23 +1,23 @@
-/** Bad configuration: one line that names the variable and what it accepts. */
+/** Bad configuration: one line with the variable and the values that it accepts. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-/** The environment, or in tests what stands for it. */
+/** The environment, or its replacement in tests. */
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** Reads variables; an empty one counts as not set. Every fault names its variable. */
+/** Reads variables. An empty one counts as not set. Every fault names its variable. */
 export interface EnvReader {
   text(name: string): string | undefined;
   integer(name: string, fallback: number, min: number, max: number): number;
   bigint(name: string, fallback: bigint): bigint;
   choice<T extends string>(name: string, values: readonly T[], fallback: T): T;
-  /** `1` or `true` is on; `0`, `false` or nothing is off. */
+  /** `1` or `true` is on. `0`, `false` or nothing is off. */
   flag(name: string): boolean;
   list(name: string): string[];
 }
 
-/** Throws a {@link ConfigError}: `NAME: what it accepts (it is "…")`. Secrets are never repeated. */
+/** Throws a {@link ConfigError}: `NAME: accepted values (it is "…")`. Secrets are never repeated. */
 export function badVariable(name: string, accepts: string, value?: string): never {
   throw new ConfigError(`${name} ${accepts}${value === undefined ? "" : ` (it is "${value}")`}`);
 }

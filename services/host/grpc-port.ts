@@ -5,21 +5,21 @@ import type { Service } from "#kit/rpc/service.ts";
 import type { ServerTls } from "#kit/rpc/tls.ts";
 import { type Address, hostInUrl, listening } from "./listen.ts";
 
-/** What the gRPC port of a process is made of. */
+/** Options of the gRPC port of a process. */
 export interface GrpcPortOptions {
   address: Address;
   services: readonly Service[];
   interceptors: Interceptor[];
   tokens: AccessTokens;
   notReady: () => string | undefined;
-  /** Closes it. */
+  /** Closes the port. */
   stack: AsyncDisposableStack;
   tls: ServerTls | undefined;
 }
 
 /**
- * Opens the gRPC port and answers its HOST:PORT. What it is made of (a Fastify over HTTP/2, connect's three protocols,
- * reflection) is a tenth of what a process loads, and is loaded here: a process without this port does without.
+ * Opens the gRPC port and answers its HOST:PORT. Its libraries are a Fastify over HTTP/2, connect's three protocols, and reflection.
+ * They are a tenth of the code that a process loads, and are loaded here. A process without this port does not load them.
  */
 export async function listenForGrpc(options: GrpcPortOptions): Promise<string> {
   const { address, services, interceptors, tokens, notReady, stack, tls } = options;

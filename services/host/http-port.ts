@@ -8,33 +8,33 @@ import { type Address, countInFlight, listening, type MakeServer } from "./liste
 export interface HttpPort extends AsyncDisposable {
   /** Answers the port that was bound. */
   listen(): Promise<number>;
-  /** Serves on, but so that callers leave. */
+  /** Goes on serving, but so that callers leave. */
   sendAway(): void;
   /**
-   * Waits for a while until callers have left, then takes no new connection; resolves when no request is open and idle
-   * connections are closed, or `signal` aborts.
+   * Waits for a while until callers have left, then takes no new connection. Resolves when no request is open and idle connections are
+   * closed, or when `signal` aborts.
    */
   drain(signal: AbortSignal): Promise<void>;
 }
 
-/** Answers a request, or says that it is not its own. */
+/** Answers a request. False: the request is not for this handler. */
 export type PartialHandler = (request: IncomingMessage, response: ServerResponse) => boolean;
 
-/** What a port is made of. */
+/** Options of a port. */
 export interface HttpPortOptions {
   address: Address;
-  /** Asked one after the other; what none takes is not found. They may be added to while the port listens. */
+  /** Called one after the other. A request that none of them answers is not found. Handlers may be added while the port listens. */
   handlers: readonly PartialHandler[];
-  /** Makes a server that speaks TLS; default: plain. */
+  /** Makes a server that speaks TLS. Default: plain. */
   createServer?: MakeServer | undefined;
 }
 
 /**
- * Milliseconds that an idle connection stays open: longer than callers keep theirs, so that a call seldom meets a
- * connection which is being closed.
+ * Milliseconds that an idle connection stays open. Callers keep theirs for less time, so that a call seldom meets a connection that is
+ * being closed.
  */
 const keepAliveTimeoutMs = 65_000;
-/** Milliseconds in which what was accepted at the last moment is read: on a busy core some turns of the event loop. */
+/** Milliseconds for reading requests that were accepted at the last moment. On a busy core that takes some turns of the event loop. */
 const unreadMs = 250;
 /** Milliseconds in which a request's head must have come. */
 const headersTimeoutMs = 10_000;
@@ -54,7 +54,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
   boundPipelining(server);
   server.keepAliveTimeout = keepAliveTimeoutMs;
   server.headersTimeout = headersTimeoutMs;
-  // A message, or a watch, takes as long as it takes: its deadline is the call's.
+  // A message or a watch may take any time. Its deadline is the call's.
   server.requestTimeout = 0;
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
@@ -80,9 +80,9 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       await inFlight.whenLeft(signal);
       void close();
       await inFlight.whenIdle(signal);
-      // What stayed open for a further request would bring one.
+      // A connection that stayed open could bring a further request.
       server.closeIdleConnections();
-      // What was accepted, and not read yet, is no request so far.
+      // A connection that was accepted, but not read yet, has no request so far.
       await inFlight.whenGone(AbortSignal.any([signal, AbortSignal.timeout(unreadMs)]));
       await inFlight.whenIdle(signal);
     },

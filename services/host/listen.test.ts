@@ -11,7 +11,7 @@ afterEach(() => {
 });
 
 describe("requests in flight", () => {
-  /** A server that holds its answers until they are ended here. */
+  /** A server that holds its answers until the test ends them. */
   async function holding() {
     const inFlight = countInFlight();
     const held: ServerResponse[] = [];

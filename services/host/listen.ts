@@ -11,32 +11,32 @@ import { ConfigError } from "./env.ts";
 
 /** Counts the requests of a server that are not answered yet. */
 export interface InFlight {
-  /** To be given to the gateway as its `createServer`. `make`: for a server with TLS; default: a plain one. */
+  /** For the gateway, as its `createServer`. `make`: for a server with TLS. Default: a plain one. */
   createServer(options: ServerOptions, handler: RequestListener, make?: MakeServer): Server;
   /** Is no request open? */
   isIdle(): boolean;
   /**
-   * From now on every answer is the last one of its connection, unless its head is out already: its caller connects anew,
-   * perhaps to another process.
+   * From now on every answer is the last one of its connection, unless its head was sent already. The caller connects again, perhaps to
+   * another process.
    */
   sendAway(): void;
   /**
-   * Resolves when callers have left: no connection is open, or a while has passed since they were first sent away, or
-   * `signal` aborts. To close a connection before is to risk the request that is on its way on it.
+   * Resolves when callers have left: no connection is open, or a while has passed since they were first sent away, or `signal` aborts.
+   * Closing a connection earlier could lose a request that is under way on it.
    */
   whenLeft(signal: AbortSignal): Promise<void>;
   /** Resolves when no connection is open, or when `signal` aborts. */
   whenGone(signal: AbortSignal): Promise<void>;
-  /** Resolves at the first moment without a request, or when `signal` aborts. Sends away as well. */
+  /** Resolves at the first moment without a request, or when `signal` aborts. Sends callers away as well. */
   whenIdle(signal: AbortSignal): Promise<void>;
 }
 
-/** Makes a server that is not listening yet. */
+/** Makes a server that does not listen yet. */
 export type MakeServer = (options: ServerOptions, handler: RequestListener) => Server;
 
 /**
- * Milliseconds that callers have to leave: those who look addresses up every 2 s have left by then, and who asks more than
- * once in this time was told.
+ * Milliseconds for callers to leave. Callers that look addresses up every 2 s have left by then. Callers with more than one request in
+ * this time have had an answer that sent them away.
  */
 const leaveMs = 2_500;
 
@@ -44,7 +44,7 @@ const leaveMs = 2_500;
 export function countInFlight(): InFlight {
   const answers = openOnes<ServerResponse>();
   const connections = openOnes<Socket>();
-  /** Aborts when those who were sent away have had their time. */
+  /** Aborts when callers that were sent away have had their time. */
   let sentAway: AbortSignal | undefined;
   const sayClose = (answer: ServerResponse) => {
     if (!answer.headersSent) answer.setHeader("connection", "close");
@@ -76,7 +76,7 @@ export function countInFlight(): InFlight {
   };
 }
 
-/** Those that have not closed yet, and the moment when there is none. */
+/** The open ones, and the moment when there is none. */
 function openOnes<T extends ServerResponse | Socket>() {
   const all = new Set<T>();
   let waiting: (() => void)[] = [];
@@ -102,16 +102,16 @@ function openOnes<T extends ServerResponse | Socket>() {
   };
 }
 
-/** A port that is to be had, and the variables that choose it. */
+/** An address to listen on, and the variables that choose it. */
 export interface Address {
   host: string;
   port: number;
   portVariable: string;
-  /** Absent where the host is not the operator's to choose. */
+  /** Absent where the operator cannot choose the host. */
   hostVariable?: string;
 }
 
-/** Runs a listen call; an address that cannot be had is said plainly, with the variable that chooses it. */
+/** Runs a listen call. An address that cannot be used gives a plain error with the variable that chooses it. */
 export async function listening<T>(address: Address, listen: () => Promise<T>): Promise<T> {
   try {
     return await listen();
@@ -120,7 +120,7 @@ export async function listening<T>(address: Address, listen: () => Promise<T>): 
   }
 }
 
-/** Rejects as {@link listening} does where the address cannot be had, before anything is made. */
+/** Rejects as {@link listening} does where the address cannot be used, before anything is made. */
 export async function checkAddress(address: Address): Promise<void> {
   const probe = createNetServer();
   await listening(address, async () => {
@@ -153,7 +153,7 @@ function explained(error: unknown, address: Address): unknown {
   return error;
 }
 
-/** An address as URLs have it. */
+/** An address in the form that URLs have. */
 export function hostInUrl(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }

@@ -3,17 +3,17 @@ import { parseArgs } from "node:util";
 import { envToConfig, readEnv } from "./config.ts";
 import { ConfigError } from "./env.ts";
 
-/** `npm start [-- --role R]`: exit 0 after a stop that was asked for, 1 with one line where it cannot start. */
+/** `npm start [-- --role R]`. Exits with 0 after a requested stop, with 1 and one line where it cannot start. */
 async function main(): Promise<void> {
   // The files that this process writes hold prompts or secrets.
   process.umask(0o077);
-  // Halves the CPU time of every start but the first: types are stripped and sources compiled once a version. Where the
-  // cache cannot be written, everything goes on without.
+  // Halves the CPU time of every start after the first. Types are stripped and sources compiled once a version. Where the cache cannot
+  // be written, everything works without it.
   enableCompileCache();
   try {
     const { values } = parseArgs({ options: { role: { type: "string" } } });
     const config = envToConfig(readEnv(), values.role === undefined ? {} : { role: values.role });
-    // Loaded only now, so that a fault of the configuration is told at once.
+    // Loaded only now, so that a fault of the configuration is reported at once.
     const { serve } = await import("./serve.ts");
     await serve(config);
   } catch (error) {

@@ -33,22 +33,22 @@ export interface Mesh extends AsyncDisposable {
   readonly baseUrl: string;
   /** HOST:PORT of the gRPC port. */
   readonly grpcAddress: string;
-  /** Where metrics and health are. */
+  /** URL of metrics and health. */
   readonly opsUrl: string;
   readonly bootstrap: Bootstrap;
   /** Admin token, for code that operates this process from inside it. */
   readonly adminToken: string;
   /**
-   * Stops being ready, goes on serving until no request is open, then hands back what it holds. When `signal` aborts, what
-   * is still open ends with an error event.
+   * Stops being ready, goes on serving until no request is open, then hands back its work. When `signal` aborts, open requests end with
+   * an error event.
    */
   drain(signal: AbortSignal): Promise<void>;
 }
 
-/** Milliseconds between two looks at what is not ready yet. */
+/** Milliseconds between two checks of a part that is not ready yet. */
 const readyPollMs = 5;
 
-/** Starts a process: opens its stores, starts its services in the order of their needs, then its ports. */
+/** Starts a process. It opens its stores, starts its services in the order of their needs, then opens its ports. */
 export async function startMesh(config: Config, options: ProcessOptions): Promise<Mesh> {
   const context = createHostContext(config, options);
   await using stack = new AsyncDisposableStack();
@@ -79,7 +79,7 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   const catalog = stack.use(
     createCatalogView({ ...context, catalog: peers.catalog, after: started.promise }),
   );
-  // The view's end waits for its start, so this comes before it where the process ends early.
+  // The view's end waits for its start, so this runs before it where the process ends early.
   stack.defer(() => started.resolve());
   services.push(...(await createServices(context, { stores, scratch, peers, catalog, stack })));
   await startServices(services, context, { stack, signal: options.signal });
@@ -98,7 +98,7 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   );
   const opsUrl = await listenForOps(context, edge.notReady, stack);
   await edge.ready(options.signal);
-  // The stores are looked at on their own; no caller is told that this process is ready before they have answered.
+  // The stores are checked separately. This process does not report itself ready before they have answered.
   while (notReady()) await context.clock.sleep(readyPollMs, options.signal);
   const done = await bootstrap(dir, config.bootstrap, {
     peers,
@@ -108,7 +108,7 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   });
   const baseUrl = await listening(http, () => edge.listen());
   tellAdminToken(context, dir);
-  // After the public port: callers need not wait for what operators and other programs speak to.
+  // After the public port: callers need not wait for the ports of operators and other programs.
   const grpcAddress = await listenForGrpc({
     address: grpc,
     interceptors: serverInterceptors,
@@ -140,7 +140,7 @@ function openOwnDataDir({ config, log }: HostContext): DataDir {
   return dir;
 }
 
-/** Says where the token lies that was made here. */
+/** Logs the file of the token that was made here. */
 function tellAdminToken({ config, log }: HostContext, dir: DataDir): void {
   if (!config.console || config.tokens.admin !== undefined) return;
   const file = join(dir.path, adminTokenFile);

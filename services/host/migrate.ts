@@ -2,16 +2,15 @@ import { isRefusal } from "#kit/base/errors.ts";
 import type { MongoSchema } from "#kit/store/mongo/migrate.ts";
 import { ConfigError } from "./env.ts";
 
-/** What a component's collections were brought to. */
+/** The version to which a component's collections were brought. */
 export interface Migrated {
   component: string;
   version: number;
 }
 
 /**
- * Brings every collection of the mesh up to this build, as each role does with its own when it starts; safe beside
- * roles that start at the same time. Throws ConfigError for a database that a newer build has written, before anything
- * is changed.
+ * Brings every collection of the mesh up to this build, as each role does with its own when it starts. It is safe beside roles that
+ * start at the same time. Throws ConfigError for a database that a newer build has written, before anything is changed.
  */
 export async function migrateMesh(databaseUrl: string): Promise<Migrated[]> {
   const { openMongo } = await import("#kit/store/mongo/connect.ts");
@@ -30,7 +29,7 @@ export async function migrateMesh(databaseUrl: string): Promise<Migrated[]> {
   return schemas.map(({ component, steps }) => ({ component, version: steps.length }));
 }
 
-/** All that the roles keep in MongoDB. */
+/** The schemas of all roles in MongoDB. */
 export async function meshSchemas(): Promise<MongoSchema[]> {
   const [auth, billing, text, jobs, files, quota, speech, webhooks] = await Promise.all([
     import("../auth/index.ts"),

@@ -5,7 +5,7 @@ import type { HostContext, Readiness } from "./context.ts";
 import { createHttpPort, type PartialHandler } from "./http-port.ts";
 import { type Address, hostInUrl } from "./listen.ts";
 
-/** Liveness and readiness, without a token: what probes ask on any port of a process. */
+/** Liveness and readiness, without a token, for probes of any port of a process. */
 export function createHealthHandler(notReady: Readiness): PartialHandler {
   return (request, response) => {
     if (request.method !== "GET" && request.method !== "HEAD") return false;
@@ -40,21 +40,21 @@ function plain(response: ServerResponse, status: number, text: string): void {
   send(response, status, "text/plain; charset=utf-8", `${text}\n`);
 }
 
-/** With its length, which HEAD tells too. */
+/** With its length, which an answer to HEAD has too. */
 function send(response: ServerResponse, status: number, contentType: string, text: string): void {
   const length = Buffer.byteLength(text);
   response.writeHead(status, { "content-type": contentType, "content-length": length }).end(text);
 }
 
-/** Where the operations port is to be. */
+/** The address of the operations port. */
 export function opsAddress({ role, ports }: Pick<Config, "role" | "ports">): Address {
   const portVariable = "GENMESH_OPS_PORT";
   return { ...ports.ops, portVariable, ...(role === "all" ? {} : { hostVariable: "HOST" }) };
 }
 
 /**
- * Opens the operations port: metrics, which name upstreams and totals and so are on no port that callers reach, and
- * health. `stack` closes it. Answers its URL.
+ * Opens the operations port with metrics and health. Metrics name upstreams and totals, so no port that callers reach has them. `stack`
+ * closes the port. Answers its URL.
  */
 export async function listenForOps(
   { config, metrics }: HostContext,

@@ -10,7 +10,7 @@ import { watchStores } from "./store-watch.ts";
 import { openStores, storeOf } from "./stores.ts";
 import { openPeers } from "./wire.ts";
 
-/** Starts the public edge of a mesh; it meets every service over the wire. */
+/** Starts the public edge of a mesh. It calls every service over the wire. */
 export async function startGateway(
   context: HostContext,
   signal: AbortSignal,
@@ -31,7 +31,7 @@ export async function startGateway(
   const edge = stack.use(
     await openEdge(context, {
       ...{ peers, catalog, blobs, notReady, tls: tls.server },
-      // A gateway of its own holds admin power only where its operator has given it the token.
+      // A gateway in its own process has admin power only where its operator has given it the token.
       operatorToken: config.tokens.admin,
     }),
   );
@@ -47,7 +47,7 @@ export async function startGateway(
     opsUrl,
     async drain(late) {
       draining = true;
-      // Who asks meanwhile is answered, and asks another gateway next.
+      // A caller that sends a request meanwhile gets its answer, and uses another gateway next.
       await edge.whenLeft(late);
       await edge.whenIdle(late);
       await edge.close();

@@ -18,7 +18,7 @@ import { type StoreWatch, watchStores } from "./store-watch.ts";
 import { openStores } from "./stores.ts";
 import { createRpcHandler, openPeers } from "./wire.ts";
 
-/** Milliseconds between two endings of the watches that came back while a process drains. */
+/** Milliseconds between two rounds that end watches which came back while a process drains. */
 const watchesComeBackMs = 100;
 
 /** Starts one service of a mesh. */
@@ -89,7 +89,7 @@ export async function startService(
   };
 }
 
-/** Serves on while the services let their work end; then takes no new connection, and ends what came back. */
+/** Goes on serving while the services let their work end. Then takes no new connection, and ends watches that came back. */
 async function drainService(
   services: readonly Service[],
   port: HttpPort,

@@ -3,23 +3,23 @@ import { createHostContext, type ProcessOptions } from "./context.ts";
 
 /** A running process of one role. */
 export interface RoleProcess extends AsyncDisposable {
-  /** Of the gateway the public base URL, ending in `/v1`; of others where internal callers find it. */
+  /** For the gateway the public base URL, ending in `/v1`. For other roles the URL for internal callers. */
   readonly url: string;
-  /** HOST:PORT for gRPC; undefined where the role has none. */
+  /** HOST:PORT for gRPC. Undefined where the role has none. */
   readonly grpcAddress: string | undefined;
-  /** Where metrics and health are. */
+  /** URL of metrics and health. */
   readonly opsUrl: string;
   /**
-   * Stops being ready, goes on serving until no request is open, then hands back what it holds. When `signal` aborts, what
-   * is still open breaks off.
+   * Stops being ready, goes on serving until no request is open, then hands back its work. When `signal` aborts, open requests are
+   * broken off.
    */
   drain(signal: AbortSignal): Promise<void>;
 }
 
-/** Starts a process of any role but `all`. Its ports listen early, for probes; it resolves when it is ready. */
+/** Starts a process of any role except `all`. Its ports listen early, for probes. It resolves when it is ready. */
 export async function startRole(config: Config, options: ProcessOptions): Promise<RoleProcess> {
   const context = createHostContext(config, options);
-  // Only what the role needs is loaded.
+  // Only the code of the role is loaded.
   if (config.role === "gateway") {
     const { startGateway } = await import("./role-gateway.ts");
     return startGateway(context, options.signal);

@@ -1,4 +1,4 @@
-/** What a process may be: all of the mesh, or one part of it. */
+/** The roles of a process: all of the mesh, or one part of it. */
 export const roles = [
   "all",
   "gateway",
@@ -13,7 +13,7 @@ export const roles = [
 /** One of {@link roles}. */
 export type Role = (typeof roles)[number];
 
-/** A role whose process has one part of the mesh and meets the others over the wire. */
+/** A role whose process has one part of the mesh and calls the others over the wire. */
 export type MeshRole = Exclude<Role, "all">;
 
 /** The services that others call. */
@@ -22,12 +22,12 @@ export const peerNames = ["auth", "billing", "catalog", "text", "media"] as cons
 /** One of {@link peerNames}. */
 export type PeerName = (typeof peerNames)[number];
 
-/** What a role cannot be without. */
+/** The needs of a role. */
 export interface RoleNeeds {
   database: boolean;
   queue: boolean;
   blobs: boolean;
-  /** Whom it calls. */
+  /** The peers that it calls. */
   peers: readonly PeerName[];
   /** Has it methods for internal callers, and so a gRPC port? */
   answers: boolean;
@@ -36,7 +36,7 @@ export interface RoleNeeds {
 const nothing = { database: false, queue: false, blobs: false };
 const stores = { database: true, queue: true, blobs: true };
 
-/** What each role needs: the stores and peers that stand in its service's dependencies. */
+/** The needs of each role: the stores and peers in its service's dependencies. */
 export const needsOf: Readonly<Record<Role, RoleNeeds>> = {
   all: { ...stores, peers: [], answers: true },
   gateway: { ...nothing, blobs: true, peers: peerNames, answers: false },

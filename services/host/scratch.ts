@@ -5,10 +5,10 @@ import { makePrivateFolder, privateFolderMode } from "#kit/base/private-files.ts
 import type { Config } from "./config.ts";
 import { openDataDir } from "./data-dir.ts";
 
-/** Makes an empty folder of that name, of this process alone, for files that need not survive it. */
+/** Makes an empty folder of that name, for this process alone, with files that may be lost. */
 export type Scratch = (name: string) => string;
 
-/** Where they lie is made at the first use; `stack` ends it. */
+/** Their parent folder is made at the first use, and removed when `stack` ends. */
 export function createScratch(config: Config, stack: AsyncDisposableStack): Scratch {
   let root: string | undefined;
   return (name) => {
@@ -31,7 +31,7 @@ function openRoot(config: Config, stack: AsyncDisposableStack): string {
   return made;
 }
 
-/** What a process that died left in it is of no use to a later one. */
+/** Files that a dead process left there are of no use to a later one. */
 function emptyFolder(path: string): string {
   rmSync(path, { recursive: true, force: true });
   makePrivateFolder(path);

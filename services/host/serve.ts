@@ -7,9 +7,9 @@ import { consoleLine } from "./console-address.ts";
 import { openTelemetry, type ProcessOptions } from "./context.ts";
 import { letIdleMemoryGo } from "./idle-memory.ts";
 
-/** npm passes a Ctrl-C on which the terminal has sent to this process already: within these milliseconds it is one. */
+/** npm passes on a Ctrl-C that the terminal has sent to this process already. Within these milliseconds the two count as one. */
 const oneSignalMs = 1_000;
-/** Milliseconds; any long time does. */
+/** Milliseconds. Any long time will do. */
 const aliveTickMs = 60 * 60_000;
 
 /** Runs until SIGTERM or SIGINT, then drains. A second signal ends the drain at once. */
@@ -32,11 +32,11 @@ export async function serve(config: Config): Promise<void> {
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
-  // Background work sleeps without holding the process; before its ports listen, nothing else would.
+  // Background work sleeps without keeping the process alive. Before its ports listen, only this does.
   const alive = setInterval(() => {}, aliveTickMs);
   using _memory = letIdleMemoryGo();
   try {
-    // Disposed of last, so that it sends what the end of the others was.
+    // Disposed of last, so that it also sends the spans of the others' end.
     await using _telemetry = await openTelemetry(config, { log, metrics });
     await using running = await start(config, { log, signal: stop.signal, metrics });
     isReady = true;
@@ -56,7 +56,7 @@ export async function serve(config: Config): Promise<void> {
     clearTimeout(late);
     log.info("stopped");
   } catch (error) {
-    // A start that is told to stop stops, wherever it was; what breaks off then is no fault.
+    // A start that is asked to stop ends, wherever it was. An error of that is no fault.
     if (isReady || !stop.signal.aborted) throw error;
     log.info({ err: error }, "stopped before it was ready");
   } finally {
@@ -66,25 +66,25 @@ export async function serve(config: Config): Promise<void> {
   }
 }
 
-/** Where people read along they get short lines; undefined: JSON lines, for machines. */
+/** Short lines for a person who reads them in a terminal. Undefined: JSON lines, for machines. */
 async function terminal({ logColours }: Config) {
   if (!process.stderr.isTTY) return undefined;
   const { openTerminal } = await import("#kit/base/log-terminal.ts");
   return openTerminal({ colours: logColours });
 }
 
-/** What serving needs of a process of any role. */
+/** The parts of a process of any role that serving needs. */
 interface Running extends AsyncDisposable {
-  /** What is said on standard output. */
+  /** The line on standard output. */
   banner: string;
-  /** Where metrics and health are. */
+  /** URL of metrics and health. */
   opsUrl: string;
   /** To be called once the line was shown. */
   shown(): void;
   drain(signal: AbortSignal): Promise<void>;
 }
 
-/** Loads and starts what the role needs. */
+/** Loads and starts the parts that the role needs. */
 async function start(config: Config, options: ProcessOptions): Promise<Running> {
   const { role } = config;
   if (role === "all") {

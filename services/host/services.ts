@@ -14,31 +14,31 @@ import type { Role } from "./roles.ts";
 import type { Scratch } from "./scratch.ts";
 import { type Stores, storeOf } from "./stores.ts";
 
-/** Processes that decode images: one a core, four at most, and two at least, so that one account leaves a place to others. */
+/** Processes that decode images: one a core, at most four, and at least two, so that one account leaves a place to others. */
 const imageProcesses = Math.max(2, Math.min(4, availableParallelism()));
-/** The worst image of 50 megapixels was seen to take 320 MiB while it is decoded; some go on for a while until they are weighed. */
+/** The worst image of 50 megapixels took 320 MiB while it was decoded. Some exceed the limit for a while until they are measured. */
 const imageMemoryMb = 448;
-/** Milliseconds for one image; the worst ones seen take about 1,000 of a core. */
+/** Milliseconds for one image. The worst images take about 1,000 of a core. */
 const imageTimeoutMs = 10_000;
 
-/** Threads of the builtin renderer: one a core, and never so many that the event loop has none left. */
+/** Threads of the builtin renderer: one a core, and few enough to leave the event loop a core. */
 const renderThreads = Math.max(1, Math.min(2, availableParallelism()));
 
-/** What services are made from. */
+/** The parts of which services are made. */
 export interface ServiceDeps {
   stores: Stores;
   scratch: Scratch;
   peers: Peers;
-  /** The view of this process; default: one made at its first use. */
+  /** The view of this process. Default: one that is made at its first use. */
   catalog?: LiveCatalog;
-  /** Owns what the services are given. */
+  /** Owns the parts that the services get. */
   stack: AsyncDisposableStack;
 }
 
 /** A part of the mesh that is a service. */
 type Part = Exclude<Role, "all" | "gateway">;
 
-/** Makes the services of a process, in the order in which they start. Only what the role needs is loaded. */
+/** Makes the services of a process, in the order in which they start. Only the code of the role is loaded. */
 export async function createServices(context: HostContext, deps: ServiceDeps): Promise<Service[]> {
   const { role } = context.config;
   const parts = role === "all" ? allParts : allParts.filter((part) => part === role);
@@ -109,21 +109,21 @@ const makers: Readonly<Record<Part, Maker>> = {
   },
 };
 
-/** Every part; a later one needs those before it. */
+/** Every part. A later one needs those before it. */
 const allParts: readonly Part[] = ["catalog", "auth", "billing", "text", "media", "media-worker"];
 
-/** What more than one service of a process uses; each is made at its first use. */
+/** Parts that several services of a process use. Each is made at its first use. */
 interface Tools {
   catalog(): LiveCatalog;
   images(): Promise<ImageVerifier>;
   outside(): Promise<GuardedFetcher>;
-  /** Tells of the operator's accounts at upstreams. */
+  /** Reports problems with the operator's accounts at upstreams. */
   accounts(): Promise<UpstreamAccounts>;
-  /** Tells of upstreams, and reports what this process sees of them. */
+  /** Answers the health of upstreams, and reports this process's own calls. */
   health(): Promise<UpstreamHealth>;
   /** Connections to configured upstreams. */
   http(): Promise<HttpClient>;
-  /** What the API of media and its worker have in common; in one process they hear of each other's changes at once. */
+  /** The parts that media's API and its worker share. In one process each notices the other's changes at once. */
   media(): Promise<MediaCommonDeps>;
 }
 
@@ -202,7 +202,7 @@ async function createUpstreams(
   });
 }
 
-/** An embedded database has one process alone. */
+/** An embedded database belongs to one process. */
 async function healthStore(stores: Stores) {
   const database = storeOf(stores, "database");
   if (database.kind === "sqlite") return (await import("../upstreams/health/store.ts")).noOthers;

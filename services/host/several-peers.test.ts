@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type OneOfSeveral, severalPeers } from "./several-peers.ts";
 
-/** A pool of one address that counts what it is asked for. */
+/** A pool of one address that counts its calls. */
 function pool(origin: string) {
   const one = { up: true, picks: 0 };
   const asked: OneOfSeveral = {

@@ -12,9 +12,9 @@ interface Choice {
 }
 
 /**
- * One pool over several, for a peer with more than one URL: the one with the fewest calls under way, in turn among
- * equals, or with an affinity the one with the most wanted address; one without an address that answers, or whose
- * addresses were all tried, only where there is no other.
+ * One pool over several, for a peer with more than one URL. It uses the pool with the fewest calls under way, and equals take turns.
+ * With an affinity it uses the pool with the most wanted address. A pool without an address that answers, or whose addresses were all
+ * tried, is used only where there is no other.
  */
 export function severalPeers(pools: readonly OneOfSeveral[]): PeerPool {
   const choices = pools.map((pool): Choice => ({ pool, outstanding: 0 }));
@@ -40,7 +40,7 @@ export function severalPeers(pools: readonly OneOfSeveral[]): PeerPool {
   };
 }
 
-/** How much the best of its addresses is wanted, of those that were not tried. */
+/** How much the best of a pool's untried addresses is wanted. */
 function wantOf({ pool }: Choice, tried: readonly string[], affinity: string): number {
   const left = pool.addresses().filter((origin) => !tried.includes(origin));
   return Math.max(0, ...left.map((origin) => affinityRank(affinity, origin)));
@@ -49,7 +49,7 @@ function wantOf({ pool }: Choice, tried: readonly string[], affinity: string): n
 function counted(picked: PickedPeer, choice: Choice): PickedPeer {
   choice.outstanding++;
   return {
-    // The one of the attempt's moment: connections may be renewed before it begins.
+    // Read for each attempt, since connections may be renewed before it begins.
     get dispatcher() {
       return picked.dispatcher;
     },

@@ -7,8 +7,8 @@ import { ConfigError } from "./env.ts";
 const retryMs = 1_000;
 
 /**
- * Starts services one after the other; `stack` ends them. A store that is away is waited for, for as long as it takes:
- * this process is alive and not ready meanwhile. Rejects when `signal` aborts, and where a service cannot work at all.
+ * Starts services one after the other. `stack` ends them. A store that is away is waited for without a limit. The process is alive and
+ * not ready meanwhile. Rejects when `signal` aborts, and where a service cannot work at all.
  */
 export async function startServices(
   services: readonly Service[],
@@ -50,7 +50,7 @@ function catalogFault(error: Error, file: string): ConfigError {
   );
 }
 
-/** By its name, so that no driver is loaded for it. */
+/** Recognised by its name, so that no driver is loaded for it. */
 function isNewerSchema(error: unknown): error is Error {
   return error instanceof Error && error.name === "NewerSchemaError";
 }

@@ -8,7 +8,7 @@ let clock: ManualClock;
 let metrics: Metrics;
 let log: Record<string, unknown>[];
 let watch: StoreWatch;
-/** What the server does when it is asked. */
+/** The server's behaviour at each question. */
 let server: () => Promise<unknown>;
 let asked: number;
 
@@ -32,7 +32,7 @@ function start(check: Partial<StoreCheck> = {}): void {
   ]);
 }
 
-/** Lets time pass, and what became due happen. */
+/** Advances the time, and lets work that became due run. */
 async function pass(ms: number): Promise<void> {
   for (let left = ms; left >= 0; left -= 100) {
     await clock.advance(Math.min(100, left));
@@ -67,7 +67,7 @@ describe.each([
     expect(watch.notReady()).toBe("the database does not answer");
     expect(await isUp()).toBe("0");
     server = async () => {};
-    // A look that waits for an answer of a silent store waits it out.
+    // A check of a silent store waits until its time is over.
     await pass(fault === silent ? 2_500 : 1_000);
     expect(watch.notReady()).toBeUndefined();
     expect(await isUp()).toBe("1");

@@ -1,32 +1,32 @@
 import { untilAborted, withinTime } from "#kit/base/abort.ts";
 import type { HostContext, Readiness } from "./context.ts";
 
-/** A server or a disk that keeps what must survive a process, and the question whether it does so now. */
+/** A server or a disk with data that must survive a process, and a check whether it works now. */
 export interface StoreCheck {
-  /** Of a second disk and further ones `disk-2` and so on. */
+  /** A second disk and further ones are `disk-2` and so on. */
   store: "database" | "blobs" | "disk" | `disk-${number}`;
-  /** False: this process can do without it for a while; log and metric tell of it, readiness does not. */
+  /** False: this process can work without it for a while. Log and metric report it, and readiness does not. */
   isNeeded: boolean;
   /** Resolves where it answers; rejects where it does not. */
   ask(): Promise<unknown>;
 }
 
-/** Ears at the servers of a process. */
+/** Watches the servers of a process. */
 export interface StoreWatch extends AsyncDisposable {
-  /** Undefined where those that are needed answer; else which does not. Sends nothing to them. */
+  /** Undefined where those that are needed answer. Otherwise the name of one that does not. Sends nothing to them. */
   notReady: Readiness;
 }
 
-/** Milliseconds between two questions: a hundred processes ask a server 50 times a second, which is nothing to it. */
+/** Milliseconds between two questions. A hundred processes ask a server 50 times a second, which is hardly any load. */
 const askEveryMs = 2_000;
-/** The same of one that did not answer: it counts as back within a second of being back. */
+/** The same for a server that did not answer. It counts as back within a second of being back. */
 const askAgainMs = 500;
-/** Milliseconds in which a server answers that is not overrun. */
+/** A server that is not overloaded answers within this many ms. */
 const answerWithinMs = 2_000;
-/** Unanswered questions in a row after which it is away: one may have met a connection that was just closing. */
+/** A server is away after this many unanswered questions in a row. One question may meet a connection that was just closing. */
 const awayAfter = 2;
 
-/** Asks servers again and again, so that readiness is at hand; that one is away is known within seven seconds. */
+/** Asks servers again and again, so that readiness is known at any time. A server that is away is noticed within seven seconds. */
 export function watchStores(
   context: Pick<HostContext, "clock" | "log" | "metrics">,
   checks: readonly StoreCheck[],
@@ -62,7 +62,7 @@ export function watchStores(
         unanswered = 0;
         away.delete(check);
       } else if (++unanswered === awayAfter) {
-        // Once, with its cause; what is refused meanwhile is not logged one by one.
+        // Logged once, with its cause. The refusals meanwhile are not logged one by one.
         log[isNeeded ? "error" : "warn"]({ err: fault, store }, "a store does not do its work");
         away.set(check, store.startsWith("disk") ? "takes no writes" : "does not answer");
       }

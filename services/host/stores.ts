@@ -15,16 +15,18 @@ import type { Role } from "./roles.ts";
 import type { Scratch } from "./scratch.ts";
 import type { StoreCheck } from "./store-watch.ts";
 
-/** Where a process keeps what must survive it; undefined: its role needs none. */
+/** The stores of a process. Undefined: its role needs none. */
 export interface Stores {
   database: Database | undefined;
   blobs: BlobStore | undefined;
   queue: WakeQueue | undefined;
-  /** Questions to the servers and disks among them that readiness depends on. Not the queue: jobs are accepted, and end, without it. */
+  /**
+   * Checks of the servers and disks on which readiness depends. The queue is not among them: jobs are accepted, and end, without it.
+   */
   checks: readonly StoreCheck[];
 }
 
-/** A store of a role that has it; what a role has is decided where its configuration is read. */
+/** A store of a role that needs it. Reading the configuration decides which stores a role has. */
 export function storeOf<K extends Exclude<keyof Stores, "checks">>(
   stores: Stores,
   kind: K,
@@ -35,8 +37,8 @@ export function storeOf<K extends Exclude<keyof Stores, "checks">>(
 }
 
 /**
- * Opens the stores that the configuration names, loading only their drivers; `stack` closes them. Throws ConfigError
- * where an embedded one cannot be had. A server that is away is no reason to: it is tried again when it is used.
+ * Opens the stores that the configuration names, and loads only their drivers. `stack` closes them. Throws ConfigError where an
+ * embedded one cannot be opened. A server that is away causes no error: it is tried again when it is used.
  */
 export async function openStores(
   context: HostContext,
@@ -54,7 +56,7 @@ export async function openStores(
   return { ...opened, checks: [...checks, ...diskChecks(folders)] };
 }
 
-/** What opening a store adds to. */
+/** The parts to which opening a store adds. */
 interface Opening {
   stack: AsyncDisposableStack;
   checks: StoreCheck[];
@@ -62,7 +64,7 @@ interface Opening {
   folders: string[];
 }
 
-/** Roles behind the public address: where they are not ready nothing is served. */
+/** Roles behind the public address. Where they are not ready, no request is served. */
 const servesText: ReadonlySet<Role> = new Set<Role>(["all", "gateway"]);
 
 async function openDatabase(
@@ -153,7 +155,7 @@ async function writable<T>(
   }
 }
 
-/** The driver's own words would repeat the URL with its password. */
+/** The driver's own text would repeat the URL with its password. */
 function mongoAt(open: () => MongoDatabase): MongoDatabase {
   try {
     return open();
@@ -162,7 +164,7 @@ function mongoAt(open: () => MongoDatabase): MongoDatabase {
   }
 }
 
-/** A URL that its adapter refuses is a fault of the configuration. Adapters do not repeat what is secret. */
+/** A URL that its adapter refuses is a fault of the configuration. Adapters do not repeat secrets. */
 async function sensible<T>(variable: string, open: () => T | Promise<T>): Promise<T> {
   try {
     return await open();

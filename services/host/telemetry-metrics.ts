@@ -11,10 +11,7 @@ import {
 import type { MetricReading, Metrics } from "#kit/base/metrics.ts";
 import { type MetricName, metricNames } from "#kit/telemetry/schema.ts";
 
-/**
- * What is counted for `/metrics`, as OTLP has it, under the conventions' names. It is counted once, so that both ways out
- * say the same.
- */
+/** The metrics of `/metrics` for OTLP, under the conventions' names. Each event is counted once, so that both forms agree. */
 export function otlpMetricsOf(metrics: Metrics): MetricProducer {
   const begun = hrTime(Date.now());
   return {
@@ -35,7 +32,7 @@ interface Times {
   endTime: HrTime;
 }
 
-/** A metric as OTLP has it; none for what is of no kind that it knows. */
+/** A metric in OTLP's form. None where its kind does not exist there. */
 function metricOf(reading: MetricReading, times: Times): MetricData[] {
   const known = metricNames[reading.name];
   const common = {
@@ -69,7 +66,7 @@ function metricOf(reading: MetricReading, times: Times): MetricData[] {
   }
 }
 
-/** Prometheus counts in each bucket what is in the ones below too; OTLP does not. */
+/** Prometheus includes lower buckets in the count of each bucket. OTLP does not. */
 function histograms(
   { name, values }: MetricReading,
   known: MetricName | undefined,

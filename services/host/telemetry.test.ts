@@ -85,7 +85,7 @@ describe("telemetry", () => {
     await using collector = await startCollector();
     const { traces, ...rest } = configFor(collector);
     if (!traces) throw new Error("no traces");
-    // Nothing listens on the discard port of a documentation address: connecting takes for ever.
+    // No program listens on the discard port of a documentation address, so connecting takes for ever.
     const silent = { ...traces, url: "http://192.0.2.1:9/v1/traces", timeoutMs: 60_000 };
     const telemetry = start({ ...rest, traces: silent });
     request().end();
@@ -127,7 +127,7 @@ describe("telemetry", () => {
         expect(isTraced()).toBe(false);
         expect(startSpan(below)).toBe(span);
       });
-      // Of a trace that was begun elsewhere its beginning decides.
+      // The beginning of a trace decides, even where it was elsewhere.
       const sampled = `00-${"1".repeat(32)}-${"2".repeat(16)}-01`;
       const startIn = (traceparent: string) =>
         startSpan(below, propagation.extract(ROOT_CONTEXT, { traceparent })).end();

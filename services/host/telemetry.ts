@@ -21,26 +21,26 @@ import type { Metrics } from "#kit/base/metrics.ts";
 import type { ExportConfig, SamplerConfig, TelemetryConfig } from "./config-telemetry.ts";
 import { otlpMetricsOf } from "./telemetry-metrics.ts";
 
-/** Bounds of telemetry: it may lose data, and may never hold the service up. */
+/** Bounds of telemetry. It may lose data, and must never delay the service. */
 const limits = {
-  /** Ended spans that wait to be sent, a few MiB; what comes beyond is dropped. */
+  /** Ended spans that wait to be sent, a few MiB. Further ones are dropped. */
   waitingSpans: 4_096,
   /** Spans in one request to the collector. */
   spansAtOnce: 512,
-  /** Milliseconds in which a stopping process sends what it has; what is not out by then is lost. */
+  /** Milliseconds in which a stopping process sends its data. Unsent data is lost after that. */
   flushMs: 3_000,
 } as const;
 
 /**
- * Sends the traces of this process, and what `metrics` counts, to a collector, until it is disposed of. This is the only
- * file that loads OpenTelemetry's SDK, and is itself loaded only where a collector is configured. A collector that is away
- * is logged once, and changes nothing else.
+ * Sends the traces of this process, and the metrics in `metrics`, to a collector, until it is disposed of. This is the only file that
+ * loads OpenTelemetry's SDK, and it is loaded only where a collector is configured. A collector that is away is logged once, and
+ * changes nothing else.
  */
 export function startTelemetry(
   config: TelemetryConfig,
   { log, metrics }: { log: Logger; metrics: Metrics },
 ): AsyncDisposable {
-  // OpenTelemetry keeps one SDK a process, and passes over a second one without a word.
+  // OpenTelemetry keeps one SDK a process, and ignores a second one without notice.
   if (propagation.fields().length > 0) throw new Error("this process has its telemetry already");
   const sdk = new NodeSDK({
     resource: resourceFromAttributes({ ...config.resource }),
@@ -50,10 +50,10 @@ export function startTelemetry(
     spanProcessors: config.traces ? [spansTo(config.traces, log)] : [],
     metricReaders: config.metrics ? [metricsTo(config.metrics, metrics, log)] : [],
     logRecordProcessors: [],
-    // Spans are begun by hand: patched libraries would record callers' URLs, and add headers to guarded fetches.
+    // Spans are begun by hand. Patched libraries would record callers' URLs, and add headers to guarded fetches.
     instrumentations: [],
   });
-  // What the SDK says of itself would name the collector's address, on standard output.
+  // The SDK's own messages would show the collector's address on standard output.
   diag.disable();
   sdk.start();
   return {
@@ -92,12 +92,12 @@ function collectorOf({ url, headers, timeoutMs }: ExportConfig) {
   return { url, headers: { ...headers }, timeoutMillis: timeoutMs };
 }
 
-/** What sends one kind of data. */
+/** The sender of one kind of data. */
 interface Exporter<T> {
   export(data: T, done: (result: ExportResult) => void): void;
 }
 
-/** Tells the log when sending begins to fail, and when it works again. The SDK would say nothing. */
+/** Logs when sending begins to fail, and when it works again. The SDK would log nothing. */
 function watched<T, E extends Exporter<T>>(
   exporter: E & Exporter<T>,
   signal: "traces" | "metrics",
@@ -117,13 +117,13 @@ function watched<T, E extends Exporter<T>>(
   return exporter;
 }
 
-/** A class or a code: the text would name the collector's address. */
+/** A class or a code, because the text would name the collector's address. */
 function nameOf(error: Error | undefined): string | undefined {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: string };
   return code === undefined ? name : `${name} ${String(code)}`;
 }
 
-/** Resolves with the end of the work, failed or not, or after `ms`; what goes on then is left alone. */
+/** Resolves at the end of the work, failed or not, or after `ms`. Work that goes on after that is ignored. */
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);

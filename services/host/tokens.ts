@@ -2,11 +2,11 @@ import type { Ids } from "#kit/base/ids.ts";
 import type { AccessTokens } from "#kit/rpc/access.ts";
 import type { DataDir } from "./data-dir.ts";
 
-/** Files of the data directory in which a one-process run keeps the tokens that it made. */
+/** Files of the data directory in which a run in one process keeps the tokens that it made. */
 export const adminTokenFile = "admin-token";
 const meshTokenFile = "mesh-token";
 
-/** The tokens of the environment, else those of the data directory, made on first start. */
+/** The tokens of the environment. Missing ones are those of the data directory, made on the first start. */
 export function loadTokens(
   dir: DataDir,
   given: { mesh: string[]; admin: string | undefined },
@@ -21,7 +21,7 @@ export function loadTokens(
   };
   return {
     mesh: given.mesh.length > 0 ? given.mesh : [kept(meshTokenFile)],
-    // In its file the operator command of this machine finds it.
+    // The operator command of this machine finds it in its file.
     admin: given.admin ?? kept(adminTokenFile),
   };
 }

@@ -13,7 +13,7 @@ import type { HostContext } from "./context.ts";
 import type { PartialHandler } from "./http-port.ts";
 import { severalPeers } from "./several-peers.ts";
 
-/** What calls to peers are made with. */
+/** The parts that calls to peers need. */
 interface WireDeps {
   /** Closes their connections. */
   stack: AsyncDisposableStack;
@@ -26,7 +26,7 @@ export function openPeers(context: HostContext, deps: WireDeps): Peers {
   const { peers, tokens } = context.config;
   const interceptors = [rpcClientTelemetry, tokenInterceptor(tokens.mesh[0] ?? "")];
   return createPeers((name) => {
-    // The code of a role calls no peer that the role does not need; its clients are there for the type.
+    // A role's code calls only the peers that the role needs. The other clients exist for the type.
     const urls = peers[name] ?? [];
     const pool = openPool(urls, context, deps);
     return createWireTransport({ pool, baseUrl: urls[0] ?? `http://${name}`, interceptors });

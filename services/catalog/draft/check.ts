@@ -10,24 +10,24 @@ import { maxDraftChangeCharacters } from "../limits.ts";
 import { parseCatalog } from "../parse.ts";
 import type { CatalogText } from "../source.ts";
 
-/** What a draft would make of a model or an upstream. */
+/** The change that a draft would make to a model or an upstream. */
 interface Change {
   subject: string;
   kind: DraftChange_Kind;
   fields: { path: string; before: string; after: string }[];
 }
 
-/** Fields that nothing shows: they are compared, and no more. */
+/** Fields whose values are never shown. They are only compared. */
 const hidden: ReadonlySet<string> = new Set(["developerPrompt"]);
 
-/** What is to be said of a draft. */
+/** The verdict on a draft. */
 export interface DraftVerdict {
-  /** 0 where it has faults. */
+  /** Number of models. 0 where the draft has faults. */
   models: number;
   faults: { path: string; message: string }[];
-  /** Against what is in force; empty where it has faults. */
+  /** Changes against the file in force. Empty where the draft has faults. */
   changes: Change[];
-  /** More fields differ than are told. */
+  /** Do more fields differ than are listed? */
   isShortened: boolean;
 }
 
@@ -117,7 +117,7 @@ function changed(subject: string, fields: Change["fields"]): Change {
   return { subject, kind: DraftChange_Kind.CHANGED, fields };
 }
 
-/** Where two values differ: objects are looked into, all else is told whole. */
+/** The places where two values differ. Objects are compared field by field, other values as a whole. */
 function fieldsOf(
   was: JsonValue | undefined,
   is: JsonValue | undefined,

@@ -8,8 +8,7 @@ import { type DraftJob, type DraftVerdict, faultyDraft, type inThread } from "./
 /** Judges drafts in a thread: a file as large as may be takes a tenth of a second, a hostile one longer. */
 export interface DraftChecker {
   /**
-   * Refuses with SERVICE_UNAVAILABLE where the thread gives no answer in time, with RATE_LIMIT_EXCEEDED where too many drafts
-   * wait.
+   * Refuses with SERVICE_UNAVAILABLE where the thread gives no answer in time, and with RATE_LIMIT_EXCEEDED where too many drafts wait.
    */
   check(job: DraftJob, signal: AbortSignal): Promise<DraftVerdict>;
 }

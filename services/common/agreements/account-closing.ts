@@ -5,21 +5,22 @@ import type { ClosingAccount } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { Peers } from "./peers.ts";
 
 /**
- * Milliseconds for which a closing lasts at least: an upload that had begun may come in this late, and is erased with the
- * rest. What is there is erased at once.
+ * Least milliseconds of a closing. An upload that had begun may arrive this late, and is erased with the rest. Existing data is erased
+ * at once.
  */
 export const closingLeastMs = 12 * 60_000;
-/** Milliseconds between two looks for accounts that are being closed. */
+/** Milliseconds between two searches for accounts that are being closed. */
 const lookMs = 5_000;
-/** Calls of one service in a row: each erases a batch, and others wait for their turn. */
+/** Calls of one service in a row. Each erases a batch. Then other accounts get their turn. */
 const maxRounds = 20;
 
-/** Whom closing calls. */
+/** The services that closing calls. */
 type ClosingPeers = Pick<Peers, "auth" | "billing" | "text" | "media">;
 
 /**
- * Drives an account's closing one step on: ends its keys, has the services erase what they have, and says that it is closed
- * once nothing runs, nothing is held and nothing is left. Any process may do it, at any time, also several at once.
+ *
+ * Drives an account's closing one step on. It ends the account's keys and has the services erase its data. It reports the account
+ * closed once all its work, holds and data are gone. Any process may do it, at any time, even several at once.
  */
 export async function driveClosing(
   { account, keyIds }: Pick<ClosingAccount, "account" | "keyIds">,
@@ -29,7 +30,7 @@ export async function driveClosing(
   if (!account?.closingTime) return;
   const { accountId, closingTime } = account;
   await peers.auth.advanceClosing({ accountId });
-  // Before what is left is looked at: what is held later was held before, for there are no more keys.
+  // Before remaining data is checked. An account without keys gets no new hold, so a later hold was open before.
   const { usdMicros, credits } = await peers.billing.getBalance({ accountId });
   const isHeld = (usdMicros?.reserved ?? 0n) > 0n || (credits?.reserved ?? 0n) > 0n;
   const erased = await Promise.all([

@@ -3,16 +3,16 @@ import type { Clock } from "#kit/time/clock.ts";
 import type { WaitingAlert } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Peers } from "./peers.ts";
 
-/** Milliseconds between two looks for alerts that wait. */
+/** Milliseconds between two searches for alerts that wait. */
 const lookMs = 1_000;
 
-/** Whom delivering alerts calls. */
+/** The services that delivering alerts calls. */
 type AlertPeers = Pick<Peers, "auth" | "billing" | "media">;
 
 /**
- * Hands each alert of billing to the webhooks of media, for the address that its key or account names now. An alert is ended only
- * when its webhook is written down under the alert's own id: a process that dies in between loses nothing, and another's second
- * try writes no second webhook.
+ * Hands each alert of billing to the webhooks of media, for the address that its key or account names now. An alert ends only when its
+ * webhook is written down under the alert's own id. So a process that dies in between loses nothing, and a second try writes no second
+ * webhook.
  */
 export async function deliverWaiting({ auth, billing, media }: AlertPeers): Promise<void> {
   const { alerts } = await billing.listWaitingAlerts({});
@@ -21,14 +21,14 @@ export async function deliverWaiting({ auth, billing, media }: AlertPeers): Prom
     const ofKey = keyId === "" ? "" : (await auth.getKeyWebhook({ keyId })).webhookUrl;
     const url = ofKey || accountWebhookUrl;
     if (url !== "") {
-      // What its own address is told stands in the key's own log.
+      // Messages to the key's own address are listed in the key's own log.
       const logged = ofKey === "" ? "" : keyId;
       const event = { webhookId: alertId, accountId, keyId: logged, type, url, body };
       await media.announceEvent(event);
     }
     await billing.endAlert({ alertId });
   };
-  // An account's go one after the other, beside those of others; one that fails holds up its account's alone.
+  // An account's alerts are sent one after the other, beside those of other accounts. One that fails delays only its own account's.
   const ofAccounts = Map.groupBy(alerts, ({ accountId }) => accountId).values();
   const ends = await Promise.allSettled(
     [...ofAccounts].map(async (own) => {
@@ -39,7 +39,7 @@ export async function deliverWaiting({ auth, billing, media }: AlertPeers): Prom
   if (failed) throw (failed as PromiseRejectedResult).reason;
 }
 
-/** Does so again and again, until `signal` aborts. Never rejects. */
+/** Delivers again and again, until `signal` aborts. Never rejects. */
 export async function deliverAlerts(
   { clock, log, peers }: { clock: Clock; log: Logger; peers: AlertPeers },
   signal: AbortSignal,

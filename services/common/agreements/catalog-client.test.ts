@@ -28,7 +28,7 @@ const snapshotOf = (version: string): Snapshot =>
 
 type Watch = ServiceImpl<typeof CatalogService>["watchSnapshots"];
 
-/** A live catalog that follows `watch`, one script a call; `calls` are the versions that it said it knew. */
+/** A live catalog that follows `watch`, one script a call. `calls` are the versions that it reported as known. */
 function following(...scripts: Watch[]) {
   const clock = manualClock();
   const calls: string[] = [];

@@ -10,43 +10,43 @@ import type {
   Upstream,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
-/** One snapshot with its indexes. A request or job takes one and lives by it to its end. */
+/** One snapshot with its indexes. A request or job takes one and uses it to its end. */
 export interface CatalogView {
   readonly snapshot: Snapshot;
   /** In the catalog's order, without the inactive ones. */
   readonly activeModels: readonly Model[];
   /** Refuses with MODEL_NOT_FOUND where no active model has the id, or where it is of another kind. */
   findModel(id: string, kind?: ModelKind): Model;
-  /** Where the model is served, in the order of trying: its upstream, then its fallbacks. */
+  /** The upstreams of a model, in the order in which they are tried: its upstream, then its fallbacks. */
   upstreamsOf(model: Model): readonly Upstream[];
 }
 
-/** Keeps the snapshot in force at hand, without a call per request. */
+/** Keeps the snapshot in force, so that a request needs no call for it. */
 export interface LiveCatalog extends AsyncDisposable {
-  /** The view in force. Refuses with SERVICE_UNAVAILABLE where none has ever come. */
+  /** The view in force. Refuses with SERVICE_UNAVAILABLE where none has come yet. */
   current(): CatalogView;
   /** Resolves with the first snapshot; never rejects. */
   ready(): Promise<void>;
-  /** Undefined once there is a snapshot; else one line that says why not. */
+  /** Undefined once there is a snapshot. Otherwise one line with the reason. */
   notReady(): string | undefined;
 }
 
-/** What a live catalog needs. */
+/** The parts that a live catalog needs. */
 export interface CatalogViewDeps {
   catalog: Client<typeof CatalogService>;
   clock: Clock;
   log: Logger;
-  /** The first call waits for this; default: for nothing. */
+  /** The first call waits for this. Default: it does not wait. */
   after?: Promise<void>;
 }
 
-/** Wait before the first new attempt, milliseconds; it doubles with each that fails. */
+/** Wait before the first new attempt, in milliseconds. It doubles with each that fails. */
 const firstRetryMs = 50;
-/** Longest wait between two attempts, milliseconds: a change must not go unheard for long after an outage. */
+/** Longest wait between two attempts, in milliseconds, so that a change arrives soon after an outage. */
 const maxRetryMs = 2_000;
-/** Silence after which a watch counts as dead, milliseconds: three heartbeats. */
+/** Silence after which a watch counts as dead, in milliseconds: three heartbeats. */
 const silenceMs = 15_000;
-/** Failed attempts before it is worth a line in the log: a peer that restarts is back by then. */
+/** Failed attempts before the log gets a line. A peer that restarts is back by then. */
 const quietAttempts = 6;
 
 /**
@@ -58,7 +58,7 @@ export function createCatalogView({ catalog, clock, log, after }: CatalogViewDep
   const first = Promise.withResolvers<void>();
   let view: CatalogView | undefined;
 
-  /** One watch to its end; true where it brought anything. */
+  /** One watch to its end. True where it brought anything. */
   const watch = async (): Promise<boolean> => {
     const call = new AbortController();
     const signal = AbortSignal.any([stop.signal, call.signal]);
@@ -136,7 +136,7 @@ function upstreamsIn(snapshot: Snapshot, model: Model): Upstream[] {
   );
 }
 
-/** Resolves once nothing was heard for 15 s; rejects when `signal` aborts. */
+/** Resolves after 15 s without a message. Rejects when `signal` aborts. */
 async function whenSilent(
   clock: Clock,
   heardAtMs: () => number,

@@ -22,7 +22,7 @@ function hold(holdId: string, amount: bigint): NewHold {
   return { ...usd, holdId, amount, kind: HoldKind.TEXT, keyId: "key_a", ref: "req", checkTimeMs };
 }
 
-/** Billing as the network makes it: each call is answered by the next of `answers`, the last one for good. */
+/** Billing behind a network: each call gets the next of `answers`, and the last one repeats. */
 function scripted(
   ...answers: ((request: ApplyRequest) => ApplyResponse | Promise<ApplyResponse>)[]
 ) {
@@ -216,7 +216,7 @@ test("a draw charges once, with any amounts in its repeats; a refusal at first s
   expect(await holds.draw({ ...draw, amount: 70n })).toBe(60n);
   expect(await holds.draw({ ...draw, amount: 7n })).toBe(60n);
   expect((await holds.settle({ ...draw, amount: 7n })).chargedAmount).toBe(60n);
-  // Without a hold, out of what is free: within the key's limit, all of it or nothing, and for good.
+  // Without a hold, from the free balance: within the key's limit, all of it or nothing, and finally.
   expect(await holds.draw({ ...draw, holdId: "hold_ccc", amount: 1n })).toBe(0n);
   const unlimited = { ...draw, fromFree: { keyLimit: undefined } };
   expect(await holds.draw({ ...unlimited, holdId: "hold_ccc", amount: 1n })).toBe(0n);

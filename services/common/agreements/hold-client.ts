@@ -30,22 +30,22 @@ import {
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Admission, KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 
-/** Which hold. */
+/** Names a hold. */
 export interface HoldRef {
   accountId: string;
   unit: Unit;
-  /** [a-z0-9_]{8,40}, unique in the wallet for ever: make one for each thing that is paid for. */
+  /** [a-z0-9_]{8,40}, unique in the wallet for ever. Make one for each request or job that is paid for. */
   holdId: string;
 }
 
-/** What a key may have spent and hold in a time. */
+/** The most that a key may have charged and held in a period. */
 export interface KeyLimit {
   /** 0 or more. */
   usdMicros: bigint;
   reset: KeyLimitReset;
 }
 
-/** The limit that the edge tells of a request's key; undefined: it has none. */
+/** The limit that the edge sends for a request's key. Undefined: it has none. */
 export function keyLimitOf(admission: Admission | undefined): KeyLimit | undefined {
   const usdMicros = admission?.monthlyUsdMicrosLimit;
   return admission && usdMicros !== undefined
@@ -53,7 +53,7 @@ export function keyLimitOf(admission: Admission | undefined): KeyLimit | undefin
     : undefined;
 }
 
-/** A hold to be opened. A repeat must bring the same content, {@link NewHold.keyLimit} apart. */
+/** A hold to be opened. A repeat must bring the same content, except for {@link NewHold.keyLimit}. */
 export interface NewHold extends HoldRef {
   /** 0 or more, in the unit. */
   amount: bigint;
@@ -62,15 +62,18 @@ export interface NewHold extends HoldRef {
   keyId: string;
   /** Id of the job or request, up to 100 characters. */
   ref: string;
-  /** When billing asks the owner about it, in ms since the epoch. Content: a repeat brings the same time. */
+  /** When billing asks the owner about it, in ms since the epoch. It is content: a repeat brings the same time. */
   checkTimeMs: number;
   /** Absent: none. */
   keyLimit?: KeyLimit | undefined;
-  /** 0 up to the amount: where wallet or key have less, the hold takes what they have, from this on. Absent: all of it. */
+  /**
+   * The least amount that the hold may take, 0 up to the amount, where wallet or key have less. It then takes what they have. Absent:
+   * all of it.
+   */
   least?: bigint | undefined;
 }
 
-/** What is kept of a request, as `billing_service.proto` describes it. */
+/** The part of a request that billing keeps, as `billing_service.proto` describes it. */
 export type RequestRecord = MessageInitShape<typeof RequestRecordSchema>;
 
 /** A request's charge. */
@@ -80,13 +83,15 @@ export interface Drawn extends HoldRef {
   /** The key that pays. */
   keyId: string;
   record?: RequestRecord | undefined;
-  /** Where the hold is closed already: take it out of what is free, within the key's limit. Absent: nothing is charged. */
+  /**
+   * Where the hold is closed already, the charge is taken from the free balance, within the key's limit. Absent: nothing is charged.
+   */
   fromFree?: { keyLimit: KeyLimit | undefined } | undefined;
 }
 
 /** A hold that ends without a charge. */
 export interface Released extends HoldRef {
-  /** What the journal keeps of what was not paid for; absent: nothing was begun. */
+  /** The journal's record of unpaid work. Absent: no work was begun. */
   record?: RequestRecord | undefined;
 }
 
@@ -98,65 +103,67 @@ export interface Settled extends Released {
 
 /** An opened hold. */
 export interface Reserved {
-  /** How it stands now. */
+  /** Its state now. */
   state: HoldState;
-  /** What was set aside when it was opened, in the unit. */
+  /** The amount that was held when it was opened, in the unit. */
   held: bigint;
 }
 
-/** The reasons with which billing refuses a hold for good: there is none then. */
+/** The reasons with which billing refuses a hold for good. After one of them there is no hold. */
 export const noHoldReasons = [
   ErrorReason.INSUFFICIENT_CREDITS,
   ErrorReason.INSUFFICIENT_BALANCE,
   ErrorReason.KEY_LIMIT_EXCEEDED,
   ErrorReason.TOO_MANY_OPEN_REQUESTS,
-  // What a billing of before TOO_MANY_OPEN_REQUESTS says of it.
+  // The reason in an older billing that lacks TOO_MANY_OPEN_REQUESTS.
   ErrorReason.RATE_LIMIT_EXCEEDED,
 ] as const;
 
 /** How long one operation may take. */
 export interface HoldCallOptions {
-  /** Retries included, in ms; default 5,000, at least 50. Then SERVICE_UNAVAILABLE, with the outcome unknown. */
+  /** Milliseconds, retries included. Default: 5,000, at least 50. After that it is SERVICE_UNAVAILABLE, with the outcome unknown. */
   timeoutMs?: number;
 }
 
 /**
- * What owners of holds use of billing. Every operation is idempotent: after SERVICE_UNAVAILABLE, whose outcome is
- * unknown, make the same one again. Refusals are RefusalErrors, as of single calls. Await a hold's reserve before you
- * end it: operations that wait at the same time may overtake each other.
+ * The operations of billing that owners of holds use. Each is idempotent. After SERVICE_UNAVAILABLE the outcome is unknown, so make the
+ * same one again. Refusals are RefusalErrors, as of single calls. Await the opening of a hold before you end it: operations that wait
+ * at the same time may overtake each other.
  */
 export interface HoldClient {
   /** Opens a hold. Refuses as BillingService.Reserve does. */
   reserve(hold: NewHold, options?: HoldCallOptions): Promise<Reserved>;
   /**
-   * As {@link reserve}, for a hold that is ended by a draw: after a refusal none can be opened any more, though a copy of
-   * the operation be under way still.
+   * Like {@link reserve}, for a hold that is ended by `draw`. After a refusal the hold can never be opened, even where a copy of the
+   * operation is still under way.
    */
   open(hold: NewHold, options?: HoldCallOptions): Promise<Reserved>;
-  /** Ends a hold by its request's charge: answers what was charged, by this call or an earlier one. Never refused. */
+  /** Ends a hold by its request's charge. Answers what was charged, by this call or an earlier one. Never refused. */
   draw(drawn: Drawn, options?: HoldCallOptions): Promise<bigint>;
-  /** Ends a hold by charging min(amount, hold), or tells how it ended before. Refuses with HOLD_NOT_FOUND. */
+  /** Ends a hold by charging min(amount, hold), or answers how it ended before. Refuses with HOLD_NOT_FOUND. */
   settle(hold: Settled, options?: HoldCallOptions): Promise<SettleResponse>;
-  /** Ends a hold without a charge, or tells how it ended before. Refuses with HOLD_NOT_FOUND. */
+  /** Ends a hold without a charge, or answers how it ended before. Refuses with HOLD_NOT_FOUND. */
   release(hold: Released, options?: HoldCallOptions): Promise<ReleaseResponse>;
 }
 
-/** Operations in one message: what Apply takes. */
+/** Operations in one message: the most that Apply takes. */
 const maxOperations = 256;
-/** Operations that wait for an answer: a billing that stands still must not fill the memory. */
+/** Operations that wait for an answer. A billing service that does not answer must not fill the memory. */
 const maxWaiting = 16_384;
-/** Default time of an operation: a client at the edge has not given up by then. */
+/** Default time of an operation, in ms. A client at the edge has not given up by then. */
 const defaultTimeoutMs = 5_000;
-/** One attempt: a lost reply is noticed in time for another. */
+/** Milliseconds of one attempt. A lost reply is noticed in time for another attempt. */
 const attemptTimeoutMs = 2_000;
-/** Least time in which an attempt can succeed; with less left there is none. */
+/** Least milliseconds in which an attempt can succeed. With less time left, none is made. */
 const minAttemptMs = 50;
 /** Attempts in all. */
 const maxAttempts = 4;
-/** Pause after the first failed attempt, three times as long each time: 1.3 s in all, in which a process is replaced. */
+/**
+ * Pause after the first failed attempt, in ms. Each further one is three times as long: 1.3 s in all, in which a process is replaced.
+ */
 const firstPauseMs = 100;
 
-/** How often an operation was sent in vain. */
+/** How often an operation was sent without success. */
 interface Tried {
   attempts: number;
 }
@@ -164,14 +171,17 @@ interface Tried {
 /** An operation that waits for its outcome. */
 interface Waiting {
   operation: Operation;
-  /** Ms since the epoch. */
+  /** Milliseconds since the epoch. */
   deadline: number;
   tried: Tried;
   resolve: (outcome: Outcome["outcome"]) => void;
   reject: (error: unknown) => void;
 }
 
-/** Makes the client; `payers` hear of each account whose money is held. Operations of one turn of the event loop travel as one Apply; a lone caller's leave at once. */
+/**
+ * Makes the client. `payers` gets each account whose money is held. Operations of one turn of the event loop travel as one Apply. An
+ * operation that is alone is sent at once.
+ */
 export function createHoldClient(
   billing: Pick<Client<typeof BillingService>, "apply">,
   { clock, payers }: { clock: Clock; payers?: Pick<Payers, "paid"> | undefined },
@@ -179,7 +189,7 @@ export function createHoldClient(
   return new HoldCalls(new OperationQueue(billing, clock), payers);
 }
 
-/** Each call of a {@link HoldClient} as one operation. */
+/** Makes each call of a {@link HoldClient} one operation. */
 class HoldCalls implements HoldClient {
   readonly #operations: OperationQueue;
   readonly #payers: Pick<Payers, "paid"> | undefined;
@@ -198,7 +208,7 @@ class HoldCalls implements HoldClient {
     try {
       return await this.#reserve(hold, options, tried);
     } catch (error) {
-      // The first attempt's refusal is the only one of which no copy can be under way.
+      // Only after the first attempt's refusal can no copy be under way.
       const mayBeOpened = tried.attempts > 1;
       if (mayBeOpened && !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
         await this.draw({ ...hold, amount: 0n });
@@ -259,14 +269,14 @@ class HoldCalls implements HoldClient {
     });
     const outcome = await this.#operations.add({ case: "reserve", value }, options, tried);
     if (outcome.case !== "reserve") return unexpected(outcome);
-    // A billing of before least amounts knows the whole amount alone.
+    // An older billing, without least amounts, holds the whole amount only.
     const held = outcome.value.heldAmount ?? amount;
     if (held > 0n) this.#payers?.paid(accountId);
     return { state: outcome.value.state, held };
   }
 }
 
-/** Operations on their way to billing, several in one message, each again where its attempt failed. */
+/** Operations on their way to billing, several in one message. Each is sent again where its attempt failed. */
 class OperationQueue {
   readonly #billing: Pick<Client<typeof BillingService>, "apply">;
   readonly #clock: Clock;
@@ -279,7 +289,7 @@ class OperationQueue {
     this.#clock = clock;
   }
 
-  /** Resolves with the operation's outcome; rejects with billing's refusal. `tried` counts the attempts. */
+  /** Resolves with the operation's outcome. Rejects with billing's refusal. `tried` counts the attempts. */
   async add(
     operation: Operation["operation"],
     { timeoutMs = defaultTimeoutMs }: HoldCallOptions = {},
@@ -334,7 +344,7 @@ class OperationQueue {
     }
   }
 
-  /** Tries again what is worth it; the same operation id makes that safe. */
+  /** Tries an operation again where that makes sense. The same operation id makes that safe. */
   #failed(one: Waiting, error: unknown): void {
     const { tried } = one;
     tried.attempts++;
@@ -352,14 +362,14 @@ function refusalOf({ reason, message, metadata }: Refusal): RefusalError {
   return new RefusalError(known, { message, metadata: { ...metadata } });
 }
 
-/** Billing answered, but not to what was asked. */
+/** Billing answered another operation than the one that was sent. */
 function unexpected(outcome: Outcome["outcome"]): never {
   throw new RefusalError(ErrorReason.INTERNAL_ERROR, {
     cause: new Error(`billing answered with ${outcome.case ?? "nothing"}`),
   });
 }
 
-// A billing of before other limits takes each for one of a month.
+// An older billing, without other periods, takes each limit for a monthly one.
 function limitFields(limit: KeyLimit | undefined) {
   return limit ? { keyMonthlyLimit: limit.usdMicros, keyLimitReset: limit.reset } : {};
 }

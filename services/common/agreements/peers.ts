@@ -7,7 +7,7 @@ import { CatalogService } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts"
 import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 
-/** Clients of the other services; in one process they call them directly. */
+/** Clients of the other services. In one process they call them directly. */
 export interface Peers {
   auth: Client<typeof AuthService>;
   billing: Client<typeof BillingService>;
@@ -16,7 +16,7 @@ export interface Peers {
   media: Client<typeof MediaService>;
 }
 
-/** Clients over one transport a service; their calls reject with RefusalError. */
+/** Clients, with one transport for each service. Their calls reject with RefusalError. */
 export function createPeers(transportOf: (peer: keyof Peers) => Transport): Peers {
   return {
     auth: createRpcClient(AuthService, refusingTransport(transportOf("auth"))),

@@ -18,7 +18,7 @@ export function accountDocument(account: Account, balance: GetBalanceResponse | 
   };
 }
 
-/** What an account may do, in a word. */
+/** The state of an account in a word. */
 export function accountState({ closeTime, closingTime, suspendTime }: Account) {
   if (closeTime) return "closed";
   if (closingTime) return "closing";

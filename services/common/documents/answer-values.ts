@@ -1,7 +1,7 @@
 import { type Timestamp, timestampDate, timestampMs } from "@bufbuild/protobuf/wkt";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 
-/** A unit of money as answers and commands name it. */
+/** A unit of money by its name in answers and commands. */
 export function unitName(unit: Unit): string {
   return unit === Unit.CREDITS ? "credits" : "usd_micros";
 }
@@ -12,22 +12,22 @@ const holdKinds = new Map<number, string>([
   [HoldKind.JOB, "job"],
 ]);
 
-/** What a hold is for, as answers and commands name it; "" where it is not known. */
+/** A hold's kind by its name in answers and commands. "" where it is unknown. */
 export function holdKindName(kind: HoldKind): string {
   return holdKinds.get(kind) ?? "";
 }
 
-/** A time in ISO 8601, with milliseconds; "" for none. */
+/** A time in ISO 8601, with milliseconds. "" for none. */
 export function isoTime(time: Timestamp | undefined): string {
   return time ? timestampDate(time).toISOString() : "";
 }
 
-/** The same; null for none. */
+/** The same time. Null for none. */
 export function isoTimeOrNull(time: Timestamp | undefined): string | null {
   return time ? isoTime(time) : null;
 }
 
-/** A time in whole seconds since 1970, as OpenAI's documents have it; 0 for none. */
+/** A time in whole seconds since 1970, as in OpenAI's documents. 0 for none. */
 export function unixSeconds(time: Timestamp | undefined): number {
   return time ? Math.floor(timestampMs(time) / 1_000) : 0;
 }

@@ -1,7 +1,7 @@
 import { type Entry, EntryKind, type Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { isoTime, isoTimeOrNull, unitName } from "./answer-values.ts";
 
-/** What changed a balance, as the public API has it. */
+/** A change of a balance, as the public API shows it. */
 export function entryDocument(line: Line) {
   const { kind } = line;
   const isGrant = kind === "grant";

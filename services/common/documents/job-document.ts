@@ -8,7 +8,7 @@ import {
 } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { isoTime, isoTimeOrNull } from "./answer-values.ts";
 
-/** How the public API names a kind of job. */
+/** The public API's names for a kind of job. */
 export interface JobNames {
   /** First segment of its paths. */
   path: "images" | "videos" | "music";
@@ -39,14 +39,14 @@ export const statusNames: Readonly<Record<Status, "queued" | "running" | "comple
     [JobStatus.FAILED]: "failed",
   };
 
-/** The names of a job's kind; throws where the media service sent none. */
+/** The names of a job's kind. Throws where the media service sent none. */
 function namesOf(kind: JobKind): JobNames {
   const names = kind === JobKind.UNSPECIFIED ? undefined : jobNames[kind];
   if (!names) throw new Error("a job without a kind");
   return names;
 }
 
-/** The public name of a state; throws where the media service sent none. */
+/** The public name of a state. Throws where the media service sent none. */
 export function statusName(status: JobStatus): (typeof statusNames)[Status] {
   const name = status === JobStatus.UNSPECIFIED ? undefined : statusNames[status];
   if (!name) throw new Error("a job without a state");
@@ -61,7 +61,7 @@ export function isTerminal({ status }: Job): boolean {
 /** A private file of a job's outputs. */
 interface OutputItem {
   id: string;
-  /** Fetched with the key that made the job; `?download=1` gives attachment disposition. */
+  /** Fetched with the key that made the job. `?download=1` gives attachment disposition. */
   url: string;
   mimeType: string;
   sizeBytes: number;
@@ -69,11 +69,11 @@ interface OutputItem {
   width?: number;
   height?: number;
   durationSeconds?: number;
-  /** When it goes; absent: it is kept for ever. */
+  /** When the file expires. Absent: it is kept for ever. */
   expiresAt?: string;
 }
 
-/** The public document of a job; `baseUrl` ends in `/v1`. Outputs are under `images`, `videos` or `clips`. */
+/** The public document of a job. `baseUrl` ends in `/v1`. Outputs are under `images`, `videos` or `clips`. */
 export function toJobDocument(job: Job, baseUrl: string): Record<string, unknown> {
   const names = namesOf(job.kind);
   const terminal = isTerminal(job);
@@ -125,7 +125,7 @@ function toOutputItem(file: OutputFile, job: Job, names: JobNames, baseUrl: stri
   };
 }
 
-// A reason of a newer build reads as what every failed job is.
+// A reason of a newer build is shown as a general failure.
 function toJobError(error: JobError | undefined) {
   const reason = (error && knownReason(error.reason)) ?? ErrorReason.GENERATION_FAILED;
   const row = errorRow(reason);
@@ -141,7 +141,7 @@ function toJobError(error: JobError | undefined) {
 const jobKinds: Partial<Record<JobKind, JobNames>> = jobNames;
 const jobStatuses: Partial<Record<JobStatus, string>> = statusNames;
 
-/** What kind of job it is, and its state, for operators; "" where a later release knows more. */
+/** The kind and the state of a job, for operators. A kind or state that a later release knows is "". */
 export function jobWords({ kind, status }: Job): { kind: string; status: string } {
   return { kind: jobKinds[kind]?.name ?? "", status: jobStatuses[status] ?? "" };
 }

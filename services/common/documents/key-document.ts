@@ -5,7 +5,7 @@ import type { KeyUsage } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { isoTime, isoTimeOrNull } from "./answer-values.ts";
 
-/** What a key was charged, as far as its document needs it; what is absent is not known, and null. */
+/** The charges of a key that its document shows. An absent one is not known, and is shown as null. */
 export type KeyCharges = Partial<Omit<KeyUsage, "keyId" | "$typeName" | "$unknown">>;
 
 /** A key as its account's managers see it: OpenRouter's properties, and ours. */
@@ -72,7 +72,7 @@ function sharedFields(key: ApiKey, usage: KeyCharges) {
   };
 }
 
-/** What a new hold may take of a limit; undefined: there is none, or it is not known. */
+/** The part of a limit that a new hold may take. Undefined: there is no limit, or the part is not known. */
 function remainingOf(
   limit: bigint | undefined,
   held: bigint | undefined,
@@ -83,7 +83,7 @@ function remainingOf(
   return left > 0n ? left : 0n;
 }
 
-/** What counts against a limit. */
+/** The charges that count against a limit. */
 function spentIn(reset: KeyLimitReset, usage: KeyCharges): bigint | undefined {
   switch (limitResetWord(reset)) {
     case "daily":

@@ -16,45 +16,48 @@ export interface PaidRequest {
   keyId: string;
 }
 
-/** What a request's hold is opened with. Amounts in the wallet's unit. */
+/** The terms of a request's hold. Amounts are in the wallet's unit. */
 export interface HoldTerms {
-  /** The bound of what the request may cost. */
+  /** The upper bound of the request's cost. */
   amount: bigint;
-  /** What its caller knows the request by, up to 100 characters; undefined: its id. */
+  /** The caller's name for the request, up to 100 characters. Undefined: its id. */
   ref?: string | undefined;
   /** When billing asks about it, in ms since the epoch. */
   checkAt: number;
   /** Undefined: none. */
   keyLimit: KeyLimit | undefined;
-  /** Where wallet or key have less than the amount, the hold takes what they have, from this on. Undefined: all of it. */
+  /**
+   * The least amount that the hold may take, where wallet or key have less than the amount. It then takes what they have. Undefined:
+   * all of it.
+   */
   least?: bigint | undefined;
 }
 
-/** What a request is charged, and what the journal keeps of it. */
+/** A request's charge, and its record in the journal. */
 export interface RequestCharge {
   amount: bigint;
   record: RequestRecord;
-  /** Where the hold is closed without a charge, take it out of what is free. Undefined: nothing is charged then. */
+  /** Where the hold is closed without a charge, the charge is taken from the free balance. Undefined: nothing is charged then. */
   fromFree?: { keyLimit: KeyLimit | undefined } | undefined;
 }
 
-/** The holds of requests that a draw ends: one each, named after its request. All calls may be repeated. */
+/** The holds of requests that `draw` ends: one for each request, named after it. All calls may be repeated. */
 export interface RequestHolds {
   /**
-   * Opens the hold and answers what it took. Refuses with `noHoldReasons`: then there is none, and will be none; and with
-   * SERVICE_UNAVAILABLE where the request was ended meanwhile, or the outcome is unknown.
+   * Opens the hold and answers the amount that it took. Refuses with `noHoldReasons`: then there is no hold, and there never will be.
+   * Refuses with SERVICE_UNAVAILABLE where the request was ended meanwhile, or the outcome is unknown.
    */
   open(request: PaidRequest, terms: HoldTerms): Promise<bigint>;
   /**
-   * Charges the request and ends its hold, in one step; answers what was charged, by this call or an earlier one of any
-   * process. Without a charge it is the end of a request that costs nothing.
+   * Charges the request and ends its hold, in one step. Answers what was charged, by this call or an earlier one of any process. Where
+   * nothing is charged, this ends a request that costs nothing.
    */
   draw(request: PaidRequest, charge: RequestCharge): Promise<bigint>;
-  /** Is the hold still open? Asked by a repeat of its opening, which changes nothing. */
+  /** Is the hold still open? Checked by repeating its opening, which changes nothing. */
   isOpen(request: PaidRequest, terms: HoldTerms): Promise<boolean>;
 }
 
-/** Makes them over a client of billing, for one kind of request in one unit. */
+/** Makes request holds over a client of billing, for one kind of request in one unit. */
 export function createRequestHolds(
   client: HoldClient,
   { kind, unit }: { kind: HoldKind; unit: Unit },
@@ -76,7 +79,7 @@ export function createRequestHolds(
       try {
         return (await client.open(holdOf(request, terms))).held;
       } catch (error) {
-        // Another process has taken its row over meanwhile, and drawn that it costs nothing.
+        // Another process has taken over the request's row meanwhile, and ended the request without a charge.
         if (isRefusal(error, ErrorReason.OPERATION_CONFLICT)) throw unavailable();
         throw error;
       }
@@ -86,7 +89,7 @@ export function createRequestHolds(
       try {
         return await client.draw({ ...hold, keyId, record, fromFree });
       } catch (error) {
-        // A billing of before draws, for as long as a rolling upgrade lasts.
+        // An older billing without `draw`, during a rolling upgrade.
         if (!isRefusal(error, ErrorReason.INVALID_ARGUMENT)) throw error;
       }
       try {
@@ -102,8 +105,8 @@ export function createRequestHolds(
 }
 
 /**
- * Refuses a request that may not be sent any more: more than 5 s have passed since its money was first looked for, by the
- * monotonic clock. Past its lease it could be sent without any money.
+ * Refuses a request that may not be sent any more. More than 5 s have passed since its money was first checked, by the monotonic clock.
+ * Past its lease it could be sent without any money.
  */
 export function refuseLate(openedAt: number, clock: Clock): void {
   if (clock.steady() > openedAt + dispatchWithinMs) throw unavailable();

@@ -2,34 +2,34 @@ import type { Clock } from "#kit/time/clock.ts";
 import { createBringForward, type LeaseTime, type PutOffWork } from "#kit/time/lease-time.ts";
 import { leaseMs, sweepBatch, sweepIntervalMs, sweepRetryMs } from "./limits.ts";
 
-/** Where rows of paid requests stand that their own process may have left behind. */
+/** The store of paid requests' rows that their own process may have left behind. */
 export interface DueRows<Row> extends PutOffWork {
-  /** Rows past their lease, and those that are due to be driven on: read by one index, the longest due first. */
+  /** Rows past their lease, and those that are due. Read by one index, the longest due first. */
   due(now: number, limit: number): Promise<Row[]>;
-  /** Tries a row that is not open again at `dueAt`, not before. */
+  /** Puts off a row that is not open. It is tried again at `dueAt`, not before. */
   defer(requestId: string, dueAt: number): Promise<void>;
 }
 
-/** What a sweep does. */
+/** The parts of a sweep. */
 export interface SweepOptions<Row> {
   clock: Clock;
-  /** By which it judges the leases of other processes. */
+  /** The time by which the sweep judges leases of other processes. */
   leaseTime: LeaseTime;
   store: DueRows<Row>;
   idOf(row: Row): string;
-  /** Drives a row one step on. Any replica may do it, at any time, also several at once. */
+  /** Drives a row one step on. Any replica may do it, at any time, even several at once. */
   drive(row: Row): Promise<unknown>;
   /** Called at the end of each round. */
   afterRound?(): Promise<void>;
-  /** A row could not be driven on, or (without an id) the rows could not be read. */
+  /** A row could not be driven on. Without an id: the rows could not be read. */
   failed(requestId: string | undefined, error: unknown): void;
 }
 
-/** Takes up what other processes left behind. Several at once do no harm. */
+/** Takes up rows that other processes left behind. Several sweeps at once do no harm. */
 export interface Sweep {
-  /** Takes up what is due, every second, until `signal` aborts. Never rejects. */
+  /** Takes up due rows every second, until `signal` aborts. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
-  /** One round; answers how many rows it took up. */
+  /** One round. Answers how many rows it took up. */
   once(): Promise<number>;
 }
 

@@ -3,10 +3,10 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts
 
 /** Bounds of a string field, in Unicode code points. */
 export interface StringRule {
-  /** Least length; default 0. With 1 or more, an empty string counts as missing. */
+  /** Least length. Default: 0. With 1 or more, an empty string counts as missing. */
   min?: number;
   max?: number;
-  /** Nothing but white space counts as missing, as an empty string does. */
+  /** A string of white space alone counts as missing, as an empty string does. */
   notBlank?: boolean;
   /** Accepted values. */
   oneOf?: readonly string[];
@@ -19,7 +19,7 @@ export interface NumberRule {
   integer?: boolean;
 }
 
-/** A string that must be there. Refuses with MISSING_REQUIRED_PARAMETER, INVALID_TYPE or INVALID_VALUE at `param`. */
+/** A string that must be present. Refuses with MISSING_REQUIRED_PARAMETER, INVALID_TYPE or INVALID_VALUE at `param`. */
 export function requiredString(
   body: JsonObject,
   name: string,
@@ -32,7 +32,7 @@ export function requiredString(
   );
 }
 
-/** A string that may be absent; null counts as absent. */
+/** A string that may be absent. Null counts as absent. */
 export function optionalString(
   body: JsonObject,
   name: string,
@@ -44,7 +44,7 @@ export function optionalString(
   if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
   const isMissing = rule.notBlank ? value.trim() === "" : value === "" && (rule.min ?? 0) > 0;
   if (isMissing) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
-  // No further than the rule goes: a text without a bound may be a file of megabytes.
+  // Counted only as far as the rule needs: a text without a bound may be a file of megabytes.
   const length = codePoints(value, rule.max ?? rule.min ?? 0);
   if (length < (rule.min ?? 0) || length > (rule.max ?? Number.POSITIVE_INFINITY)) {
     refuse(ErrorReason.INVALID_VALUE, {
@@ -61,7 +61,7 @@ export function optionalString(
   return value;
 }
 
-/** A number that may be absent; null counts as absent. */
+/** A number that may be absent. Null counts as absent. */
 export function optionalNumber(
   body: JsonObject,
   name: string,
@@ -87,14 +87,14 @@ function boundsText({ min, max }: NumberRule): string {
   return min === undefined ? `of at most ${max}` : `from ${min} to ${max}`;
 }
 
-/** A boolean that may be absent; null counts as absent. */
+/** A boolean that may be absent. Null counts as absent. */
 export function optionalBoolean(body: JsonObject, name: string, param = name): boolean | undefined {
   const value = present(body, name);
   if (value === undefined || typeof value === "boolean") return value;
   refuse(ErrorReason.INVALID_TYPE, { param });
 }
 
-/** An object that may be absent; null counts as absent. */
+/** An object that may be absent. Null counts as absent. */
 export function optionalObject(
   body: JsonObject,
   name: string,
@@ -105,7 +105,7 @@ export function optionalObject(
   refuse(ErrorReason.INVALID_TYPE, { param });
 }
 
-/** An array that may be absent; null counts as absent. */
+/** An array that may be absent. Null counts as absent. */
 export function optionalArray(
   body: JsonObject,
   name: string,
@@ -116,7 +116,7 @@ export function optionalArray(
   refuse(ErrorReason.INVALID_TYPE, { param });
 }
 
-/** Number of Unicode code points; stops counting past `most`. */
+/** Number of Unicode code points. Stops counting past `most`. */
 export function codePoints(text: string, most = Number.POSITIVE_INFINITY): number {
   let count = 0;
   for (const _ of text) if (++count > most) break;

@@ -2,10 +2,10 @@ import { ErrorReason, knownReason, refuse } from "#kit/base/errors.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { codePoints } from "./body.ts";
 
-/** Most characters of an Idempotency-Key (the contract's). */
+/** Most characters of an Idempotency-Key, by the API's contract. */
 export const maxIdempotencyKeyLength = 255;
 
-/** Checks a caller's Idempotency-Key; absent stays absent. Refuses with INVALID_IDEMPOTENCY_KEY. */
+/** Checks a caller's Idempotency-Key. An absent one stays absent. Refuses with INVALID_IDEMPOTENCY_KEY. */
 export function checkIdempotencyKey(key: string | undefined): string | undefined {
   if (key === undefined) return undefined;
   if (key === "" || codePoints(key, maxIdempotencyKeyLength) > maxIdempotencyKeyLength) {
@@ -15,8 +15,8 @@ export function checkIdempotencyKey(key: string | undefined): string | undefined
 }
 
 /**
- * Refuses what the edge would have refused (scope, rate), had the request brought no idempotency key: to be called once it is
- * known that no recorded answer comes before. A reason that this build does not know, of a newer edge, refuses as well.
+ * Refuses a request that the edge would have refused (scope, rate) without its idempotency key. Call this once no recorded answer was
+ * found. A reason of a newer edge that this build does not know refuses as well.
  */
 export function refuseAtEdge(admission: Admission | undefined): void {
   if (!admission?.refuseWith) return;

@@ -1,6 +1,6 @@
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 
-/** OpenRouter's words for when what counts against a key's limit begins anew, beside null for never. */
+/** OpenRouter's words for when a key's limit starts over. Null, beside them, means never. */
 const words = {
   daily: KeyLimitReset.DAILY,
   weekly: KeyLimitReset.WEEKLY,
@@ -10,24 +10,24 @@ const words = {
 /** One of OpenRouter's words. */
 export type LimitResetWord = keyof typeof words;
 
-/** What a word stands for; undefined: it is none. */
+/** The value of a word. Undefined: it is no such word. */
 export function limitResetOf(word: string): KeyLimitReset | undefined {
   return Object.hasOwn(words, word) ? words[word as LimitResetWord] : undefined;
 }
 
-/** The word; null: never. What peers of before do not say is monthly, and so is what peers to come say. */
+/** The word, or null for never. A value that an older peer does not send, or that a newer one sends, is monthly. */
 export function limitResetWord(reset: KeyLimitReset): LimitResetWord | null {
   if (reset === KeyLimitReset.NEVER) return null;
   if (reset === KeyLimitReset.DAILY) return "daily";
   return reset === KeyLimitReset.WEEKLY ? "weekly" : "monthly";
 }
 
-/** Is it one that this release knows? */
+/** Does this release know the value? */
 export function isLimitReset(reset: number): reset is KeyLimitReset {
   return reset >= KeyLimitReset.UNSPECIFIED && reset <= KeyLimitReset.NEVER;
 }
 
-/** One that was stored; one that is none, of a later release, is monthly. */
+/** A stored value. One that this release does not know, of a later release, is monthly. */
 export function storedLimitReset(reset: unknown): KeyLimitReset {
   const number = Number(reset);
   return isLimitReset(number) ? number : KeyLimitReset.MONTHLY;

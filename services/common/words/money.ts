@@ -1,13 +1,13 @@
-/** Prices are stated for a million units, in the wallet's smallest unit. */
+/** Prices are for a million units, in the wallet's smallest unit. */
 const million = 1_000_000n;
 
-/** So many units (tokens, characters) at so much a million. Neither may be negative. */
+/** A number of units (tokens, characters) and their price for a million. Neither may be negative. */
 export interface PricedUnits {
   units: bigint;
   perMillion: bigint;
 }
 
-/** Sum of units × price, divided by a million once, rounded up. The one function for hold and charge. */
+/** Sum of units × price, divided by a million once, rounded up. Hold and charge use this one function. */
 export function costOf(parts: readonly PricedUnits[]): bigint {
   let sum = 0n;
   for (const { units, perMillion } of parts) {
@@ -17,7 +17,7 @@ export function costOf(parts: readonly PricedUnits[]): bigint {
   return (sum + million - 1n) / million;
 }
 
-/** "2026-11", the calendar month in UTC that a charge counts in. */
+/** "2026-11": the calendar month in UTC to which a charge counts. */
 export function monthOf(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 7);
 }

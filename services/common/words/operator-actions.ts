@@ -3,7 +3,7 @@ import { isRefusal, reasonName } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import { ActionOutcome } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 
-/** What an operator is about to do. Ids and figures alone: no name, no secret. */
+/** An action that an operator is about to take. It holds only ids and figures, and neither names nor secrets. */
 export interface PlannedAction {
   /** "account.top_up" */
   action: string;
@@ -13,26 +13,26 @@ export interface PlannedAction {
   details?: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-/** What came out of it, beside its answer. */
+/** The result of an action, beside its answer. */
 export interface DoneAction {
-  /** Where that was not known before. */
+  /** Set where the account was not known before. */
   accountId?: string | undefined;
   target?: string | undefined;
 }
 
-/** Who acts, and by what. */
+/** The operator who acts, and the services for it. */
 export interface ActionContext {
   auth: Pick<Peers["auth"], "beginAction" | "endAction">;
   ids: Ids;
   actor: string;
 }
 
-/** Characters of an action's id behind its prefix: 103 bits. */
+/** Characters of an action's id after its prefix: 103 bits. */
 const idChars = 20;
 
 /**
- * Does what an operator asked for, with a line in the audit log: written before, so that nothing is done that is not written
- * down, and ended after. A line without an end means that its process ended in between, or that the answer was lost.
+ * Runs an operator's action with a line in the audit log. The line is written before the action, so that no action is without one, and
+ * ended after it. A line without an end means that its process ended in between, or that the answer was lost.
  */
 export async function audited<T>(
   { auth, ids, actor }: ActionContext,
@@ -55,7 +55,7 @@ export async function audited<T>(
       .catch(() => {});
     return answer;
   } catch (error) {
-    // Whether anything was changed is known of refusals alone.
+    // Only a refusal shows whether anything was changed.
     if (isRefusal(error)) {
       const reason = reasonName(error.reason).toLowerCase();
       const isOver = reason !== "service_unavailable" && reason !== "internal_error";

@@ -4,8 +4,8 @@ import { isOutsideUrl } from "#kit/outside/url.ts";
 import { optionalString } from "./body.ts";
 
 /**
- * A field that names an address of the caller's: an absolute http(s) URL without credentials. Where its host leads is looked
- * at when it is used, since a name may lead elsewhere by then. Refuses with INVALID_TYPE and INVALID_VALUE.
+ * A field with a caller's address: an absolute http(s) URL without credentials. The host's addresses are checked when it is used, since
+ * a name may lead elsewhere by then. Refuses with INVALID_TYPE and INVALID_VALUE.
  */
 export function optionalOutsideUrl(
   body: JsonObject,

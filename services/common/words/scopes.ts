@@ -22,7 +22,7 @@ export function scopeName(value: Scope): string {
 }
 
 /**
- * What a key without scopes may use: those that manage keys, read what other keys spent and made, or sign for the account
+ * The scopes of a key without listed scopes. Scopes to manage keys, to read other keys' usage and output, or to sign for the account
  * are never implied.
  */
 export const impliedScopes: ReadonlySet<Scope> = new Set([
@@ -36,7 +36,7 @@ export const impliedScopes: ReadonlySet<Scope> = new Set([
   Scope.BILLING,
 ]);
 
-/** What the first key of an installation may use: all that is implied, and to manage its account's keys, webhooks and what they made. */
+/** The scopes of the first key of an installation: all implied ones, and those to manage its account's keys, webhooks and output. */
 export const ownerScopes: readonly Scope[] = [
   ...impliedScopes,
   Scope.WEBHOOKS,
@@ -45,7 +45,7 @@ export const ownerScopes: readonly Scope[] = [
   Scope.JOBS_READ_ALL,
 ];
 
-/** What a key with these scopes may use. */
+/** The scopes that a key with these listed scopes has. */
 export function effectiveScopes(scopes: readonly Scope[]): ReadonlySet<Scope> {
   return scopes.length === 0 ? impliedScopes : new Set(scopes);
 }

@@ -5,22 +5,22 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import type { PlannedProcess } from "./plan.ts";
 
-/** A process of the mesh, which is started again when it ends by itself. */
+/** A process of the mesh. It is started again when it ends by itself. */
 export interface MeshChild {
   readonly planned: PlannedProcess;
-  /** Resolves with its URL when it first says that it is ready; rejects where it ends before. */
+  /** Resolves with its URL when it first reports itself ready. Rejects where it ends before. */
   readonly ready: Promise<string>;
-  /** SIGTERM, and SIGKILL when `signal` aborts; resolves when it is gone. */
+  /** Sends SIGTERM, and SIGKILL when `signal` aborts. Resolves when the process is gone. */
   stop(signal: AbortSignal): Promise<void>;
 }
 
-/** What a child is started with. */
+/** Options for starting a child. */
 export interface ChildOptions {
-  /** Takes each line that it says, and what is said of it. */
+  /** Called with each line of its output, and with events of the child. */
   log(name: string, line: string): void;
-  /** For the runtime, before the program; tests change its clock so. */
+  /** Options of the runtime, before the program. Tests change its clock this way. */
   nodeArgs?: readonly string[] | undefined;
-  /** Pauses before it is started again. */
+  /** Waits before the process is started again. */
   sleep(ms: number): Promise<void>;
 }
 
@@ -28,18 +28,18 @@ export interface ChildOptions {
 const restartMs = 1_000;
 const main = fileURLToPath(new URL("../main.ts", import.meta.url));
 
-/** Starts a process, and starts it again for as long as it is not stopped. */
+/** Starts a process, and starts it again until it is stopped. */
 export function startChild(
   planned: PlannedProcess,
   { log, nodeArgs = [], sleep }: ChildOptions,
 ): MeshChild {
   const firstReady = Promise.withResolvers<string>();
-  // Who starts several waits for one after the other; a failure is not unheard meanwhile.
+  // Code that starts several children waits for one after the other. A failure in the meantime must not count as unhandled.
   firstReady.promise.catch(() => {});
   let isStopped = false;
   let wasReady = false;
   let child: ChildProcess | undefined;
-  /** What it says of why it cannot start. */
+  /** The child's output with the reason why it cannot start. */
   let why = "";
 
   const runOnce = async () => {

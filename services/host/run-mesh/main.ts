@@ -7,7 +7,7 @@ import { startLocalMesh } from "./run.ts";
 
 /** Milliseconds after a process's own drain until it is killed. */
 const killAfterMs = 5_000;
-/** Milliseconds; any long time does. */
+/** Milliseconds. Any long time will do. */
 const aliveTickMs = 60 * 60_000;
 
 /** `npm run mesh [-- --replicas N|ROLE=N …]`: every role as processes of this machine, until SIGTERM or Ctrl-C. */
@@ -53,7 +53,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Where people read along, lines are made short. */
+/** Lines are made short for a person who reads them in a terminal. */
 async function terminal(read: EnvReader) {
   if (!process.stderr.isTTY) return undefined;
   const { terminalLines } = await import("#kit/base/log-terminal.ts");

@@ -2,14 +2,14 @@ import { parseArgs } from "node:util";
 import { ConfigError } from "../env.ts";
 import { meshRoles, type Replicas } from "./plan.ts";
 
-/** What `npm run mesh` is told by its words. */
+/** The arguments of `npm run mesh`. */
 export interface MeshArguments {
   replicas: Replicas;
-  /** First of the ports for internal callers; 0: any. */
+  /** First of the ports for internal callers. 0: any. */
   internalPort: number;
 }
 
-/** Two of each show what one would hide. */
+/** Two of each, because one would hide faults. */
 const defaultReplicas = 2;
 const defaultInternalPort = 9100;
 const [minReplicas, maxReplicas] = [1, 20];

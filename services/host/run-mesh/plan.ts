@@ -7,7 +7,7 @@ import { portsFrom } from "./ports.ts";
 /** The roles of a mesh. */
 export const meshRoles = roles.filter((role): role is MeshRole => role !== "all");
 
-/** How many processes of each role. */
+/** The number of processes of each role. */
 export type Replicas = Readonly<Record<MeshRole, number>>;
 
 /** One process of a mesh. */
@@ -15,28 +15,28 @@ export interface PlannedProcess {
   /** `text-1`. */
   name: string;
   role: MeshRole;
-  /** Where it is called: `http://HOST:PORT`. */
+  /** The URL for its callers: `http://HOST:PORT`. */
   url: string;
-  /** Where its metrics and health are, plain. */
+  /** The plain URL of its metrics and health. */
   opsUrl: string;
-  /** All that it is told. */
+  /** All its environment variables. */
   env: Record<string, string | undefined>;
 }
 
-/** What a mesh is planned from. */
+/** The parts of which a mesh is planned. */
 export interface PlanOptions {
   replicas: Replicas;
   /** Variables that all processes share: stores, tokens, catalog, TLS. */
   env: Env;
-  /** Where they all listen. */
+  /** The host on which all of them listen. */
   host: string;
   /** Do their HTTP and gRPC ports speak TLS? */
   tls: boolean;
-  /** Where free ports are looked for, for the public and for callers of the mesh; 0: any. */
+  /** The first ports to try, for the public and for callers of the mesh. 0: any. */
   firstPorts: { public: number; internal: number };
 }
 
-/** Processes with their ports, each told where all of its peers are. */
+/** Processes with their ports. Each gets the addresses of all its peers. */
 export async function planMesh(options: PlanOptions): Promise<PlannedProcess[]> {
   const { host, firstPorts } = options;
   const given = new Set<number>();
@@ -72,7 +72,7 @@ async function place(
     role,
     url: `${tls ? "https" : "http"}://${hostInUrl(host)}:${port}`,
     opsUrl: `http://${hostInUrl(host)}:${opsPort}`,
-    // The data directory is the runner's; each process makes a temporary folder of its own.
+    // The data directory belongs to the runner. Each process makes a temporary folder.
     env: { ...env, GENMESH_DATA_DIR: undefined, ...own },
   };
 }

@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Ports that were tried before it is said that none is free. */
+/** Ports that are tried before the search fails. */
 const maxTries = 1_000;
 
 /**
- * Allots ports of `host` that are free, from `first` upwards, each once; 0: any that the system gives. `given`: those that were
- * allotted already, for several that share them. Between the answer and its use another process may take one.
+ * Allots free ports of `host`, from `first` upwards, each once. 0: any that the system gives. `given`: ports that were allotted
+ * already, shared by several searches. Before the port is used, another process may take it.
  */
 export function portsFrom(
   host: string,

@@ -17,21 +17,21 @@ import { type PlannedProcess, planMesh } from "./plan.ts";
 export interface LocalMesh {
   /** Public base URLs, ending in `/v1`. */
   baseUrls: string[];
-  /** Where the metrics of each process are, by its name. */
+  /** The URL of each process's metrics, by its name. */
   opsUrls: Readonly<Record<string, string>>;
-  /** Variables with which the operator command finds it. */
+  /** Variables with which the operator command finds the mesh. */
   operatorEnv: Record<string, string>;
   bootstrap: Bootstrap;
-  /** Stops all, the gateways first; what has not ended when `signal` aborts is killed. */
+  /** Stops all processes, the gateways first. A process that has not ended when `signal` aborts is killed. */
   stop(signal: AbortSignal): Promise<void>;
 }
 
-/** What a mesh is started with. */
+/** Options for starting a mesh. */
 export interface LocalMeshOptions extends MeshArguments {
   env: Env;
-  /** Takes each line of the one log view. */
+  /** Called with each line of the shared log. */
   log(line: string): void;
-  /** How a line of a process is shown there; default: as it is. */
+  /** The form in which a line of a process is shown there. Default: unchanged. */
   shown?: ((line: string) => string) | undefined;
   /** See `ChildOptions`. */
   nodeArgs?: readonly string[];
@@ -39,7 +39,7 @@ export interface LocalMeshOptions extends MeshArguments {
   signal: AbortSignal;
 }
 
-/** What stops together: callers before those that they call. */
+/** Processes in the order in which they stop, each group together: callers before the services that they call. */
 export const stopOrder: readonly (readonly MeshRole[])[] = [
   ["gateway"],
   ["media-worker"],
@@ -49,13 +49,13 @@ export const stopOrder: readonly (readonly MeshRole[])[] = [
 const defaultHost = "127.0.0.1";
 
 /**
- * Starts every role as processes of its own, and makes the demo account of a new database. The stores are those of the
- * environment; tokens it lacks are made and kept in the data directory. Rejects where one of them cannot start.
+ * Starts every role as processes of its own, and makes the demo account of a new database. The stores are those of the environment.
+ * Missing tokens are made and kept in the data directory. Rejects where one of the processes cannot start.
  */
 export async function startLocalMesh(options: LocalMeshOptions): Promise<LocalMesh> {
   const { env, signal } = options;
   await using stack = new AsyncDisposableStack();
-  // What the operator set is checked, as role `all` would, for the parts that are the runner's own.
+  // The operator's settings are checked, as role `all` would check them, for the parts that belong to the runner.
   const own = envToConfig({ ...env, GENMESH_ROLE: "all", HOST: env.HOST || defaultHost });
   const dir = stack.use(openDataDir(own.dataDir));
   const tokens = loadTokens(dir, own.tokens, randomIds);
@@ -66,7 +66,7 @@ export async function startLocalMesh(options: LocalMeshOptions): Promise<LocalMe
   };
   const planned = await planOf(own, shared, options);
   const plan = withoutMadeToken(planned, own.tokens.admin);
-  // All of them at once, so that a fault is one line and not fourteen.
+  // All of them before any start, so that a fault is one line and not fourteen.
   for (const { env: variables } of plan) envToConfig(variables);
   const running = startAll(plan, options);
   stack.defer(() => stopAll(running, AbortSignal.abort()));
@@ -136,7 +136,7 @@ async function stopAll(running: readonly MeshChild[], late: AbortSignal): Promis
   }
 }
 
-/** Operators sign in at a gateway that was given the token, not at one for which it was made. */
+/** Operators sign in at a gateway that was given the token, not at one with a token that the runner made. */
 export function withoutMadeToken(
   plan: readonly PlannedProcess[],
   given: string | undefined,
@@ -153,7 +153,7 @@ function makeDemo(dir: DataDir, own: Config, env: Env, adminToken: string): Prom
   return bootstrap(dir, own.bootstrap, { peers, ids: randomIds, adminToken, log });
 }
 
-/** Every process has been told of all peers; so is the operator. */
+/** The operator command gets the addresses of all peers, like every process. */
 export function operatorEnvOf(
   plan: readonly PlannedProcess[],
   admin: string,

@@ -1,8 +1,8 @@
 import type { Clock } from "#kit/time/clock.ts";
 
 /**
- * `work`, or the signal's reason as soon as that aborts. The work itself goes on, for others or until it notices; how it
- * ends after the signal is ignored.
+ * Resolves like `work`, or rejects with the signal's reason as soon as the signal aborts. The work itself goes on, for others or
+ * until it notices. Its end after the signal is ignored.
  */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return work;
@@ -25,8 +25,8 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
 }
 
 /**
- * What `work` comes to. The signal that it is given aborts with `late()` when it has lasted for `ms`, by the clock; it then goes on until
- * it notices.
+ * The result of `work`. Its signal aborts with `late()` once the work has lasted for `ms` by the clock. The work then goes on
+ * until it notices.
  */
 export async function withinTime<T>(
   { clock, ms, late }: { clock: Pick<Clock, "sleep">; ms: number; late: () => Error },

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { batched, createBatchWait, createSharedLooks } from "./batching.ts";
 
-/** Runs that end when they are told to. */
+/** Runs that end when the test ends them. */
 function heldRuns() {
   const runs: { inputs: readonly number[]; end: PromiseWithResolvers<readonly string[]> }[] = [];
   const run = (inputs: readonly number[]) => {
@@ -107,7 +107,7 @@ test("one that lingers leaves with those that come meanwhile, and at once when a
   }
 });
 
-/** How many of so many in a row waited for others, each meeting `count`. */
+/** Of `times` inputs in a row, how many waited for others. Each batch has `count` inputs. */
 function waitedOf(
   batchWait: ReturnType<typeof createBatchWait>,
   times: number,

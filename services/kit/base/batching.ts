@@ -11,15 +11,15 @@ interface BatchOptions {
   /** Inputs of one run. Default: all that wait. */
   most?: number;
   /**
-   * Milliseconds for which the first input waits for others, unless {@link most} have come. Default: 0, it waits for those
-   * of the same moment alone.
+   * Milliseconds for which the first input waits for others, unless {@link most} have come. Default: 0, so it waits only for
+   * inputs of the same moment.
    */
   waitMs?: number;
 }
 
 /**
- * Makes one call of many: calls that come while all lanes are busy wait, and share the next run. A call that finds a lane
- * free starts a run with all that come in the same moment, or after `waitMs`. `run` gets their inputs, at least one, and
+ * Combines many calls into one. Calls that come while all lanes are busy wait, and share the next run. A call that finds a lane
+ * free starts a run with all calls that come in the same moment, or within `waitMs`. `run` gets their inputs, at least one. It
  * answers an output for each, or rejects for all of them.
  */
 export function batched<I, O>(
@@ -57,9 +57,9 @@ export function batched<I, O>(
     });
 }
 
-/** Runs of {@link batched} under names; those of different names do not wait for each other. */
+/** Runs of {@link batched}, each under a name. Runs of different names do not wait for each other. */
 export interface BatchesByName<I, O> {
-  /** Makes one call of many of the name. */
+  /** Combines this call with others of the same name. */
   add(name: string, input: I): Promise<O>;
   /** Is a call of the name under way? */
   has(name: string): boolean;
@@ -67,7 +67,7 @@ export interface BatchesByName<I, O> {
   readonly size: number;
 }
 
-/** Makes them, none yet. */
+/** Makes batches by name, empty at first. */
 export function batchedByName<I, O>(
   run: (name: string, inputs: readonly I[]) => Promise<readonly O[]>,
   options?: BatchOptions,
@@ -95,12 +95,12 @@ export function batchedByName<I, O>(
 }
 
 /**
- * Looks at what may change meanwhile, each under a name. A caller joins none that has begun, so what it is told is no older than its
- * question. While one of a name is under way, all that ask for the same meanwhile share the next one, which begins when that one is over.
+ * Shares reads of values that can change at any time, each under a name. A caller never joins a read that has begun, so its
+ * answer is no older than its question. Callers that ask during a read share the next one, which begins when the first is over.
  */
 export type SharedLooks<T> = BatchesByName<() => Promise<T>, T>;
 
-/** Makes them, none yet. */
+/** Makes shared looks, none under way yet. */
 export function createSharedLooks<T>(): SharedLooks<T> {
   return batchedByName(async (_, looks) => {
     const found = await looks[0]?.();
@@ -108,22 +108,22 @@ export function createSharedLooks<T>(): SharedLooks<T> {
   });
 }
 
-/** Decides whether an input waits a turn of the event loop for others, which could be done in the same batch. */
+/** Decides whether an input waits a turn of the event loop for others that could join its batch. */
 interface BatchWait {
   /** Is it worth waiting a turn now? */
   isWorthwhile(): boolean;
-  /** A batch of so many went, whether or not it waited. */
+  /** Reports that a batch of `count` inputs went, whether or not it waited. */
   ended(count: number): void;
 }
 
-/** Batches of one in a row after which inputs wait no more. */
+/** After this many batches of one input in a row, inputs wait no longer. */
 const aloneAfter = 4;
-/** Of so many inputs that need not wait one does all the same, to see whether others come again. */
+/** Of this many inputs that need not wait, one still waits, to see whether others come again. */
 const lookEvery = 8;
 
 /**
- * Makes one that begins by waiting. Under load hardly any input is alone, and a shared batch saves each a good part of its
- * cost; a lone caller would lose a turn at each of its steps.
+ * Makes a {@link BatchWait} that waits at first. Under load hardly any input is alone, and a shared batch saves each input a good
+ * part of its cost. A lone caller would lose a turn at each of its steps.
  */
 export function createBatchWait(): BatchWait {
   let alone = 0;

@@ -1,4 +1,4 @@
-/** A map of bounded size: above it, the entry that was not used for longest leaves. */
+/** A map of bounded size. When it is full, the entry that was not used for longest is removed. */
 export interface BoundedMap<V> {
   readonly size: number;
   /** The value; counts as a use. */
@@ -10,12 +10,12 @@ export interface BoundedMap<V> {
   oldest(): [name: string, value: V] | undefined;
 }
 
-/** Makes an empty map; `onLeave` hears of each entry that leaves for want of room. */
+/** Makes an empty map. `onLeave` is called with each entry that is removed for lack of room. */
 export function createBoundedMap<V>(
   max: number,
   onLeave: (name: string, value: V) => void = () => {},
 ): BoundedMap<V> {
-  // A Map iterates in the order of insertion, so what is inserted anew at each use is in the order of use.
+  // A Map iterates in the order of insertion. Each use inserts the entry again, so the order is that of use.
   const map = new Map<string, V>();
   const oldest = () => map.entries().next().value;
   return {

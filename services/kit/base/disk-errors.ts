@@ -1,6 +1,9 @@
 import { ErrorReason, RefusalError } from "./errors.ts";
 
-/** A disk or a machine that cannot do its work now, and may again: full, over quota, failing, read-only, out of descriptors. */
+/**
+ * Codes of a disk or a machine that cannot do its work now, but may later: full, over quota, failing, read-only, out of
+ * descriptors.
+ */
 const awayCodes: ReadonlySet<unknown> = new Set([
   "ENOSPC",
   "EDQUOT",
@@ -9,10 +12,12 @@ const awayCodes: ReadonlySet<unknown> = new Set([
   "EMFILE",
   "ENFILE",
 ]);
-/** Hint of the refusal, in ms. */
+/** The refusal's hint for when to try again, in ms. */
 const awayRetryMs = 1_000;
 
-/** The error of a file operation as SERVICE_UNAVAILABLE where the disk is at fault; every other error as it is. */
+/**
+ * Turns the error of a file operation into SERVICE_UNAVAILABLE where the disk is at fault. Any other error is returned unchanged.
+ */
 export function ofDisk(error: unknown): unknown {
   if (!awayCodes.has((error as { code?: unknown } | null)?.code)) return error;
   return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
@@ -21,7 +26,7 @@ export function ofDisk(error: unknown): unknown {
   });
 }
 
-/** Waits for file operations; rejects with what {@link ofDisk} makes of their error. */
+/** Waits for a file operation. Rejects with the result of {@link ofDisk} for its error. */
 export async function onDisk<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

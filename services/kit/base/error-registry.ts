@@ -9,7 +9,10 @@ const missing = at(Code.NotFound, 404, "not_found_error");
 const conflict = at(Code.FailedPrecondition, 409, "invalid_request_error");
 const ours = (rpc: Code, status: number) => at(rpc, status, "server_error");
 
-/** One row for each reason of error_reason.proto; complete by type. Codes and statuses: the public API's tables. */
+/**
+ * One row for each reason of error_reason.proto. The type makes the compiler ask for all of them. Codes and statuses are those of
+ * the public API's tables.
+ */
 export const registry: Readonly<Record<Reason, ErrorRow>> = {
   [ErrorReason.INVALID_API_KEY]: at(
     Code.Unauthenticated,
@@ -170,7 +173,7 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
     Code.Unavailable,
     503,
   )("The account's usage is still being added up. Try again in a moment."),
-  // Of older media services: newer ones say SERVICE_UNAVAILABLE, with these words where one model is meant.
+  // Sent by older media services alone. Newer ones send SERVICE_UNAVAILABLE, with this text where one model is meant.
   [ErrorReason.UPSTREAM_UNAVAILABLE]: ours(
     Code.Unavailable,
     503,
@@ -231,12 +234,12 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
   ),
 };
 
-/** Makes rows of the public tables. */
+/** Makes rows of the public API's tables. */
 function at(rpc: Code, status: number, type: ErrorType): (message: string) => ErrorRow {
   return (message) => ({ rpc, status, type, message, audience: "public" });
 }
 
-/** The console does not take a request as it came. */
+/** Makes rows of errors that only the console answers: it does not take the request in this form. */
 function ofConsole(message: string): ErrorRow {
   return { ...forbidden(message), audience: "console" };
 }
@@ -246,7 +249,7 @@ function job(message: string): ErrorRow {
   return { rpc: Code.Aborted, status: 500, type: "server_error", message, audience: "job" };
 }
 
-/** For internal callers. At the edge only what is missing has a meaning of its own. */
+/** Makes rows for internal callers. At the edge only missing things have a meaning. */
 function operator(rpc: Code, status: number, message: string): ErrorRow {
   const type = status === 404 ? "not_found_error" : "server_error";
   return { rpc, status, type, message, audience: "operator" };

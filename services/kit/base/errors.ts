@@ -15,11 +15,11 @@ export type ErrorType =
   | "rate_limit_error"
   | "server_error";
 
-/** What the registry says of a reason. */
+/** The registry's facts about a reason. */
 export interface ErrorRow {
   /** Code of Connect and gRPC. */
   rpc: Code;
-  /** HTTP status at the edge; for `audience: "operator"` what it becomes should it ever get there. */
+  /** HTTP status at the edge. For `audience: "operator"`: the status in case the error reaches the edge. */
   status: number;
   type: ErrorType;
   /** Default text; `{name}` is replaced from the metadata. */
@@ -31,7 +31,7 @@ export interface ErrorRow {
   audience: "public" | "console" | "job" | "operator";
 }
 
-/** A reason that can be given. */
+/** A reason that a refusal can have. */
 export type Reason = Exclude<
   (typeof ErrorReason)[keyof typeof ErrorReason],
   typeof ErrorReason.UNSPECIFIED
@@ -39,17 +39,17 @@ export type Reason = Exclude<
 
 /** Extra facts of a refusal: everything dynamic of its text, by name. */
 export interface RefusalDetails {
-  /** Replaces the registry's text. Never anything that a caller sent as content, nor upstream's own words. */
+  /** Replaces the registry's text. Must never hold a caller's content or an upstream's own words. */
   message?: string;
   /** Path of the offending field, e.g. `input[0].content[1].image_url`. */
   param?: string;
   /** Further facts: `model`, `available_options` (JSON), `retry_after_ms`, … */
   metadata?: Record<string, string>;
-  /** What lies behind it, for our own log. */
+  /** The underlying error, for our own log. */
   cause?: unknown;
 }
 
-/** A refusal with a registered reason: the only error that crosses a service's border with its text. */
+/** A refusal with a registered reason. No other error crosses a service's border with its text. */
 export class RefusalError extends Error {
   override readonly name = "RefusalError";
   readonly reason: Reason;
@@ -76,7 +76,7 @@ export function refuse(reason: Reason, details: RefusalDetails = {}): never {
   throw new RefusalError(reason, details);
 }
 
-/** What a request needs is away, or at work for others: its client may ask again in a second. */
+/** A refusal for a request whose resource is away, or busy for others. The caller may ask again in a second. */
 export function unavailable(cause?: unknown): RefusalError {
   const metadata = { retry_after_ms: "1000" };
   return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { metadata, cause });

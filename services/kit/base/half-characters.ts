@@ -1,7 +1,8 @@
 import type { JsonValue } from "./json.ts";
 
-// A text that was cut within a character ends in half a surrogate pair. JSON can escape one; UTF-8, and with it forms, messages and stores,
-// has no bytes for it, and most servers refuse it. All of these functions recurse, as deep as a body may be (`maxJsonDepth`).
+// A text that was cut within a character ends in half a surrogate pair. JSON can escape one. UTF-8 has no bytes for it, so
+// neither have forms, messages and stores, and most servers refuse it. All functions here recurse as deep as a body may be
+// (`maxJsonDepth`).
 
 /** Does any text or name of a body hold half a character? Only an escape makes one, so most bodies are not walked. */
 export function hasHalfCharacter(json: Uint8Array, value: JsonValue): boolean {
@@ -19,13 +20,16 @@ function holdsHalf(value: JsonValue): boolean {
   return false;
 }
 
-/** A copy with U+FFFD in the place of each, as every encoder of UTF-8 writes it. */
+/** A copy with U+FFFD in place of each half character, as every encoder of UTF-8 writes it. */
 export function withoutHalves<T extends JsonValue>(value: T): T {
   const well = (text: string) => text.toWellFormed();
   return mapTexts(value, well, well) as T;
 }
 
-/** A copy for a fingerprint, which UTF-8 carries: each text that holds one is told by its JSON form, in which it is escaped. */
+/**
+ * A copy for a fingerprint, which is made of UTF-8. Each text with a half character is replaced by its JSON form, in which the
+ * half is escaped.
+ */
 export function withEscapedHalves<T extends JsonValue>(value: T): T {
   const escaped = (text: string) => (text.isWellFormed() ? text : JSON.stringify(text));
   return mapTexts(

@@ -17,7 +17,7 @@ export const randomIds: Ids = {
   secret: (length = 40) => draw(mixed, length),
 };
 
-/** Random bytes are asked of the system in pieces of this size: a call costs more than its bytes. */
+/** Random bytes are taken from the system in pieces of this size, because a call costs more than its bytes. */
 const poolBytes = 4096;
 let pool = new Uint8Array(0);
 let used = 0;
@@ -33,7 +33,7 @@ function nextByte(): number {
   return byte;
 }
 
-/** Characters drawn evenly: bytes past the largest multiple of the alphabet are thrown away. */
+/** Characters picked with equal chance. Bytes past the largest multiple of the alphabet are thrown away. */
 function draw(alphabet: string, length: number): string {
   const limit = 256 - (256 % alphabet.length);
   let text = "";
@@ -44,5 +44,8 @@ function draw(alphabet: string, length: number): string {
   return text;
 }
 
-/** An account's or key's id: without a slash, which separates the two in a principal, and account and unit in a wallet's name. */
+/**
+ * An account's or key's id. It has no slash, because a slash separates the two in a principal, and account and unit in a wallet's
+ * name.
+ */
 export const accountOrKeyIdPattern = /^[A-Za-z0-9_-]{1,64}$/;

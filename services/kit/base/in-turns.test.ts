@@ -21,7 +21,7 @@ test("a copy is the same bytes in a buffer of their own", async () => {
   }
 });
 
-/** The turns that others get until the work is done. */
+/** The number of turns that other work gets until `work` is done. */
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
   let turns = -1;
   let isDone = false;

@@ -2,18 +2,18 @@ import { createHash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import type { JsonObject, JsonValue } from "./json.ts";
 
-/** Resolves when what else waits for the event loop has had its turn. */
+/** Resolves after other work that waits for the event loop has had its turn. */
 export { turn };
 
-/** Bytes that are gone through before others get their turn: some ms of work. */
+/** Bytes that are gone through before other work gets its turn. They take some ms. */
 const bytesAtOnce = 4 * 1024 * 1024;
 
-/** A copy with a buffer of its own; of a large one in several turns of the event loop. */
+/** A copy with a buffer of its own. A large one is made in several turns of the event loop. */
 export function copyInTurns(bytes: Uint8Array): Promise<Buffer<ArrayBuffer>> {
   return joinInTurns([bytes]);
 }
 
-/** Pieces as one, with a buffer of its own; of more than some megabytes in several turns of the event loop. */
+/** Pieces joined into one, with a buffer of its own. More than some megabytes are joined in several turns of the event loop. */
 export async function joinInTurns(pieces: readonly Uint8Array[]): Promise<Buffer<ArrayBuffer>> {
   const whole = Buffer.allocUnsafeSlow(pieces.reduce((sum, { length }) => sum + length, 0));
   let to = 0;
@@ -34,19 +34,19 @@ export async function joinInTurns(pieces: readonly Uint8Array[]): Promise<Buffer
   return whole;
 }
 
-/** Bytes as a stream brings them, some at a time, for what works on each piece in a turn of its own. */
+/** Bytes in pieces, like a stream's, for a reader that works on each piece in a turn of its own. */
 export async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += bytesAtOnce) yield bytes.subarray(at, at + bytesAtOnce);
 }
 
-/** All that a stream brings, joined so. Rejects with the stream's error. */
+/** All bytes of a stream, joined in turns. Rejects with the stream's error. */
 export async function readInTurns(stream: AsyncIterable<Uint8Array>): Promise<Buffer<ArrayBuffer>> {
   const pieces: Uint8Array[] = [];
   for await (const piece of stream) pieces.push(piece);
   return joinInTurns(pieces);
 }
 
-/** SHA-256 of bytes, in hexadecimal; of many in several turns of the event loop. */
+/** SHA-256 of bytes, in hexadecimal. Many bytes are hashed in several turns of the event loop. */
 export async function digestInTurns(bytes: Uint8Array): Promise<string> {
   const hash = createHash("sha256");
   for (let at = 0; at < bytes.length; at += bytesAtOnce) {
@@ -56,7 +56,7 @@ export async function digestInTurns(bytes: Uint8Array): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Runs work to its end; what yields now and then lets others have their turn there. */
+/** Runs work to its end. At each `yield`, now and then, other work gets its turn. */
 export async function inTurns<T>(work: Generator<void, T>): Promise<T> {
   for (let step = work.next(); ; step = work.next()) {
     if (step.done) return step.value;
@@ -64,7 +64,7 @@ export async function inTurns<T>(work: Generator<void, T>): Promise<T> {
   }
 }
 
-/** SHA-256 of texts, in hexadecimal, as of each one's UTF-8; of long or many ones in several turns of the event loop. */
+/** SHA-256 of texts, in hexadecimal, each hashed as UTF-8. Long or many texts are hashed in several turns of the event loop. */
 export async function hashInTurns(texts: readonly string[]): Promise<string[]> {
   const hashes: string[] = [];
   let left = charactersHashedAtOnce;
@@ -88,23 +88,23 @@ export async function hashInTurns(texts: readonly string[]): Promise<string[]> {
   return hashes;
 }
 
-/** Characters that are hashed before others get their turn: up to three times as many bytes, some ms of work. */
+/** Characters that are hashed before other work gets its turn. They are up to three times as many bytes, and take some ms. */
 const charactersHashedAtOnce = 1024 * 1024;
-/** Making a hash costs as much as going through so many characters. */
+/** Making a hash costs as much as going through this many characters. */
 const hashCharacters = 2_048;
 
-/** Not between the halves of a surrogate pair. */
+/** Moves a cut so that it is not between the halves of a surrogate pair. */
 function wholeCharacter(text: string, at: number): number {
   const code = text.charCodeAt(at);
   return code >= 0xdc00 && code <= 0xdfff && at < text.length ? at + 1 : at;
 }
 
-/** Characters that are written before others get their turn: some ms of work. */
+/** Characters that are written before other work gets its turn. They take some ms. */
 const charactersAtOnce = 256 * 1024;
-/** What a value costs beside its characters. */
+/** The cost of a value beside its characters, in characters. */
 const valueCharacters = 16;
 
-/** A value as JSON; a large one is written in several turns of the event loop. */
+/** A value as JSON. A large one is written in several turns of the event loop. */
 export async function jsonInTurns(value: JsonObject): Promise<string | Uint8Array> {
   if (leftOf(value, charactersAtOnce) > 0) return JSON.stringify(value);
   const parts: Buffer[] = [];
@@ -115,7 +115,7 @@ export async function jsonInTurns(value: JsonObject): Promise<string | Uint8Arra
   return joinInTurns(parts);
 }
 
-/** What a value leaves of a number of characters; stops where nothing is left. */
+/** The number of characters that is left of `most` after a value. Stops when none is left. */
 function leftOf(value: JsonValue | undefined, most: number): number {
   let left = most - valueCharacters;
   if (typeof value === "string") return left - value.length;
@@ -134,14 +134,14 @@ function leftOf(value: JsonValue | undefined, most: number): number {
   return left;
 }
 
-/** What is written and was not given yet. */
+/** JSON that is written but not handed on yet. */
 interface Pending {
   text: string;
-  /** How many values that is: short ones cost their number. */
+  /** How many values the text holds: the cost of short values is their number. */
   values: number;
 }
 
-/** The pieces of a value's JSON, but for what is pending at the end of one that is not the whole. */
+/** The pieces of a value's JSON. The end stays in `pending` where it is not a whole piece. */
 function* write(value: JsonObject, pending: Pending): Iterable<string> {
   yield* writeValue(value, pending);
   yield pending.text;
@@ -176,7 +176,7 @@ function* writeMany(
   pending.text += before === "," ? close : open + close;
 }
 
-/** A long string, slice by slice. Halves of a surrogate pair that are cut apart are escaped, and are one again when read. */
+/** A long string, slice by slice. A surrogate pair that is cut apart is escaped as two halves, and is one again when read. */
 function* writeLong(value: string, pending: Pending): Iterable<string> {
   pending.text += '"';
   for (let at = 0; at < value.length; at += charactersAtOnce) {

@@ -9,15 +9,15 @@ export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObj
 export type JsonObject = { [name: string]: JsonValue };
 
 /**
- * Bytes of a body that sets something: of a key, of an account's alerts. The longest key, of 200 models, has some 40 KB. It is parsed on
- * the event loop, before it is known whether the caller may set anything.
+ * Bytes of a body with settings, such as those of a key or of an account's alerts. The longest key, with 200 models, has some 40
+ * KB. The body is parsed on the event loop, before the caller's right to set anything is checked.
  */
 export const maxSettingsBytes = 64 * 1024;
-/** Names of such a body: a key has some 20. New ones cost the parser some microseconds each. */
+/** Names in a body with settings. A key has some 20. A new name costs the parser some microseconds. */
 export const maxSettingsNames = 500;
 /**
- * Values and names of a body that is one long text, as a draft of the catalog: it has one of each. 2 MiB of new names keep the event loop for a fifth of a
- * second, of escaped quotes within one text for 15 ms.
+ * Values and names in a body that is one long text, such as a draft of the catalog, which has one of each. 2 MiB of new names
+ * block the event loop for a fifth of a second. 2 MiB of escaped quotes within one text block it for 15 ms.
  */
 export const maxTextBodyMarks = 100;
 
@@ -29,15 +29,15 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /**
- * Parses a request body. Refuses with INVALID_JSON what is no UTF-8, no JSON, or no object, and before
- * that what would be huge once parsed: see {@link checkJsonShape}.
+ * Parses a request body. A body that is not a JSON object in UTF-8 is refused with INVALID_JSON. A body that would be huge once parsed
+ * is refused before that: see {@link checkJsonShape}.
  */
 export function parseJsonBody(body: Uint8Array): JsonObject {
   checkJsonShape(body);
   return parseShaped(body);
 }
 
-/** The same of a body whose shape is known to be sound: {@link shapeFault} found nothing. Its texts may end in half a character. */
+/** Parses a body in which {@link shapeFault} found nothing. Its texts may end in half a character. */
 export function parseShaped(body: Uint8Array): JsonObject {
   let value: unknown;
   try {
@@ -48,7 +48,9 @@ export function parseShaped(body: Uint8Array): JsonObject {
   return isJsonObject(value) ? value : refuse(ErrorReason.INVALID_JSON);
 }
 
-/** The same of a body that sets something, which is small: what is larger, or has too many names, is refused with PAYLOAD_TOO_LARGE. */
+/**
+ * Parses a body with settings, which is small. A body that is larger, or has too many names, is refused with PAYLOAD_TOO_LARGE.
+ */
 export function parseSettings(body: Uint8Array): JsonObject {
   if (body.length > maxSettingsBytes) refuse(ErrorReason.PAYLOAD_TOO_LARGE);
   if (shapeFault(body, { marks: maxJsonMarks, names: maxSettingsNames }) === "many") {
@@ -57,7 +59,7 @@ export function parseSettings(body: Uint8Array): JsonObject {
   return parseWellFormed(body);
 }
 
-/** The same of a body whose length is that of one text in it: what has more values beside is refused with PAYLOAD_TOO_LARGE. */
+/** Parses a body whose length is that of one text in it. A body with more values beside it is refused with PAYLOAD_TOO_LARGE. */
 export function parseTextBody(body: Uint8Array): JsonObject {
   if (shapeFault(body, { marks: maxTextBodyMarks }) === "many") {
     refuse(ErrorReason.PAYLOAD_TOO_LARGE, { message: "The body holds too many values." });
@@ -65,15 +67,16 @@ export function parseTextBody(body: Uint8Array): JsonObject {
   return parseWellFormed(body);
 }
 
-/** With U+FFFD in the place of half a character. */
+/** Parses a body, with U+FFFD in place of each half character. */
 function parseWellFormed(body: Uint8Array): JsonObject {
   const value = parseJsonBody(body);
   return hasHalfCharacter(body, value) ? withoutHalves(value) : value;
 }
 
 /**
- * SHA-256 (hexadecimal) of the canonical form (RFC 8785): the same for bodies that mean the same. Refuses with INVALID_JSON
- * what has no such form: a number beyond a double's range, and half a character, which `withEscapedHalves` puts in one.
+ * SHA-256 (hexadecimal) of the canonical form (RFC 8785), which is the same for bodies that mean the same. A body without such a form
+ * is refused with INVALID_JSON. It has a number beyond a double's range, or half a character. `withEscapedHalves` gives a body with
+ * half a character a form.
  */
 export function fingerprintOf(value: JsonValue): string {
   const hash = createHash("sha256");
@@ -85,9 +88,15 @@ export function fingerprintOf(value: JsonValue): string {
   return hash.digest("hex");
 }
 
-/** Levels of nesting: far above what any request takes, far below what costs memory, or overflows the stack of what walks values. */
+/**
+ * Levels of nesting. That is far above the need of any request. It is far below the depth that costs memory, or that overflows
+ * the stack of code that walks values.
+ */
 export const maxJsonDepth = 1_000;
-/** Values and names, by their brackets, commas and colons: 60,000 messages, more than fit into any context, and 30 MB parsed. */
+/**
+ * Values and names, counted by their brackets, commas and colons. That is 60,000 messages, more than fit into any context, and 30
+ * MB parsed.
+ */
 export const maxJsonMarks = 300_000;
 
 const quote = 0x22;
@@ -97,9 +106,9 @@ const brace = 0x7b;
 const colon = 0x3a;
 
 /**
- * Refuses JSON that is small on the wire and huge once parsed: brackets take 30 to 100 times their bytes as values, so
- * that one body within its limit could fill a process. Looks at brackets, commas and colons outside strings alone; whether
- * it is JSON is for the parser to say. Refuses with INVALID_JSON (nested too deep) or PAYLOAD_TOO_LARGE.
+ * Refuses JSON that is small on the wire and huge once parsed. Brackets take 30 to 100 times their bytes as values, so one body
+ * within its limit could fill a process. Only brackets, commas and colons outside strings are looked at. The parser judges
+ * whether the body is JSON. Refuses with INVALID_JSON (nested too deep) or PAYLOAD_TOO_LARGE.
  */
 export function checkJsonShape(body: Uint8Array): void {
   const fault = shapeFault(body, { marks: maxJsonMarks });
@@ -109,11 +118,11 @@ export function checkJsonShape(body: Uint8Array): void {
   }
 }
 
-/** How much JSON may hold. */
+/** The most that JSON may hold. */
 export interface JsonBounds {
   /** Values and names, by brackets, commas and colons. */
   marks: number;
-  /** Names, by colons; default: as many as marks. */
+  /** Names, by colons. Default: as many as marks. */
   names?: number;
 }
 
@@ -121,9 +130,9 @@ export interface JsonBounds {
 const nameBytes = 5;
 
 /**
- * Is JSON nested deeper than {@link maxJsonDepth}, or does it hold more than it may? Undefined: neither. Strings are passed over natively, so
- * that a prompt of 64 KiB takes a hundredth of a ms. What walks values and what writes them as JSON recurses, and overflows a stack at some
- * thousand levels.
+ * Is JSON nested deeper than {@link maxJsonDepth}, or does it hold more than it may? Undefined: neither. Strings are passed over
+ * natively, so that a prompt of 64 KiB takes a hundredth of a ms. Code that walks values or writes them as JSON recurses, and
+ * overflows a stack at some thousand levels.
  */
 export function shapeFault(
   body: Uint8Array,
@@ -132,7 +141,7 @@ export function shapeFault(
   // Each level has two brackets.
   const harmless = Math.min(2 * maxJsonDepth, mostMarks, nameBytes * mostNames);
   if (body.length <= harmless) return undefined;
-  // A Buffer's searches are native, those of other arrays take 20 times as long.
+  // A Buffer's searches are native. Those of other arrays take 20 times as long.
   const json = Buffer.from(body.buffer, body.byteOffset, body.length);
   if (mostNames >= mostMarks && isHarmless(json, mostMarks)) return undefined;
   let depth = 0;
@@ -166,8 +175,8 @@ export function shapeFault(
 }
 
 /**
- * Has it no more bytes than marks may be, and no more brackets (those in strings as well) than levels may be? Native
- * searches answer that in a tenth of the time; most long bodies need no more.
+ * Has the body no more bytes than it may have marks, and no more brackets than it may have levels? Brackets in strings count as
+ * well. Native searches answer that in a tenth of the time, and most long bodies need nothing else.
  */
 function isHarmless(json: Buffer, mostMarks: number): boolean {
   if (json.length > mostMarks) return false;
@@ -175,7 +184,7 @@ function isHarmless(json: Buffer, mostMarks: number): boolean {
   return !hasMoreOf(json, bracket, half) && !hasMoreOf(json, brace, half);
 }
 
-/** Is a byte there more often than that, in strings as well? */
+/** Does a byte occur more often than `most`, strings included? */
 function hasMoreOf(json: Buffer, byte: number, most: number): boolean {
   let left = most;
   for (let at = json.indexOf(byte); at !== -1; at = json.indexOf(byte, at + 1)) {
@@ -184,10 +193,13 @@ function hasMoreOf(json: Buffer, byte: number, most: number): boolean {
   return false;
 }
 
-/** Bytes of a string, and of what follows an escaped quote in it, after which the next quote is searched for natively: a call costs as much as reading these. */
+/**
+ * Bytes of a string, and of the text behind an escaped quote in it, that are read one by one. Then the next quote is searched for
+ * natively: a call costs as much as reading these.
+ */
 const searchedAfterBytes = 32;
 
-/** Where the string that begins at `from` ends. */
+/** The position where the string that begins at `from` ends. */
 function endOfString(json: Buffer, from: number): number {
   let at = from + 1;
   while (at < json.length) {
@@ -199,7 +211,7 @@ function endOfString(json: Buffer, from: number): number {
     }
     const next = json.indexOf(quote, at);
     if (next === -1) return json.length;
-    // An even number of backslashes right before it are escaped themselves.
+    // An even number of backslashes right before the quote are escaped themselves.
     let run = next;
     while (run > at && json[run - 1] === backslash) run--;
     if ((next - run) % 2 === 0) return next;

@@ -1,23 +1,25 @@
 import type { DestinationStream } from "pino";
 import pretty from "pino-pretty";
 
-/** How people read a log. */
+/** Options for a log that people read. */
 export interface TerminalOptions {
-  /** Levels in colours. */
+  /** Shows levels in colours. */
   colours: boolean;
 }
 
-/** Makes of a JSON line of the log a short one, by the clock of this place: `[14:05:57] INFO: stopping {"signal":"SIGTERM"}`. */
+/** Makes a short line of a JSON line of the log, with the local time: `[14:05:57] INFO: stopping {"signal":"SIGTERM"}`. */
 export function terminalLines({ colours }: TerminalOptions): (line: string) => string {
   return pretty.prettyFactory({
     colorize: colours,
     translateTime: "SYS:HH:MM:ss",
-    // What a line says stays one line, but for the stack of an error.
+    // Keeps a message on one line. Only the stack of an error takes more.
     singleLine: true,
   });
 }
 
-/** Standard error where it is a terminal: each line at once, so that what follows on standard output comes after it. */
+/**
+ * Standard error where it is a terminal. Each line is written at once, so that later output on standard output comes after it.
+ */
 export function openTerminal(options: TerminalOptions): DestinationStream {
   const shortened = terminalLines(options);
   return { write: (line) => void process.stderr.write(shortened(line)) };

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 
-/** Runs `body` with a logger on standard error; answers what came there, and whether that was before the process ended. */
+/** Runs `body` with a logger on standard error. Answers the lines, and whether they came before the process ended. */
 async function logged(body: string): Promise<{ lines: string[]; wasRunning: boolean }> {
   const module = JSON.stringify(new URL("./logger.ts", import.meta.url).href);
   const script = `import { createLogger } from ${module}; const log = createLogger("info"); ${body}`;

@@ -7,8 +7,8 @@ export const logLevels = ["trace", "debug", "info", "warn", "error", "silent"] a
 export type LogLevel = (typeof logLevels)[number];
 
 /**
- * JSON lines on standard error (standard output carries only the ready line). `fields` are asked for at each line, and
- * stand in it.
+ * JSON lines on standard error (standard output carries only the ready line). `fields` is called for each line, and its result is
+ * part of the line.
  */
 export function createLogger(
   level: LogLevel,
@@ -23,12 +23,12 @@ export function createLogger(
 const writeLength = 8 * 1024;
 /** Pino's number of the level `error`. */
 const errorLevel = 50;
-/** Milliseconds for which a line waits for others at most: a person who reads along does not notice. */
+/** The most milliseconds for which a line waits for others. A person who reads along does not notice. */
 const maxWaitMs = 50;
 
 /**
- * Standard error, written in pieces: when there is enough, after 50 ms, at once from an error on, and when the process
- * ends, whichever comes first. A process that is killed on the spot loses the last 50 ms.
+ * Standard error, written in pieces. A piece is written when it is long enough, after 50 ms, at once from an error on, or when
+ * the process ends. A process that is killed loses the last 50 ms.
  */
 function standardError(): DestinationStream {
   shared ??= openStandardError();
@@ -38,7 +38,7 @@ function standardError(): DestinationStream {
 let shared: DestinationStream | undefined;
 
 function openStandardError(): DestinationStream {
-  // Its own buffer is not used: flushing that waits for the disk each time, where the log goes to a file.
+  // Pino's own buffer is not used: each flush waits for the disk, where the log is a file.
   const sink = pino.destination({ dest: 2, sync: true });
   let text = "";
   let timer: NodeJS.Timeout | undefined;
@@ -51,7 +51,7 @@ function openStandardError(): DestinationStream {
   };
   process.on("exit", flush);
   return {
-    // By this pino tells the level of the line that it writes.
+    // With this symbol pino passes the level of each line.
     [Symbol.for("pino.metadata")]: true,
     lastLevel: 0,
     write(line: string) {

@@ -1,4 +1,4 @@
-/** `make`, asked once for each key. What it made is kept: for keys of which there are few. */
+/** Calls `make` once for each key and keeps the result. For a small set of keys. */
 export function memo<K, V>(make: (key: K) => V): (key: K) => V {
   const known = new Map<K, V>();
   return (key) => {
@@ -9,7 +9,10 @@ export function memo<K, V>(make: (key: K) => V): (key: K) => V {
   };
 }
 
-/** What `make` gives, made when it is first asked for and kept; where it fails that is told, and it is made anew for the next one. */
+/**
+ * Calls `make` at the first need and keeps the result. Where it fails, the caller gets the error, and the next caller makes it
+ * again.
+ */
 export function madeOnce<V>(make: () => Promise<V>): () => Promise<V> {
   let known: Promise<V> | undefined;
   return () => {

@@ -1,11 +1,11 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
-/** A metric as it stands. */
+/** A metric with its values of this moment. */
 export interface MetricReading {
   name: string;
   help: string;
   type: "counter" | "gauge" | "histogram" | "summary";
-  /** A histogram's are those of its series (`_bucket` with `le`, `_sum`, `_count`), which `metricName` tells apart. */
+  /** A histogram has the values of its series (`_bucket` with `le`, `_sum`, `_count`), which `metricName` tells apart. */
   values: {
     labels: Partial<Record<string, string | number>>;
     value: number;
@@ -13,7 +13,7 @@ export interface MetricReading {
   }[];
 }
 
-/** What a process exports at `/metrics`. One a process (or a world in a test), so nothing is global. */
+/** The metrics that a process exports at `/metrics`. Each process (or each world in a test) has its own, so nothing is global. */
 export interface Metrics {
   counter<L extends string>(name: string, help: string, labels: readonly L[]): Counter<L>;
   gauge<L extends string>(name: string, help: string, labels: readonly L[]): Gauge<L>;
@@ -26,15 +26,15 @@ export interface Metrics {
   /** Prometheus text. */
   text(): Promise<string>;
   readonly contentType: string;
-  /** Every metric as it stands. */
+  /** Every metric with its values of this moment. */
   read(): Promise<MetricReading[]>;
-  /** One metric as it stands; undefined where there is none of that name. */
+  /** One metric with its values of this moment. Undefined where no metric has that name. */
   readOne(name: string): Promise<MetricReading | undefined>;
 }
 
 /**
- * A metric's child for label values in their declared order, looked up once: each look-up by names costs as much as the
- * rest of what is counted. For labels of few values: children are kept.
+ * A metric's child for label values in their declared order. It is looked up once, because each look-up by names costs as much as
+ * the rest of the counting. For labels with few values, because children are kept.
  */
 export function childrenOf<C>(metric: {
   labels(...values: string[]): C;
@@ -50,16 +50,16 @@ export function childrenOf<C>(metric: {
   };
 }
 
-/** Seconds: from a cached answer to a long stream. */
+/** Seconds, from a cached answer to a long stream. */
 const secondsBuckets = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 /**
- * Milliseconds between two looks at the event loop's lag, which the lag that is told includes. The usual 10 were a quarter
- * of the CPU time of a process with nothing to do; what an operator is woken for begins at 250.
+ * Milliseconds between two measurements of the event loop's lag. The reported lag includes them. The usual 10 took a quarter of
+ * the CPU time of an idle process. Alerts to an operator begin at 250.
  */
 const loopLagResolutionMs = 50;
 
-/** Makes an empty registry; `processMetrics` adds Node's own (memory, event loop, GC). */
+/** Makes an empty registry. `processMetrics` adds Node's own metrics (memory, event loop, GC). */
 export function createMetrics({ processMetrics = false } = {}): Metrics {
   const registry = new Registry();
   if (processMetrics) {

@@ -2,21 +2,21 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 
 import { chmod, opendir, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 
-/** Mode of what this process keeps: prompts and tokens are nothing for other users of the machine. */
+/** Mode of the files of this process: they hold prompts and tokens, which other users of the machine must not read. */
 export const privateFileMode = 0o600;
 export const privateFolderMode = 0o700;
-/** What group and others may do. */
+/** The rights of group and others. */
 const othersBits = 0o077;
 
-/** Can other users of the machine do anything with it? False where it is not there. */
+/** Can other users of the machine do anything with it? False where it does not exist. */
 export function isOpenToOthers(path: string): boolean {
   const found = statSync(path, { throwIfNoEntry: false });
   return found !== undefined && (found.mode & othersBits) !== 0;
 }
 
 /**
- * Makes a folder with the parents that are missing. Node's own recursion never ends where a parent exists and says of what
- * is made in it that it does not (`/proc`).
+ * Makes a folder with its missing parents. Node's own recursion never ends where a parent exists and yet reports everything made
+ * in it as missing (`/proc`).
  */
 export function makePrivateFolder(path: string): void {
   const missing = [resolve(path)];
@@ -30,27 +30,29 @@ export function makePrivateFolder(path: string): void {
   }
 }
 
-/** Makes a file that is not there for this user alone, under any umask, and takes one that is there from others. */
+/** Makes a missing file for this user alone, under any umask. Takes other users' rights from a file that exists. */
 export function openPrivately(file: string): void {
   closeSync(openSync(file, "a", privateFileMode));
   closeToOthers(file);
 }
 
-/** Takes a file or a folder from others; one that is not there, or is not ours to change, stays as it is. */
+/**
+ * Takes other users' rights from a file or a folder. One that does not exist, or that this user may not change, stays unchanged.
+ */
 export function closeToOthers(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false });
   if (!found || (found.mode & othersBits) === 0) return;
   try {
     chmodSync(path, found.mode & ~othersBits);
   } catch (error) {
-    // On a volume of another owner its modes are that one's affair.
+    // On a volume of another owner, modes are that owner's business.
     if (!isNotOurs(error)) throw error;
   }
 }
 
 /**
- * The same of a folder with all that is in it. One that is closed already is not looked into: no other user gets at what is
- * there, and what this version puts there is closed itself.
+ * Takes other users' rights from a folder and everything in it. A folder that is closed already is not read. No other user
+ * reaches its files, and this version closes each file that it makes there.
  */
 export async function closeFolderToOthers(folder: string): Promise<void> {
   if (isOpenToOthers(folder)) await closeAll(folder);
@@ -62,7 +64,7 @@ async function closeAll(folder: string): Promise<void> {
     if (entry.isDirectory()) await closeAll(path);
     else if (entry.isFile()) await close(path);
   }
-  // Last: where this breaks off, the next start begins again.
+  // The folder comes last: where this is interrupted, the next start begins again.
   await close(folder);
 }
 

@@ -1,8 +1,8 @@
 import type { FastifyServerOptions } from "fastify";
 
 /**
- * For a Fastify that checks and shapes nothing by schema, since services judge what is asked and messages have encoders of
- * their own. Said where the server is made, it keeps Fastify from loading the compilers that it would use otherwise.
+ * For a Fastify that checks and shapes nothing by schema: services judge requests, and messages have encoders of their own. Given
+ * when the server is made, it keeps Fastify from loading the compilers that it would use otherwise.
  */
 export const schemaless: NonNullable<FastifyServerOptions["schemaController"]> = {
   compilersFactory: {

@@ -3,27 +3,27 @@ import { z } from "zod";
 /** A place in a file, from its root. */
 export type FaultPath = readonly (string | number)[];
 
-/** What is wrong at a place. */
+/** A fault and its place. */
 export interface FoundFault {
   path: FaultPath;
   /** One line, without any value from the file. */
   message: string;
 }
 
-/** Reading a part of a file that is at fault itself: what is built on it cannot be judged. */
+/** Thrown when a faulty part of a file is read: rules that need the part cannot be judged. */
 class InvalidPartError extends Error {
   override readonly name = "InvalidPartError";
 }
 
 /**
- * A value with its defaults where the schema takes it. Where it does not, as much of it as the schema takes part by part:
- * the rest is there, but reading it throws {@link InvalidPartError}. So rules between parts can be asked of a broken file, too.
+ * A value with its defaults where the schema takes it. Otherwise the parts of it that the schema takes. The other parts are
+ * there, but reading one throws {@link InvalidPartError}. So rules between parts can be checked in a broken file, too.
  */
 export function validPartsOf<T>(schema: z.ZodType<T>, value: unknown): T {
   return partOf(schema, value) as T;
 }
 
-/** What a rule gives; nothing where it would have to read an invalid part. */
+/** The result of a rule. Empty where the rule would have to read an invalid part. */
 export function whereValid<T>(rule: () => readonly T[]): readonly T[] {
   try {
     return rule();
@@ -60,7 +60,7 @@ function partOf(schema: z.core.$ZodType, value: unknown): unknown {
   return parts;
 }
 
-/** The fields that a group of keys has by its schema. Throws where that says nothing of single fields. */
+/** The fields that a group of keys has by its schema. Throws where the schema has no single fields. */
 function fieldsOf(
   schema: z.core.$ZodType,
   value: Record<string, unknown>,

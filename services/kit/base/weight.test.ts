@@ -42,7 +42,7 @@ test("tools and calls weigh what Go and indentation make of them", () => {
   const lines = JSON.stringify(tools, null, 4).split("\n");
   const tokens = lines.reduce((sum, line) => sum + 2 + Math.floor(line.search(/\S/) / 16), 0);
   for (const weight of weigh({ tools })) expect(weight).toBeGreaterThanOrEqual(tokens);
-  // What is only read as text is not written again.
+  // A text that is read as text alone is not written again.
   for (const weight of weigh({ input: text })) {
     expect(weight).toBeLessThan(2 * Buffer.byteLength(text));
   }

@@ -7,12 +7,15 @@ const backslash = 0x5c;
 const nodeBytes = 4;
 /** Longest text of a JSON number or literal. */
 const scalarBytes = 24;
-/** Levels of nesting whose indentation, four blanks each where a template writes it, is a token of its own: vocabularies have runs of sixteen. */
+/**
+ * Levels of nesting whose indentation is one token, with four blanks for each level, as templates write it. Vocabularies have
+ * runs of sixteen blanks.
+ */
 const levelsPerToken = 4;
 
 /**
- * Names of what templates write as JSON again: tools, and calls of them. Some indent it (Llama's), some write it as Go does
- * (Ollama's), where a bracket takes six bytes.
+ * Names of values that templates write as JSON again: tools, and calls of them. Some templates indent it (Llama's). Some write it
+ * as Go does (Ollama's), where an angle bracket takes six bytes.
  */
 const writtenAgain: ReadonlySet<string> = new Set([
   "arguments",
@@ -23,9 +26,10 @@ const writtenAgain: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Bytes that a parsed body can become when it is rendered for a model: UTF-8 of every string and name in its
- * JSON form, and a fixed allowance for each value. Refuses with INVALID_JSON what is nested deeper than `levels` or has a
- * number beyond a double. `source` is the body as it was sent: without it every string is written as JSON once more.
+ *
+ * Bytes that a parsed body can have when it is rendered for a model. That is the UTF-8 of every string and name in its JSON form, and a
+ * fixed allowance for each value. A body that is nested deeper than `levels`, or has a number beyond a double, is refused with
+ * INVALID_JSON. `source` is the body as the caller sent it. Without it every string is written as JSON once more.
  */
 export function weightOf(value: JsonValue, levels: number, source?: Uint8Array): number {
   const escapes = source && shortEscapesIn(source);
@@ -37,7 +41,7 @@ export function weightOf(value: JsonValue, levels: number, source?: Uint8Array):
 interface Weighing {
   levels: number;
   bytesOf(text: string): number;
-  /** Is it written as JSON again? */
+  /** Does a template write it as JSON again? */
   isAgain?: boolean;
 }
 
@@ -52,7 +56,7 @@ function weigh(value: JsonValue, depth: number, weighing: Weighing): number {
   }
   if (typeof value !== "object" || value === null) return scalarBytes + around;
   if (depth >= levels) refuse(ErrorReason.INVALID_JSON);
-  // Its last bracket stands on a line of its own.
+  // Its last bracket is on a line of its own.
   let sum = around + indentation;
   if (Array.isArray(value)) {
     for (const item of value) sum += weigh(item, depth + 1, weighing);
@@ -69,7 +73,10 @@ function again({ levels, bytesOf }: Weighing): Weighing {
   return { levels, isAgain: true, bytesOf: (text) => bytesOf(text) + goEscapes(text) };
 }
 
-/** Bytes that Go's JSON takes more for a text: it writes what HTML and JavaScript know as `\u003c`. */
+/**
+ * Bytes by which a text is longer in Go's JSON. Go escapes the characters that are special in HTML and JavaScript, such as
+ * `\u003c`.
+ */
 function goEscapes(text: string): number {
   const first = text.search(/[<>&\u2028\u2029]/);
   if (first === -1) return 0;
@@ -88,17 +95,17 @@ function jsonBytes(text: string): number {
   return mayGrow(text) ? bytes + growthOf(text, "NFC") : bytes;
 }
 
-/** The same, but for one byte more for each of its escapes, of a text that needs none but short ones. */
+/** The same for a text with short escapes alone. It is too low by one byte for each escape. */
 function quotedBytes(text: string): number {
   const bytes = Buffer.byteLength(text);
   return (bytes > text.length && mayGrow(text) ? bytes + growthOf(text, "NFC") : bytes) + 2;
 }
 
 /**
- * Escapes of a JSON text, where each of them is as JSON is written: `\n`, `\"`, and no others that could be shorter (`\/`) or are
- * longer (`\u0041`). Undefined where one may be. Nearly all bodies are like that, and writing their strings anew to see how
- * long they become takes as long as all else that is made of them. Of a name that stands twice in an object the parser keeps the
- * last value, and the escapes of both count: the weight is a bound.
+ * The number of escapes in a JSON text where each escape is the shortest that JSON has: `\n`, `\"`. Undefined where the text may
+ * have others that could be shorter (`\/`) or are longer (`\u0041`). Nearly no body has those. Writing a body's strings again to
+ * measure them takes as long as all other work on it. Where an object has a name twice, the parser keeps the last value. The
+ * escapes of both count, since the weight is an upper bound.
  */
 function shortEscapesIn(source: Uint8Array): number | undefined {
   const json = Buffer.from(source.buffer, source.byteOffset, source.length);

@@ -2,21 +2,21 @@ import type { IncomingMessage, RequestListener, Server } from "node:http";
 import type { Socket } from "node:net";
 
 /**
- * How small the chunks of a body may be: so many of any size, which is what a program that writes a small body piece by piece
- * sends, and one for so many bytes of the body. Each costs some microseconds, at any size: of one byte each, a single read of
- * 64 KiB has 10,000.
+ * How small the chunks of a body may be. A body may have `spare` chunks of any size: a program that writes a small body piece by piece
+ * sends such. Beyond them it may have one chunk for each `meanBytes`. Each chunk costs some microseconds, at any size. With chunks of
+ * one byte, a single read of 64 KiB has 10,000.
  */
 export const chunkBounds = { spare: 1_024, meanBytes: 256 } as const;
 
-/** What Node keeps of a connection that speaks HTTP/1.1; no part of its documented interface. */
+/** Fields that Node keeps of a connection that speaks HTTP/1.1. They are no part of its documented interface. */
 interface Parsed {
   parser?: Record<number, unknown> | null;
 }
 
-/** Where its parser keeps what it calls for each chunk. */
+/** The parser's field for the function that it calls for each chunk. */
 const onChunk = 3;
 
-/** Calls `refuse` once for a connection whose body has too many small chunks; nothing more of that body is looked at. */
+/** Calls `refuse` once for a connection whose body has too many small chunks. The rest of that body is ignored. */
 export function boundChunks(server: Server, refuse: (socket: Socket) => void): void {
   server.prependListener("request", ((request) => {
     if (request.headers["transfer-encoding"] === undefined) return;
@@ -33,17 +33,17 @@ export function boundChunks(server: Server, refuse: (socket: Socket) => void): v
   }) satisfies RequestListener);
 }
 
-/** No single chunk counts for more: it comes from one read of the socket. */
+/** No single chunk counts for more, because it comes from one read of the socket. */
 const mostAtOnce = 64 * 1024;
 
-/** What was read of the connection already has thousands of chunks more: the parser goes on without telling of them. */
+/** The bytes that were read already hold thousands of further chunks. The parser goes on through them without calling anything. */
 function stopReading({ socket }: IncomingMessage): void {
   socket.pause();
   const { parser } = socket as Parsed;
   if (!parser) return;
   const told = parser[onChunk];
   parser[onChunk] = undefined;
-  // Before Node's own listener, which keeps the parser for another connection.
+  // Runs before Node's own listener, which keeps the parser for another connection.
   socket.prependOnceListener("close", () => {
     parser[onChunk] = told;
   });

@@ -11,7 +11,7 @@ let server: Server;
 const asked: ServerResponse[] = [];
 const sockets: Socket[] = [];
 
-/** Leaves the answer open. */
+/** A listener that leaves the answer open. */
 const answer: RequestListener = (request, response) => {
   asked.push(response);
   const { account } = request.headers;
@@ -41,7 +41,7 @@ async function open(localAddress: string): Promise<Socket> {
   return socket;
 }
 
-/** Resolves when the server has closed it, also before it was asked. */
+/** Resolves when the server has closed the socket, even if that was before this call. */
 async function closed(socket: Socket): Promise<void> {
   if (!socket.closed) await new Promise<void>((resolve) => socket.once("close", () => resolve()));
 }
@@ -77,9 +77,9 @@ test("at the total the connection closes that was without a request for longest;
   await closed(first);
   await ask(await open("127.0.0.5"));
   await closed(second);
-  // All have a request under way: the newcomer goes.
+  // All connections have a request under way, so the newcomer closes.
   await closed(await open("127.0.0.6"));
-  // An answer makes its connection the one that gives way.
+  // A connection whose answer is over is the one that closes for a newcomer.
   const answered = once(given as ServerResponse, "close");
   given?.end();
   await answered;
@@ -99,7 +99,7 @@ test("where all have shown a key, the one of the account with most closes that i
   const newcomer = await open("127.0.0.4");
   await closed(idle);
   await served(newcomer, { account: "another" });
-  // Each account has one now, and keeps it.
+  // Each account has one connection now, and keeps it.
   given?.end();
   await closed(await open("127.0.0.5"));
   expect([busy, other, newcomer].map((socket) => socket.destroyed)).toEqual([false, false, false]);

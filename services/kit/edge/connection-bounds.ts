@@ -4,46 +4,54 @@ import type { Socket } from "node:net";
 /** Connections that a port holds at once. */
 export interface ConnectionBounds {
   total: number;
-  /** Of one address (IPv6: one network of 64 bits, which a single machine has whole), so that no machine takes them all. */
+  /**
+   * Connections of one address, so that no machine takes them all. For IPv6 an address is a network of 64 bits, all of which a single
+   * machine can use.
+   */
   each: number;
-  /** Addresses that stand for many callers (proxies): only the total holds for them, and theirs are not closed for others. */
+  /**
+   * Is the address a proxy's, shared by many callers? Only the total applies to such addresses, and their connections are not closed
+   * for newcomers.
+   */
   isShared(address: string | undefined): boolean;
-  /** Does the body of a request come so slowly that its connection may give way as one without a request? Absent: none does. */
+  /**
+   * Does the body of a request come so slowly that its connection may be closed like one without a request? Absent: no body is slow.
+   */
   isSlow?(request: IncomingMessage): boolean;
 }
 
-/** What hears of the valid keys of a connection. */
+/** Functions to call when a caller shows a valid key on a connection. */
 const hearing = new WeakMap<Socket, (accountId: string) => void>();
 
-/** What hears of the requests of a connection. */
+/** Functions to call for each request of a connection. */
 const requests = new WeakMap<
   Socket,
   (request: IncomingMessage, response: ServerResponse) => void
 >();
 
-/** A caller has shown a valid key of the account on this connection: it counts as the account's. */
+/** Reports that a caller has shown a valid key of the account on this connection. From then on it counts as the account's. */
 export function noteValidKey(socket: Socket, accountId: string): void {
   hearing.get(socket)?.(accountId);
 }
 
 /**
- * An account gives way with what it has above this part of the total: more than a program's pool of connections is, and all callers
- * of a small account.
+ * Connections of an account above this part of the total may be closed for newcomers. The part is more than a program's pool of
+ * connections, and more than all callers of a small account need.
  */
 const shareThatStays = 0.01;
 
 /**
- * Connections of a group that are asked for a newcomer whether their bodies come slowly; the next newcomer asks others. Asking all
- * of thousands would make each newcomer dear.
+ * Connections of a group that are checked for slow bodies when one newcomer comes. The next newcomer checks others. Checking thousands
+ * each time would make every newcomer expensive.
  */
 const askedForOne = 16;
 
-/** Connections that give way together: those of an account, or all that have shown no key. */
+/** Connections that are judged together: those of an account, or all that have shown no key. */
 interface Group {
   size: number;
-  /** Without a request; longest so first. */
+  /** Connections without a request, longest idle first. */
   idle: Set<Socket>;
-  /** With requests under way; who was asked last is last. */
+  /** Connections with requests under way. The one that was checked last comes last. */
   busy: Map<Socket, Set<IncomingMessage>>;
 }
 
@@ -52,11 +60,14 @@ function emptyGroup(): Group {
 }
 
 /**
- * Bounds the connections of a server. One over its address's bound is closed as soon as it comes. Where the total is reached, the
- * connection closes that has been without a request for longest and has never shown a valid key, so that callers without a key
- * cannot shut out those with one, from however many addresses. Where there is none, it is the one of the account that has most, so
- * that one account cannot shut out the others either; an account with few keeps them. Where a group has none without a request, one
- * closes whose requests all come slowly. Else the newcomer closes.
+ * Bounds the connections of a server. A connection above its address's bound is closed at once. Where the total is reached, one
+ * connection closes for the newcomer:
+ * 1. The one that has been without a request for longest, of those that never showed a valid key. So callers without a key cannot
+ *    shut out those with one, from any number of addresses.
+ * 2. Else one of the account that has most, so that one account cannot shut out the others. An account with few connections keeps
+ *    them.
+ * 3. In a group where all have requests, one whose requests all come slowly.
+ * 4. Else the newcomer itself.
  */
 export function boundConnections(server: Server, bounds: ConnectionBounds): void {
   const connections = new Connections(bounds);
@@ -64,7 +75,7 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
   server.prependListener("request", ((request, response) => {
     requests.get(request.socket)?.(request, response);
   }) satisfies RequestListener);
-  // The socket that speaks TLS is another one than came, and the one that requests and keys are of.
+  // TLS speaks over a second socket, and requests and keys belong to that one.
   server.on("secureConnection", (socket: Wrapping) => {
     const { _parent: raw } = socket;
     const [ofKeys, ofRequests] = raw ? [hearing.get(raw), requests.get(raw)] : [];
@@ -79,11 +90,11 @@ class Connections {
   readonly #each: number;
   readonly #isShared: ConnectionBounds["isShared"];
   readonly #isSlow: (request: IncomingMessage) => boolean;
-  /** With what frees its places. */
+  /** Each with the function that frees its places. */
   readonly #open = new Map<Socket, () => void>();
   readonly #withoutKey = emptyGroup();
   readonly #accounts = new Map<string, Group>();
-  /** Of each network. */
+  /** Connections of each network. */
   readonly #counts = new Map<string, number>();
   readonly #few: number;
 
@@ -105,7 +116,7 @@ class Connections {
       return;
     }
     if (counted !== undefined) this.#counts.set(counted, count + 1);
-    // A proxy's stand for many callers, of several accounts.
+    // Connections of a proxy belong to many callers, of several accounts.
     const leaveGroup = shared ? undefined : this.#follow(socket);
     const left = () => {
       if (!this.#open.delete(socket)) return;
@@ -119,18 +130,18 @@ class Connections {
     socket.once("close", left);
   }
 
-  /** Is there room for a newcomer, where need be by closing another? */
+  /** Is there room for a newcomer, if necessary by closing another connection? */
   #makeRoom(): boolean {
     if (this.#open.size < this.#total) return true;
     const least = this.#leastNeeded();
     if (!least) return false;
-    // Its event comes later.
+    // Called here, because the socket's close event comes later.
     this.#open.get(least)?.();
     least.destroy();
     return true;
   }
 
-  /** One that closes for a newcomer. */
+  /** The connection to close for a newcomer. */
   #leastNeeded(): Socket | undefined {
     const many = [...this.#accounts.values().filter(({ size }) => size > this.#few)];
     many.sort((a, b) => b.size - a.size);
@@ -152,7 +163,7 @@ class Connections {
     return undefined;
   }
 
-  /** Keeps a connection in the group that it belongs to; answers what takes it out of that. */
+  /** Keeps a connection in the group that it belongs to. Answers the function that takes it out. */
   #follow(socket: Socket): () => void {
     let group = this.#withoutKey;
     let ownerId: string | undefined;
@@ -199,10 +210,10 @@ class Connections {
   }
 }
 
-/** A socket that speaks TLS, with the one that carries it; no part of Node's documented interface. */
+/** A socket that speaks TLS, with the socket that carries it. That field is no part of Node's documented interface. */
 type Wrapping = Socket & { _parent?: Socket | null };
 
-/** Whose connections count together: an IPv4 address, or the first 64 bits of an IPv6 address. */
+/** The address or network whose connections count together: an IPv4 address, or the first 64 bits of an IPv6 address. */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;

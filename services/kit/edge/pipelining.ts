@@ -2,30 +2,34 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from "n
 import type { Socket } from "node:net";
 
 /**
- * Requests of one connection that may wait for their answers at once. Common clients and proxies do not pipeline at all;
- * a read of 64 KiB holds 1,800 small requests, which without a bound are all begun in one turn of the event loop.
+ * Requests of one connection that may wait for their answers at once. Common clients and proxies do not pipeline at all. A read of 64
+ * KiB holds 1,800 small requests. Without a bound all of them begin in one turn of the event loop.
  */
 export const maxPipelinedRequests = 8;
 
 /**
- * Bytes that are held of all connections of a port, which were read behind the bound: at most a read (64 KiB) of each as a rule. So many
- * connections do not pipeline but to fill the process; one that would hold more closes.
+ * Bytes that may be held for all connections of a port: those that were read after a connection reached its bound. As a rule that is at
+ * most one read (64 KiB) for each. Only callers who want to fill the process pipeline on that many connections. A connection that would
+ * need more room is closed.
  */
 export const maxPipelinedBytes = 32 * 1024 * 1024;
 
-/** What the parser gives where it was paused: what it has read of its bytes is said there. */
+/** The parser's error when it was paused, with the number of bytes that it has parsed. */
 type ParseFault = Error & { code?: string; bytesParsed?: number };
-/** Bytes that were parsed, or why no more were. */
+/** The number of parsed bytes, or the error that stopped the parser. */
 type Parsed = number | ParseFault;
 
-/** What its listener for requests answers: read on; stop here, in the middle of what was read, until `resume` (llhttp's HPE_PAUSED). */
+/**
+ * Answers of the parser's listener for requests. `goesOn`: read on. `pauses`: stop here, in the middle of the bytes, until `resume`
+ * (llhttp's HPE_PAUSED).
+ */
 const goesOn = 0;
 const pauses = 21;
 
-/** Where the parser keeps what it calls with what came of each read. */
+/** The parser's field for the function that it calls with the result of each read. */
 const onExecute = 5;
 
-/** What Node keeps of a connection that speaks HTTP/1.1; no part of its documented interface. */
+/** Fields that Node keeps of a connection that speaks HTTP/1.1. They are no part of its documented interface. */
 interface Parser {
   onIncoming?: ((request: IncomingMessage, keepAlive: boolean) => number) | null;
   [onExecute]?: ((parsed: Parsed) => void) | null;
@@ -36,14 +40,14 @@ interface Parser {
 type Parsing = Socket & { parser?: Parser | null; _paused?: boolean };
 
 /**
- * Bounds the requests that a connection has open. At the bound its parser stops, and nothing more is read of it: the rest waits, first of all
- * in its caller, until an answer is over. All are answered, in their order.
+ * Bounds the requests that a connection has open. At the bound its parser stops and the socket is read no further, until an answer is
+ * over. Until then the remaining requests wait, most of them at the caller. All are answered, in their order.
  */
 export function boundPipelining(server: Server): void {
   const begun = new WeakMap<Socket, ServerResponse[]>();
   const held = { bytes: 0 };
   const turns = createLoopTurns();
-  // Looked at when the next request comes: an event for each answer would be work for every request.
+  // Checked when the next request comes: an event for each answer would be work for every request.
   const openOf = (socket: Socket) => {
     const open = (begun.get(socket) ?? []).filter(
       (answer) => !answer.writableFinished && !answer.destroyed,
@@ -51,7 +55,7 @@ export function boundPipelining(server: Server): void {
     begun.set(socket, open);
     return open;
   };
-  // Node's own listener, which was there first, has made the parser by now. A TLS server says `connection` before the handshake, and
+  // Node's own listener was added first and has made the parser by now. A TLS server emits `connection` before the handshake. It emits
   // `secureConnection` with the socket that is parsed.
   const watch = (socket: Socket) => {
     begun.set(socket, []);
@@ -64,12 +68,12 @@ export function boundPipelining(server: Server): void {
   }) satisfies RequestListener);
 }
 
-/** No bytes, at an address: without one, the parser would take it for the end of the connection. */
+/** No bytes, but with an address. Without an address the parser would take it for the end of the connection. */
 const nothing = Buffer.alloc(1).subarray(1);
 
 /**
- * Runs one after the other, each in a turn of the event loop of its own: hundreds of connections whose answers are over at the same moment
- * would else begin as many requests before another caller's is read.
+ * Runs functions one after the other, each in its own turn of the event loop. Answers of hundreds of connections may end at the same
+ * moment. Without turns they would begin as many requests before another caller's is read.
  */
 function createLoopTurns(): (work: () => void) => void {
   const waiting: (() => void)[] = [];
@@ -82,7 +86,7 @@ function createLoopTurns(): (work: () => void) => void {
   };
 }
 
-/** What the connections of a server share. */
+/** State that the connections of a server share. */
 interface Shared {
   held: { bytes: number };
   turns: (work: () => void) => void;
@@ -102,27 +106,27 @@ function boundOne(socket: Parsing, openOf: () => ServerResponse[], shared: Share
     return pauses;
   };
   parser[onExecute] = (parsed) => pipeline.parsed(parsed);
-  // Before Node's own listener, which keeps the parser for another connection.
+  // Runs before Node's own listener, which keeps the parser for another connection.
   socket.prependListener("close", () => pipeline.takeRest());
 }
 
-/** What the requests of one connection are bounded with. */
+/** The parts that bound the requests of one connection. */
 interface PipelineOptions {
   parser: Parser;
-  /** Node's own, which goes on with what came of a read. */
+  /** Node's own function, which goes on with the result of a read. */
   tell: (parsed: Parsed) => void;
-  /** The answers that are not over. */
+  /** The answers that are still open. */
   openOf: () => ServerResponse[];
   shared: Shared;
 }
 
-/** What was read of one connection and is not parsed, and when it is. */
+/** The bytes that were read of one connection and are not parsed yet. Decides when they are. */
 class Pipeline {
   readonly #socket: Parsing;
   readonly #options: PipelineOptions;
-  /** What was read and is not parsed; undefined while the parser goes on. */
+  /** Bytes that were read and are not parsed. Undefined while the parser goes on. */
   #rest: Buffer | undefined;
-  /** Was the read that it stopped in cut? What comes after it was not looked at. */
+  /** Did the parser stop in the middle of a read? Then it has not seen the bytes behind that place. */
   #isCut = false;
   #isAsked = false;
   readonly #awaited = new WeakSet<ServerResponse>();
@@ -137,7 +141,8 @@ class Pipeline {
     const { parser, shared } = this.#options;
     this.#rest = nothing;
     this.#isCut = false;
-    // Node resumes its parsers when a socket has taken what it was behind with: this one has its bytes still to come.
+    // Node resumes a parser when its socket has written what was waiting. This parser must not resume yet, because its bytes come
+    // first.
     parser.resume = () => {};
     for (const answer of open) {
       if (this.#awaited.has(answer)) continue;
@@ -145,13 +150,13 @@ class Pipeline {
       answer.once("close", () => {
         if (this.#isAsked) return;
         this.#isAsked = true;
-        // Never from within the parser.
+        // Never called from within the parser.
         shared.turns(() => this.#goOn());
       });
     }
   }
 
-  /** The parser has done with a read, or stopped in it. */
+  /** The parser has finished a read, or stopped in it. */
   parsed(parsed: Parsed): void {
     const { parser, tell } = this.#options;
     if (!this.#isHeld()) {
@@ -168,7 +173,7 @@ class Pipeline {
     const bytes = this.#rest ?? nothing;
     shared.held.bytes -= bytes.length;
     this.#rest = undefined;
-    // Its own again is that of all parsers.
+    // After this the parser has the method of all parsers again.
     delete parser.resume;
     return bytes;
   }
@@ -181,14 +186,14 @@ class Pipeline {
     const bytes = this.takeRest();
     parser.resume?.();
     socket._paused = false;
-    // Of a request without a body it was stopped before its end, which takes no more bytes.
+    // A parser that stopped at a request without a body is still before the request's end. That end takes no bytes.
     const parsed = parser.execute(bytes.length > 0 ? bytes : nothing);
     if (this.#isHeld()) {
       this.#hold(bytes.subarray(parsedOf(parsed)));
       return;
     }
     tell(parsed);
-    // Node may have paused it itself: its answers are not taken.
+    // Node may have paused the socket itself, because the caller does not read its answers.
     if (!socket._paused && !socket.destroyed) socket.resume();
   }
 
@@ -196,9 +201,9 @@ class Pipeline {
     const { held } = this.#options.shared;
     this.#isCut = true;
     held.bytes += bytes.length;
-    // A copy of its own: what was parsed of the same read is let go of.
+    // A copy, so that the parsed part of the same read can be freed.
     this.#rest = Buffer.concat([this.#rest ?? nothing, bytes]);
-    // Node reads on where a body is wanted, or its own answers were taken, but not of a socket that it has paused itself.
+    // Node reads on when a body is read or when answers were taken. It does not read on where it has paused the socket itself.
     this.#socket._paused = true;
     this.#socket.pause();
     if (held.bytes > maxPipelinedBytes) this.#socket.destroy();

@@ -1,15 +1,15 @@
-/** Parameters of a query: a report names all keys of an account and 100 models, each one by itself, and a few others. */
+/** Parameters of a query. A report names all keys of an account and 100 models, each in a parameter of its own, and a few others. */
 export const maxQueryParameters = 1_200;
 
 /**
- * Different names among them: no route reads more than a dozen, and browsers and proxies add a few. New names are what makes a
- * query costly: JavaScript keeps a table for each object that has many, and each name in a table of its own.
+ * Different names among the parameters. No route reads more than a dozen, and browsers and proxies add a few. New names make a query
+ * expensive: JavaScript keeps a table for each object with many names, and a table of all names.
  */
 export const maxQueryNames = 64;
 
 /**
- * Where the query begins of a URL that has more than that; -1 where it has not. Routers parse a query before anything else, the
- * key included, so this is to be asked before them; it looks no further than the bounds.
+ * The place where the query begins, of a URL whose query exceeds these bounds. -1 for other URLs. Routers parse a query before anything
+ * else, even before the key. So this check runs before the router, and reads no further than the bounds.
  */
 export function overlongQueryAt(url: string): number {
   // Each name but the last takes two characters at least.

@@ -5,8 +5,9 @@ import { ImageError, type ImageRules } from "./protocol.ts";
 import { noise, pngChunk, withPngChunk } from "./samples.fixture.ts";
 import { createImageVerifier, type ImageOwner, type ImageVerifier } from "./verifier.ts";
 
-// One set of pictures, most of them broken, through both: our short ways of decoding (a PNG row by row, a large picture at an eighth of its
-// size), and the full decoder, as upstreams have it. What the full one refuses, ours refuses.
+// Runs one set of images, most of them broken, through both ways of decoding. One is the short way: a PNG row by row, a large image at
+// an eighth of its size. The other is the full decoder that upstreams have. Each image that the full decoder refuses is refused by the
+// short way, too.
 
 const rules: ImageRules = {
   accept: ["jpeg", "png", "webp"],
@@ -43,7 +44,7 @@ const colours = { grey: 0, rgb: 2, palette: 3, greyAlpha: 4, rgba: 6 };
 const samplesOf: Record<number, number> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
 const side = 4;
 
-/** A PNG of four by four pixels, of these chunks between header and end. */
+/** A PNG of four by four pixels, with these chunks between header and end. */
 function png(depth: number, colour: number, ...chunks: Buffer[]): Buffer {
   const end = pngChunk("IEND", Buffer.alloc(0));
   const signature = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
@@ -72,7 +73,7 @@ const withPalettes = (...bytes: number[]) =>
   png(8, colours.palette, ...bytes.map(palette), indexed);
 const withChunk = (type: string, bytes: number) =>
   png(8, colours.rgb, pngChunk(type, Buffer.alloc(bytes)), rgb);
-/** A picture of colours whose packed rows are changed. */
+/** An image in colour whose packed rows are changed. */
 const packed = (change: (data: Buffer) => Buffer | undefined) => {
   const data = deflateSync(rowsOf(8, colours.rgb));
   return png(8, colours.rgb, pngChunk("IDAT", change(data) ?? data));

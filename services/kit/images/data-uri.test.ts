@@ -82,7 +82,7 @@ it.each([
 });
 
 it("finds an escape wherever a long text is cut", async () => {
-  // Longer than what is cleaned at once, with its escapes at every place of the cut.
+  // Longer than the part that is cleaned at once, with its escapes at every place of the cut.
   for (const before of ["", "AA", "AAAA"]) {
     const escaped = before + "%41".repeat(100_000);
     const read = await readImageUri(`data:image/png;base64,${escaped}`);

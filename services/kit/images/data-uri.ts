@@ -1,32 +1,34 @@
 import { type ReadBase64, readBase64, type SlicedText } from "#kit/base/base64.ts";
 
-/** A data URI taken apart. */
+/** The parts of a data URI. */
 export interface DataUri extends ReadBase64 {
-  /** The writer's word for it, lower case, without parameters; "" where there is none. */
+  /** The declared type in lower case, without parameters. "" where there is none. */
   readonly mimeType: string;
 }
 
-/** Characters before the comma: a type, and parameters such as a file's name. What is longer is no data URI that a program writes. */
+/** Characters before the comma: a type, and parameters such as a file's name. No program writes a data URI with more. */
 const maxHeadCharacters = 1_024;
-/** So many times the digits of its bytes a data URI may be long: line breaks and escapes (`%2B`) take room, and no more than this. */
+/**
+ * A data URI may be longer than the digits of its bytes by this factor. Line breaks and escapes (`%2B`) take no more room than that.
+ */
 const lengthFactor = 2;
 
 const mediaType = /^[a-z0-9][\w.+-]{0,63}\/[a-z0-9][\w.+-]{0,63}$/i;
 
-/** Is it meant as a data URI? White space before it counts for nothing, as in a browser. */
+/** Is it meant as a data URI? White space before it is ignored, as in a browser. */
 export function isDataUri(text: SlicedText): boolean {
   return /^\s*data:/i.test(text.slice(0, maxHeadCharacters));
 }
 
-/** Is a data URI so long that it need not be read to be refused as holding more than these bytes? */
+/** Is a data URI so long that it can be refused unread, as holding more than these bytes? */
 export function isTooLong(uri: SlicedText, maxBytes: number): boolean {
   return uri.length > (maxBytes / 3) * 4 * lengthFactor + maxHeadCharacters;
 }
 
 /**
- * Reads `data:TYPE;base64,…` as browsers do: parameters before `;base64`, white space anywhere, percent-encoding, and base64 as {@link readBase64}
- * takes it. Undefined for anything else, for nothing, and for what is no base64. A long one is read in several turns of the event loop.
- * `anyType`: also one whose type is left out, or is none.
+ * Reads `data:TYPE;base64,…` as browsers do. Parameters before `;base64`, white space anywhere and percent-encoding are allowed, and
+ * base64 as {@link readBase64} takes it. Undefined for anything else, for an empty one, and for one that is no base64. A long one is
+ * read in several turns of the event loop. `anyType`: takes a data URI whose type is missing or invalid, too.
  */
 export async function readDataUri(
   uri: SlicedText,
@@ -43,14 +45,14 @@ export async function readDataUri(
   return read && { ...read, mimeType: mimeType.toLowerCase() };
 }
 
-/** What stands behind a place. */
+/** The text behind a place. */
 function textBehind(text: SlicedText, start: number): SlicedText {
   if (typeof text === "string") return text.slice(start);
   const length = text.length - start;
   return { length, slice: (from, to = length) => text.slice(start + from, start + to) };
 }
 
-/** The same of an image, which says so. */
+/** Reads the data URI of an image. Its declared type must say that it is one. */
 export async function readImageUri(uri: string): Promise<DataUri | undefined> {
   const read = await readDataUri(uri);
   return read?.mimeType.startsWith("image/") ? read : undefined;

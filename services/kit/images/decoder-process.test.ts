@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { type DecoderProcess, startDecoder } from "./decoder-process.ts";
 import type { DecodeRequest } from "./protocol.ts";
 
-// A decoder that does what the image's path says, in place of a hostile image that makes it so.
+// A decoder that behaves as the image's path says. It replaces a hostile image that makes a decoder behave so.
 const image = { format: "png", width: 1, height: 1, frames: 1, orientation: 1 };
 const obedient = `
   process.on("message", ({ source }) => {

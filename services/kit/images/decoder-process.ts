@@ -8,22 +8,22 @@ import {
   ImageError,
 } from "./protocol.ts";
 
-/** How a decoder process is started. */
+/** Options for starting a decoder process. */
 type DecoderOptions = {
   readonly program: URL;
   readonly memoryMb: number;
   readonly startTimeoutMs: number;
-  /** For one image, from the moment that the process has it. */
+  /** Milliseconds for one image, from the moment that the process has it. */
   readonly timeoutMs: number;
 };
 
 /** One process that decodes one image at a time. */
 export type DecoderProcess = {
-  /** False once it died or was given up; it then takes no image. */
+  /** False once the process died or was given up. It then takes no image. */
   isUsable(): boolean;
   /** Throws `ImageError`. After `timeout` and after a crash the process is given up. */
   decode(request: DecodeRequest): Promise<DecodedImage>;
-  /** Kills it and resolves when it is gone. */
+  /** Kills the process. Resolves when it is gone. */
   stop(): Promise<void>;
 };
 
@@ -34,9 +34,9 @@ type Word = DecoderMessage | { readonly type: "gone" } | { readonly type: "late"
 export function startDecoder(options: DecoderOptions): DecoderProcess {
   const child = fork(options.program, [String(options.memoryMb)], {
     execArgv: [`--max-old-space-size=${decoderHeapMb}`],
-    // Images reach it as bytes and not as JSON.
+    // Images are sent to it as bytes and not as JSON.
     serialization: "advanced",
-    // Nothing of ours: a hostile image that takes the process over finds no key in it.
+    // The process gets none of our environment. A hostile image that takes it over finds no key there.
     env: { MALLOC_ARENA_MAX: "2" },
     stdio: ["ignore", "ignore", "pipe", "ipc"],
   });
@@ -47,7 +47,7 @@ export function startDecoder(options: DecoderOptions): DecoderProcess {
     isGivenUp = true;
     child.kill("SIGKILL");
   };
-  // What happens before the first image waits for it.
+  // Events before the first image count as part of the start.
   const started = line.next(options.startTimeoutMs);
   const isUsable = () => !isGivenUp && line.ending() === undefined;
 
@@ -90,14 +90,14 @@ function conclude(word: Word, ending: () => Ending | undefined, giveUp: () => vo
       throw new ImageError("too_many_pixels");
     default: {
       giveUp();
-      // Killed from outside is not the image's doing; a crash of the decoder's own is.
+      // A process that was killed from outside is not the image's fault. A crash of the decoder itself is.
       const signal = ending()?.signal ?? "SIGKILL";
       throw new ImageError(signal === "SIGKILL" ? "unavailable" : "corrupt");
     }
   }
 }
 
-/** The next word of a process, its end included. At most one listener at a time. */
+/** Reads the next word of a process, its end included. At most one listener at a time. */
 function openLine(child: ChildProcess) {
   let listener: ((word: Word) => void) | undefined;
   let ending: Ending | undefined;
@@ -114,7 +114,7 @@ function openLine(child: ChildProcess) {
   };
   child.on("message", (message) => hear(message as DecoderMessage));
   child.on("exit", (code, signal) => end({ code, signal }));
-  // It could not be started, or not be killed or written to; only the first has no exit.
+  // The process could not be started, or not be killed or written to. Only the first has no exit.
   child.on("error", () => child.pid === undefined && end({ code: null, signal: null }));
   return {
     ended: ended.promise,
@@ -133,7 +133,7 @@ function openLine(child: ChildProcess) {
   };
 }
 
-/** The end of what a process wrote to its standard error. */
+/** The end of the process's output on standard error. */
 function collectComplaint(child: ChildProcess): () => string {
   let text = "";
   child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {

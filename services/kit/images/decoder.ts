@@ -20,7 +20,7 @@ import { checkHeader, hasEnd } from "./sniff.ts";
 
 const memoryLimitBytes = Number(process.argv[2]) * 1024 * 1024;
 
-// A decode that runs in a native thread would hold up any softer end.
+// Kills the process: a decode that runs in a native thread would delay any softer end.
 function die(): void {
   process.kill(process.pid, "SIGKILL");
 }
@@ -29,7 +29,7 @@ function tell(message: DecoderMessage, then?: () => void): void {
   process.send?.(message, () => then?.());
 }
 
-/** Native memory has no limit of its own: above ours the process says so and ends. */
+/** Native memory has no limit of its own. Above our limit the process reports that and ends. */
 function weigh(): void {
   if (process.memoryUsage.rss() > memoryLimitBytes) tell({ type: "exhausted" }, die);
 }
@@ -53,15 +53,15 @@ async function answer(request: DecodeRequest): Promise<DecoderMessage> {
   }
 }
 
-// The process that started this one is gone: no one waits for an answer.
+// The process that started this one is gone, so nothing waits for an answer.
 process.on("disconnect", die);
-// A terminal's Ctrl-C reaches the whole group; the one that drains still needs its decoders.
+// A terminal's Ctrl-C reaches the whole group. The process that drains still needs its decoders.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
 try {
-  // Where memory runs out all the same, Linux shall take this process and not its parent.
+  // If memory still runs out, Linux should end this process and not its parent.
   writeFileSync("/proc/self/oom_score_adj", "1000");
 } catch {
-  // Another system, or not allowed: the limit above still holds.
+  // Another system, or no permission. The limit above still holds.
 }
 prepareDecoding();
 process.on(
@@ -81,9 +81,9 @@ function prepareDecoding(): void {
 }
 
 /**
- * Decodes an image to its last pixel and says what it is. What the decoder reads decides: names
- * and declared types play no part, and bytes after the end of the image are allowed (cameras put
- * previews and videos there). Of an animation the first frame is decoded. Throws `ImageError`.
+ * Decodes an image to its last pixel and answers its facts. The format is the one that the decoder reads: names and declared types do
+ * not matter. Bytes after the end of the image are allowed (cameras put previews and videos there). Of an animation the first frame is
+ * decoded. Throws `ImageError`.
  */
 async function decodeImage(bytes: Uint8Array, rules: ImageRules): Promise<DecodedImage> {
   const format = checkHeader(bytes, rules);
@@ -102,15 +102,14 @@ async function decodeByVips(bytes: Uint8Array, rules: ImageRules): Promise<Decod
   const rows = format === "jpeg" ? cutToStrip(bytes, { width, height }) : height;
   const inks = metadata.space === "cmyk" ? asCmyk(image()) : image();
   await readPixels(shrunk(inks, width, rows));
-  // Other values stand in broken files; every viewer shows those as they are stored.
+  // Broken files hold other values. Every viewer shows those images as they are stored.
   const isTurned = orientation >= 1 && orientation <= 8;
   return { format, ...sizeOf(autoOrient), frames: pages, orientation: isTurned ? orientation : 1 };
 }
 
 function optionsOf(rules: ImageRules): SharpOptions {
   return {
-    // Not "warning": cameras and old tools write files that libjpeg warns about and every viewer
-    // shows. Truncation is an error.
+    // Not "warning": cameras and old tools write files that libjpeg warns about and every viewer shows. Truncation is an error.
     failOn: "error",
     limitInputPixels: rules.maxPixels,
     ignoreIcc: true,
@@ -121,14 +120,14 @@ function sizeOf({ width, height }: { width: number; height: number }) {
   return { width, height };
 }
 
-/** Leaves four inks as they are: their conversion to RGB takes four times the decoding. */
+/** Keeps four inks unconverted: their conversion to RGB takes four times as long as the decoding. */
 function asCmyk(image: Sharp): Sharp {
   return image.pipelineColourspace("cmyk").toColourspace("cmyk");
 }
 
 /**
- * A large image as an eighth of itself: the decoder still reads the file to its end, and leaves out the last step of
- * it, which cannot fail. 50 megapixels of WebP then take 80 MiB and not 460, in a third of the time.
+ * A large image at an eighth of its size. The decoder still reads the file to its end. It leaves out the last step, which cannot fail.
+ * 50 megapixels of WebP then take 80 MiB and not 460, in a third of the time.
  */
 function shrunk(image: Sharp, width: number, height: number): Sharp {
   if (width * height < shrunkFromPixels) return image;
@@ -136,7 +135,7 @@ function shrunk(image: Sharp, width: number, height: number): Sharp {
   return image.resize({ width: eighth(width), height: eighth(height), fit: "fill" });
 }
 
-/** Every pixel passes the decoder, one channel of them is kept: less memory, same errors. */
+/** Every pixel passes the decoder, and one channel is kept. That takes less memory and finds the same errors. */
 async function readPixels(image: Sharp): Promise<void> {
   await orRefuse(image.extractChannel(0).raw().toBuffer());
 }

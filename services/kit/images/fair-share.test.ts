@@ -17,7 +17,7 @@ test("a photo does not wait for another account's largest pictures", async () =>
   const base = noise(1_550, 1_550).resize(7_000, 7_000, { kernel: "nearest" });
   const largest = await base.webp({ lossless: true, effort: 0 }).toBuffer();
   const photo = await noise(500, 400).resize(4_600, 3_500).jpeg().toBuffer();
-  // Decoders are started once.
+  // Decoders start once.
   await Promise.all([verify("a", photo), verify("b", photo)]);
   const order: string[] = [];
   const note = (name: string) => () => order.push(name);

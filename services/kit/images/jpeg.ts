@@ -1,17 +1,17 @@
 import { leastStripRows, stripPixels } from "./limits.ts";
 import { ImageError } from "./protocol.ts";
 
-/** How a JPEG is laid out, up to its end. */
+/** The layout of a JPEG, up to its end. */
 export interface JpegLayout {
-  /** Where the first frame header stands; undefined: there is none. */
+  /** The place of the first frame header. Undefined: there is none. */
   readonly frameAt: number | undefined;
-  /** Scans, each over some components or some bits of all pixels. */
+  /** Scans. Each covers some components, or some bits of all pixels. */
   readonly scans: number;
   /** Is there an EOI marker? More bytes may follow it. */
   readonly hasEnd: boolean;
 }
 
-/** Reads every segment, and hops over the coded data between them, up to the EOI marker. Garbage is passed over as libjpeg does. */
+/** Reads every segment, and skips the coded data between them, up to the EOI marker. Garbage is passed over as libjpeg does. */
 export function readJpeg(bytes: Uint8Array): JpegLayout {
   const view = viewOf(bytes);
   let frameAt: number | undefined;
@@ -21,7 +21,7 @@ export function readJpeg(bytes: Uint8Array): JpegLayout {
     if (marker === 0xd9) return { frameAt, scans, hasEnd: true };
     if (marker === 0xda) scans++;
     if (isFrame(marker)) frameAt ??= at;
-    // 0xff before a marker fills; 0xff00 is a coded 0xff; D0 to D8 and 01 stand alone.
+    // 0xff before a marker is filling, and 0xff00 is a coded 0xff. D0 to D8 and 01 have no length behind them.
     const isBare = marker === 0 || marker === 1 || (marker >= 0xd0 && marker <= 0xd8);
     if (marker === 0xff) at += 1;
     else if (isBare) at += 2;
@@ -37,11 +37,11 @@ export function isFrame(marker: number): boolean {
 }
 
 /**
- * Makes a large JPEG of several scans say, in place, that it ends after its first rows; answers its rows then. libjpeg keeps
- * all coefficients of such a picture until its last scan is read, 2 bytes for each pixel and component. Of the strip it still
- * reads every segment, table and scan header to the end of the file, and of each scan the strip's pixels; wrong codes below
- * it pass, as few of them do in a picture that is decoded whole. A picture of one scan is left as it is: of that a row of
- * blocks is kept. Throws `ImageError` where the decoder took its size from elsewhere.
+ * Changes a large JPEG of several scans in place, so that it seems to end after its first rows. Answers the number of its rows then.
+ * libjpeg keeps all coefficients of such an image until its last scan is read, 2 bytes for each pixel and component. Of the shortened
+ * image it still reads every segment, table and scan header to the end of the file. Of each scan it reads the pixels of those rows.
+ * Wrong codes below them pass unseen, as a few do in an image that is decoded whole. An image of one scan is not changed: of that
+ * libjpeg keeps one row of blocks. Throws `ImageError` where the decoder took the size from another place.
  */
 export function cutToStrip(bytes: Uint8Array, size: { width: number; height: number }): number {
   const { width, height } = size;

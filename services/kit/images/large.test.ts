@@ -43,7 +43,7 @@ describe("a large image", () => {
     expect(await verifier.verify(bytes, rules, owner)).toMatchObject(size);
     const passed: number[] = [];
     for (const cut of [200, 1_000, 5_000, Math.floor(bytes.length / 2)]) {
-      // A PNG gets its last chunk back, so that the pixels alone tell.
+      // A PNG gets its last chunk back, so that the pixels alone decide.
       const end = name.startsWith("png") ? 12 : 0;
       const parts = [bytes.subarray(0, -cut - end), bytes.subarray(bytes.length - end)];
       if ((await kindOf(Buffer.concat(parts))) !== "corrupt") passed.push(cut);
@@ -57,7 +57,7 @@ describe("a JPEG of several scans", () => {
     await using small = createImageVerifier({ processes: 1, memoryMb: 160, timeoutMs: 15_000 });
     const bytes = samples.jpegOfScans(8_000, 6_250, 90);
     expect(await small.verify(bytes, rules, owner)).toMatchObject({ width: 8_000, height: 6_250 });
-    // Its size stands behind bytes that no reader of headers expects.
+    // The image's size comes behind bytes that no reader of headers expects.
     const frame = bytes.indexOf(Buffer.of(0xff, 0xc2));
     const hidden = Buffer.concat([
       bytes.subarray(0, frame),
@@ -78,7 +78,7 @@ describe("a JPEG of several scans", () => {
       return kindOf(copy);
     };
     expect(await kindOf(bytes)).toBe("jpeg");
-    // A component that there is none of, a table that was not sent, a step that does not follow.
+    // A component that does not exist, a table that is missing, a step that is out of order.
     expect(await wrong(5, 7)).toBe("corrupt");
     expect(await wrong(6, 0x03)).toBe("corrupt");
     expect(await wrong(9, 0x42)).toBe("corrupt");

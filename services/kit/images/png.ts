@@ -6,7 +6,7 @@ import { type DecodedImage, ImageError } from "./protocol.ts";
 /** A chunk of a PNG. */
 type Chunk = { readonly type: string; readonly data: Uint8Array; readonly isIntact: boolean };
 
-/** What the first chunk says. */
+/** The first chunk of a PNG. */
 type Header = {
   readonly width: number;
   readonly height: number;
@@ -25,10 +25,10 @@ const colourTypes: ReadonlyMap<number, { samples: number; depths: readonly numbe
 ]);
 const paletteType = 3;
 const maxPaletteBytes = 3 * 256;
-/** Letters, of which the third says by its case that this is no type of a later version. */
+/** Letters. The case of the third one shows that this is no type of a later version. */
 const chunkType = /^[A-Za-z]{2}[A-Z][A-Za-z]$/;
 
-/** Where each pass of an interlaced image begins, and its steps: x, y, dx, dy. */
+/** The start of each pass of an interlaced image, and its steps: x, y, dx, dy. */
 const adam7 = [
   [0, 0, 8, 8],
   [4, 0, 8, 8],
@@ -42,14 +42,14 @@ const onePass = [[0, 0, 1, 1]] as const;
 
 /** The largest of the five filters of a row. */
 const lastFilter = 4;
-/** The tag of EXIF that says how a viewer turns the picture. */
+/** The EXIF tag for the way in which a viewer turns the image. */
 const orientationTag = 0x0112;
 
 /**
- * Decodes a PNG to its last pixel, in as little memory as its rows need: nothing of it is kept. What can be wrong with a
- * pixel is wrong with its chunk, its palette, its compressed data or the filter of its row; undoing the filters cannot fail. Text,
- * profiles and all else that no pixel needs is passed over, and not unpacked. Refuses what libpng refuses, so that no picture
- * that is taken here is broken to an upstream. Throws `ImageError`.
+ * Decodes a PNG to its last pixel, in the memory that its rows need: no pixel is kept. A wrong pixel has a wrong chunk, palette,
+ * compressed data or filter of its row. Undoing the filters cannot fail. Text, profiles and everything else that no pixel needs is
+ * passed over, and not unpacked. Refuses each image that libpng refuses, so that no image accepted here is broken for an upstream.
+ * Throws `ImageError`.
  */
 export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
   const chunks = readChunks(bytes);
@@ -69,13 +69,13 @@ export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
       hasPalette = true;
     } else if (chunk.type === "eXIf" && chunk.isIntact)
       orientation = readOrientation(chunk.data) ?? 1;
-    // A chunk that a reader must know, and none does.
+    // A chunk that a reader must know, and no reader knows.
     else if (isCritical(chunk)) throw new ImageError("corrupt");
   }
   throw new ImageError("corrupt");
 }
 
-/** Three bytes a colour, once. Of a picture that does not need it anything is passed over but an empty one. */
+/** A palette has three bytes a colour, and comes once. An image that does not need it may have any palette, except an empty one. */
 function checkPalette({ length }: Uint8Array, { colourType }: Header, isSecond: boolean): void {
   const isSound = length > 0 && length <= maxPaletteBytes && length % 3 === 0 && !isSecond;
   if (colourType === paletteType ? !isSound : length === 0) throw new ImageError("corrupt");
@@ -97,7 +97,7 @@ function* readChunks(bytes: Uint8Array): Generator<Chunk, undefined> {
   }
 }
 
-/** The case of its first letter says so. */
+/** The case of the type's first letter shows it. */
 function isCritical({ type }: Chunk): boolean {
   return (type.charCodeAt(0) & 0x20) === 0;
 }
@@ -123,7 +123,7 @@ function readHeader(chunk: Chunk | undefined): Header {
   };
 }
 
-/** The rows of each pass that has any; their bytes with the one that names a row's filter. */
+/** Rows of each pass that has any, and the bytes of a row, with the byte that names its filter. */
 function passesOf({ width, height, bitsPerPixel, isInterlaced }: Header) {
   return (isInterlaced ? adam7 : onePass)
     .map(([x, y, dx, dy]) => ({
@@ -134,15 +134,15 @@ function passesOf({ width, height, bitsPerPixel, isInterlaced }: Header) {
     .map(({ columns, rows }) => ({ rows, length: 1 + Math.ceil((columns * bitsPerPixel) / 8) }));
 }
 
-/** What came of the rows: not all, all, or all and something behind them. */
+/** The rows that came: not all, all, or all and further bytes behind them. */
 type Rows = "some" | "all" | "more";
 
-/** Looks at unpacked bytes, piece after piece. Throws at an unknown filter. */
+/** Checks unpacked bytes, piece after piece. Throws at an unknown filter. */
 function createRowReader(header: Header): (unpacked: Uint8Array) => Rows {
   const passes = passesOf(header).values();
   let pass = passes.next().value;
   let row = 0;
-  /** Bytes of the row that are still to come; 0: the next one begins. */
+  /** Bytes of the row that are still to come. 0: the next row begins. */
   let left = 0;
   return (unpacked) => {
     let at = 0;
@@ -163,7 +163,7 @@ function createRowReader(header: Header): (unpacked: Uint8Array) => Rows {
   };
 }
 
-/** Unpacks to the end of the data, whose checksum must be right, or to what follows the last row. */
+/** Unpacks to the end of the data, whose checksum must be right, or to the bytes behind the last row. */
 async function readRows(data: Iterable<Uint8Array>, header: Header): Promise<void> {
   const read = createRowReader(header);
   let rows = "some" as Rows;
@@ -181,19 +181,22 @@ async function readRows(data: Iterable<Uint8Array>, header: Header): Promise<voi
     );
     isSound = true;
   } catch {
-    // Damaged data, or a pipeline that was left early because more than all is there.
+    // The data is damaged, or the pipeline was left early because there is more data than rows.
   }
   const isWhole = rows === "more" || (rows === "all" && isSound);
   if (!isWhole) throw new ImageError("corrupt");
 }
 
-/** The compressed data, which stands in chunks side by side that may be cut anywhere: gathered, so that chunks of a byte each cost no call each. */
+/**
+ * The compressed data, which is in neighbouring chunks that may be cut anywhere. It is gathered, so that chunks of one byte do not cost
+ * a call each.
+ */
 function* dataFrom(first: Chunk, rest: Iterator<Chunk>): Generator<Uint8Array> {
   let gathered = new Uint8Array(gatheredBytes);
   let filled = 0;
   const take = () => {
     const data = gathered.subarray(0, filled);
-    // What was handed out is still being read.
+    // The reader still uses the buffer that was handed out.
     gathered = new Uint8Array(gatheredBytes);
     filled = 0;
     return data;
@@ -213,7 +216,7 @@ function* dataFrom(first: Chunk, rest: Iterator<Chunk>): Generator<Uint8Array> {
   if (filled > 0) yield take();
 }
 
-/** What EXIF, a small TIFF, says of the picture's orientation; undefined where it says nothing of sense. */
+/** The image's orientation by its EXIF, a small TIFF. Undefined where that holds no valid one. */
 function readOrientation(exif: Uint8Array): number | undefined {
   if (exif.length < 8) return undefined;
   const view = new DataView(exif.buffer, exif.byteOffset, exif.byteLength);

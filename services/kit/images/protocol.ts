@@ -1,6 +1,6 @@
 import type { ImageFormat } from "./sniff.ts";
 
-/** What is accepted. */
+/** The images that are accepted. */
 export type ImageRules = {
   readonly accept: readonly ImageFormat[];
   readonly maxBytes: number;
@@ -8,7 +8,7 @@ export type ImageRules = {
   readonly maxPixels: number;
 };
 
-/** What decoding found. */
+/** The result of decoding. */
 export type DecodedImage = {
   readonly format: ImageFormat;
   /** Pixels as a viewer sees them, after EXIF orientation. */
@@ -16,14 +16,14 @@ export type DecodedImage = {
   readonly height: number;
   /** More than 1 for an animated WebP, of which the first frame was decoded. */
   readonly frames: number;
-  /** EXIF orientation, 1 to 8; 1 where there is none. */
+  /** EXIF orientation, 1 to 8. 1 where there is none. */
   readonly orientation: number;
 };
 
 /** To a decoder process: an image as bytes, or the path of its file. */
 export type DecodeRequest = ImageRules & { readonly source: Uint8Array | string };
 
-/** From a decoder process. `exhausted` is its last word: it took too much memory. */
+/** A message of a decoder process. `exhausted` is its last one: it took too much memory. */
 export type DecoderMessage =
   | { readonly type: "ready" }
   | { readonly type: "decoded"; readonly image: DecodedImage }
@@ -31,14 +31,15 @@ export type DecoderMessage =
   | { readonly type: "exhausted" };
 
 /**
+ *
  * Why an image was not verified. The first five are the image's fault, the last two are not:
  * - `unsupported_format`: no JPEG, PNG or WebP by its content, or one that is not accepted.
  * - `corrupt`: the decoder could not read it to its end, or crashed on it.
  * - `too_large`: more than `maxBytes`.
  * - `too_many_pixels`: more than `maxPixels`, or more memory to decode than a decoder may take.
  * - `timeout`: decoding took longer than allowed.
- * - `busy`: too many images of its own account wait; try again later.
- * - `unavailable`: no decoder could run: none was free in time, it did not start, was killed, or the verifier is closed.
+ * - `busy`: too many images of its own account wait, so try again later.
+ * - `unavailable`: no decoder could run. All were busy for too long, or it failed to start, was killed, or the verifier is closed.
  */
 export type ImageErrorKind =
   | "unsupported_format"
@@ -59,7 +60,7 @@ const messages: Record<ImageErrorKind, string> = {
   unavailable: "no image decoder is available",
 };
 
-/** A refusal. The message is fixed for the kind; `cause` tells why a decoder did not start. */
+/** A refusal. The message is fixed for the kind. `cause` is the reason why a decoder did not start. */
 export class ImageError extends Error {
   readonly kind: ImageErrorKind;
 

@@ -1,7 +1,7 @@
 import { crc32, deflateSync } from "node:zlib";
 import sharp, { type Sharp } from "sharp";
 
-/** Noise, so that the bytes of the picture spread over the whole file. The same every time. */
+/** Noise, so that the bytes of the image spread over the whole file. It is the same every time. */
 export function noise(width = 120, height = 80): Sharp {
   let seed = 1;
   const pixels = Uint8Array.from({ length: width * height * 3 }, () => {
@@ -24,10 +24,10 @@ export async function animatedWebp(): Promise<Buffer> {
     .toBuffer();
 }
 
-/** A JPEG with a gain map behind it, and where the JPEG proper ends. */
+/** A JPEG with a gain map behind it, and the place where the JPEG itself ends. */
 export async function ultraHdrJpeg(): Promise<{ bytes: Buffer; base: number }> {
   const image = sharp(await noise().png().toBuffer());
-  // In sharp, but not in its types.
+  // sharp has this function, but its types do not.
   const withGainMap: unknown = Reflect.get(image, "withGainMap");
   if (typeof withGainMap === "function") withGainMap.call(image);
   const bytes = await image.jpeg().toBuffer();
@@ -71,7 +71,7 @@ export function pngChunk(type: string, data: Buffer): Buffer {
   return frame;
 }
 
-/** A PNG's header with another size, its checksum made good. */
+/** A PNG's header with another size and the right checksum. */
 export function withPngSize(png: Buffer, width: number, height: number): Buffer {
   const header = Buffer.from(png.subarray(16, 29));
   header.writeUInt32BE(width, 0);
@@ -79,7 +79,7 @@ export function withPngSize(png: Buffer, width: number, height: number): Buffer 
   return Buffer.concat([png.subarray(0, 8), pngChunk("IHDR", header), png.subarray(33)]);
 }
 
-/** A black PNG of a bit a pixel; `chunksOf` may lay out its compressed data. */
+/** A black PNG of a bit a pixel. `chunksOf` may lay out its compressed data. */
 export function plainPng(
   width: number,
   height: number,
@@ -107,14 +107,14 @@ export async function textBombPng(bytes: number): Promise<Buffer> {
   return Buffer.concat([png.subarray(0, 33), ...chunks, png.subarray(33)]);
 }
 
-/** A black progressive JPEG; each of its scans says for some 60 bytes that nothing changes in any pixel. */
+/** A black progressive JPEG. Each of its scans, of some 60 bytes, changes no pixel. */
 export function jpegOfScans(width: number, height: number, scans: number): Buffer {
   const segment = (marker: number, ...data: number[]) =>
     Buffer.from([0xff, marker, 0, data.length + 2, ...data]);
   const table = (place: number, symbol: number) =>
     segment(0xc4, place, 1, ...new Array<number>(15).fill(0), symbol);
   const blocks = Math.ceil(width / 8) * Math.ceil(height / 8);
-  // The run's symbol is one bit, 0; 14 bits say how far it reaches beyond 16384 blocks.
+  // The run's symbol is one bit, 0. 14 further bits hold its length beyond 16384 blocks.
   const runs = Array.from({ length: Math.ceil(blocks / 32_767) }, () => `0${"1".repeat(14)}`);
   const bits = runs.join("").padEnd(Math.ceil((runs.length * 15) / 8) * 8, "1");
   const coded = (bits.match(/.{8}/g) ?? []).flatMap((byte) =>

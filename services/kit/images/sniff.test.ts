@@ -59,7 +59,7 @@ it("walks past any number of JPEG segments and fill bytes, and ends", () => {
   const long = [start, ...Array<Buffer>(10_000).fill(comment), Buffer.alloc(9, 0xff), frame];
   expect(sniffImage(Buffer.concat(long))).toEqual({ format: "jpeg", width: 30, height: 20 });
   expect(sniffImage(Buffer.concat([start, Buffer.alloc(1_000_000, 0xff)]))).toBeUndefined();
-  // A segment that claims no length must not hold the walk up.
+  // A segment that claims no length must not stop the walk.
   const lengthless = Buffer.concat([start, Buffer.from([0xff, 0xe0, 0, 0]), frame]);
   expect(sniffImage(lengthless)).toEqual({ format: "jpeg", width: 30, height: 20 });
 });

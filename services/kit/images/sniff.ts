@@ -12,7 +12,7 @@ export const imageMimeTypes: Record<ImageFormat, "image/jpeg" | "image/png" | "i
   webp: "image/webp",
 };
 
-/** What a header says: pixels as stored, before any EXIF orientation. */
+/** The facts in a header: pixels as stored, before any EXIF orientation. */
 export type ImageHeader = {
   readonly format: ImageFormat;
   readonly width: number;
@@ -21,7 +21,7 @@ export type ImageHeader = {
 
 type Size = Omit<ImageHeader, "format">;
 
-/** The format by the first bytes, or undefined. Says nothing about the rest. */
+/** The format by the first bytes, or undefined. The other bytes are not checked. */
 export function sniffFormat(bytes: Uint8Array): ImageFormat | undefined {
   if (startsWith(bytes, 0, "\xff\xd8\xff")) return "jpeg";
   if (startsWith(bytes, 0, "\x89PNG\r\n\x1a\n")) return "png";
@@ -29,8 +29,8 @@ export function sniffFormat(bytes: Uint8Array): ImageFormat | undefined {
 }
 
 /**
- * Format and size as the header claims them, or undefined where there is no such header. Reads a
- * few bytes (JPEG: hops from segment to segment) and decodes nothing: an estimate, no proof.
+ * Format and size as the header claims them, or undefined where there is no such header. Reads a few bytes (of a JPEG, those of each
+ * segment's head) and decodes nothing. It is an estimate, no proof.
  */
 export function sniffImage(bytes: Uint8Array): ImageHeader | undefined {
   const format = sniffFormat(bytes);
@@ -62,7 +62,7 @@ function jpegSize(bytes: Uint8Array, view: DataView): Size | undefined {
     }
     if (marker === 0xd9 || marker === 0xda) return undefined;
     const isBare = marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
-    // Any number of 0xff may stand before a marker.
+    // Any number of 0xff bytes may come before a marker.
     at += marker === 0xff ? 1 : isBare ? 2 : 2 + Math.max(2, view.getUint16(at + 2));
   }
   return undefined;
@@ -77,7 +77,7 @@ function webpSize(bytes: Uint8Array, view: DataView): Size | undefined {
     const bits = view.getUint32(21, true);
     return { width: 1 + (bits & 0x3fff), height: 1 + ((bits >>> 14) & 0x3fff) };
   }
-  // The start code of a key frame; a delta frame has no size.
+  // The start code of a key frame. A delta frame has no size.
   const isFrame = startsWith(bytes, 12, "VP8 ") && startsWith(bytes, 23, "\x9d\x01\x2a");
   if (!isFrame) return undefined;
   return { width: view.getUint16(26, true) & 0x3fff, height: view.getUint16(28, true) & 0x3fff };
@@ -96,8 +96,8 @@ function startsWith(bytes: Uint8Array, at: number, signature: string): boolean {
 }
 
 /**
- * Refuses by size, first bytes and the header's claims, before anything is decoded; gives the
- * format. Cheap: it is asked before an image goes to a decoder, and there again.
+ * Refuses an image by its size, its first bytes and its header's claims, before anything is decoded. Answers the format. It is cheap,
+ * so it runs before an image goes to a decoder, and again there.
  */
 export function checkHeader(bytes: Uint8Array, rules: ImageRules): ImageFormat {
   if (bytes.length > rules.maxBytes) throw new ImageError("too_large");
@@ -113,12 +113,12 @@ export function checkHeader(bytes: Uint8Array, rules: ImageRules): ImageFormat {
 }
 
 /**
- * True when the file reaches the end that its format marks; more bytes may follow. Decoders stop
- * after the last pixel, and miss an end that was cut off, or notice it or not by chance.
+ * True when the file reaches the end that its format marks. More bytes may follow. Decoders stop after the last pixel, so they notice a
+ * missing end only by chance.
  */
 export function hasEnd(bytes: Uint8Array, format: ImageFormat): boolean {
   if (format === "png") return hasPngEnd(bytes);
-  // A WebP says its length in front, and its decoder asks for all of it.
+  // A WebP has its length in front, and its decoder reads all of it.
   return format === "webp" || hasJpegEnd(bytes);
 }
 
@@ -131,7 +131,7 @@ function hasPngEnd(bytes: Uint8Array): boolean {
   return false;
 }
 
-/** No more scans than an encoder makes. */
+/** Has no more scans than an encoder makes. */
 function hasJpegEnd(bytes: Uint8Array): boolean {
   const { hasEnd, scans } = readJpeg(bytes);
   return hasEnd && scans <= maxJpegScans;

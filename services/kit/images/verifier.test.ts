@@ -162,7 +162,7 @@ describe("what is no supported image", () => {
   });
 });
 
-/** The decoder processes of this one, but those that ran `before`. */
+/** The decoder processes of this process, without those that ran `before`. */
 function decoderPids(before = new Set<number>()): Set<number> {
   const children = readFileSync(`/proc/self/task/${process.pid}/children`, "utf8");
   const pids = children.split(" ").filter(Boolean).map(Number);
@@ -232,7 +232,7 @@ describe("limits", () => {
       kind: "too_many_pixels",
     });
     const huge = await plain(9, 9).jpeg().toBuffer();
-    // Height and width stand behind the length and the depth in the frame header.
+    // Height and width follow the length and the depth in the frame header.
     const frame = huge.indexOf(Buffer.from([0xff, 0xc0]));
     huge.writeUInt32BE(0xfffefffe, frame + 5);
     await expect(idle.verify(huge, rules, owner)).rejects.toMatchObject({
@@ -279,7 +279,7 @@ describe("processes", () => {
     const before = decoderPids();
     for (let round = 0; round < 2; round++) {
       expect(await hasty.verify(small, rules, owner)).toMatchObject({ format: "png" });
-      // No image takes a machine of any speed longer than one that a stopped process has.
+      // An image's time depends on the machine. Only a stopped process surely takes too long.
       const [pid = 0, ...others] = decoderPids(before);
       expect(others).toEqual([]);
       process.kill(pid, "SIGSTOP");
@@ -291,7 +291,7 @@ describe("processes", () => {
 
   it("are replaced when an image takes too much memory", async () => {
     await using lean = createImageVerifier({ processes: 1, memoryMb: 200, timeoutMs: 15_000 });
-    // Of many colours, and compressed well.
+    // Many colours, and compressed well.
     const blocks = noise(40, 30).resize(8_000, 6_000, { kernel: "nearest" });
     const heavy = await blocks.webp({ lossless: true, effort: 0 }).toBuffer();
     const small = await noise().png().toBuffer();

@@ -24,37 +24,36 @@ export type VerifiedImage = DecodedImage & {
 
 export type ImageVerifierOptions = {
   /**
-   * Decoder processes at most; each starts with the first image that needs it. One account has all but one of them at
-   * most, so that two leave a place to the others.
+   * The most decoder processes. Each starts with the first image that needs it. One account has all except one at most, so with two
+   * processes another account always finds a place.
    */
   readonly processes: number;
   /** Resident memory of one process, in MiB, at least 128. 50 megapixels need up to 320. */
   readonly memoryMb: number;
-  /** For one image, from the moment that a process has it. */
+  /** Milliseconds for one image, from the moment that a process has it. */
   readonly timeoutMs: number;
-  /** Is the account known to pay? One that is not has a smaller share. Default: every one is. */
+  /** Is the account known to pay? One that is not has a smaller share. Default: every account is. */
   readonly isPaying?: (accountId: string) => boolean;
   readonly clock?: Clock;
   /** A process without work ends after this, in ms, and gives its memory back. Default: 15 s. */
   readonly idleMs?: number;
 };
 
-/** Whose image it is. */
+/** The account to which an image belongs. */
 export type ImageOwner = {
-  /** The account in whose share it is decoded; {@link ownImages} for what no caller sent. */
+  /** The account in whose share the image is decoded. {@link ownImages} for images that no caller sent. */
   readonly accountId: string;
   readonly signal: AbortSignal;
 };
 
-/** Stands for an account where upstream's answers are verified: a share beside those of the accounts. */
+/** The account name under which upstreams' answers are verified. It has a share beside those of the accounts. */
 export const ownImages = "system";
 
 /** Verifies images by decoding them in other processes. */
 export type ImageVerifier = AsyncDisposable & {
   /**
-   * Decodes the image to its last pixel. Bytes must not change until it answers; a string is the
-   * path of a file. Throws `ImageError`, the signal's reason, or the error of the file system for a
-   * file that is not there.
+   * Decodes the image to its last pixel. Bytes must not change until it answers. A string is the path of a file. Throws `ImageError`,
+   * the signal's reason, or the error of the file system for a missing file.
    */
   verify(source: Uint8Array | string, rules: ImageRules, owner: ImageOwner): Promise<VerifiedImage>;
 };
@@ -68,11 +67,10 @@ type Place = {
 const program = new URL("./decoder.ts", import.meta.url);
 
 /**
- * A verifier without a process yet: the first image starts one. Each process decodes one image
- * at a time; one that dies, is too slow or too large is killed and replaced, and costs the image
- * that it had; one without work ends after a while. Accounts take turns. What finds its account's
- * queue full is `busy`, what waits too long is `unavailable`. Disposing kills all processes; what
- * waits or runs is `unavailable`.
+ * Makes a verifier without a process. The first image starts one. Each process decodes one image at a time. A process that dies, is too
+ * slow or takes too much memory is killed and replaced, and its image fails. A process without work ends after a while. Accounts take
+ * turns. An image that finds its account's queue full is `busy`, and one that waits too long is `unavailable`. Disposing kills all
+ * processes. Images that wait or are being decoded are then `unavailable`.
  */
 export function createImageVerifier(options: ImageVerifierOptions): ImageVerifier {
   const { processes, memoryMb, idleMs = decoderIdleMs } = options;
@@ -92,7 +90,7 @@ export function createImageVerifier(options: ImageVerifierOptions): ImageVerifie
 
   async function decode(request: DecodeRequest): Promise<DecodedImage> {
     const free = places.filter((place) => !place.isBusy);
-    // A living process first, so that a trickle of images needs only one.
+    // A living process comes first, so that occasional images need only one.
     const place = free.find(({ decoder }) => decoder?.isUsable()) ?? free[0];
     if (!place || closing.signal.aborted) throw new ImageError("unavailable");
     place.isBusy = true;
@@ -130,7 +128,7 @@ export function createImageVerifier(options: ImageVerifierOptions): ImageVerifie
   };
 }
 
-/** Pixels of large pictures that are decoded at once. */
+/** Pixels of large images that are decoded at once. */
 const largeBounds: FairShareBounds = {
   places: largestPixels + besidePixels,
   each: { places: largestPixels, waiting: waitingImages },
@@ -147,7 +145,9 @@ function boundsOf(places: number): FairShareBounds {
   };
 }
 
-/** Refuses what needs no decoder to be refused; tells the pixels of what is large: decoding it may take hundreds of MiB. */
+/**
+ * Refuses an image that can be refused without a decoder. Answers the pixels of a large one, whose decoding may take hundreds of MiB.
+ */
 async function checkSource(source: Uint8Array | string, rules: ImageRules): Promise<number> {
   if (typeof source !== "string") {
     checkHeader(source, rules);
@@ -160,12 +160,12 @@ async function checkSource(source: Uint8Array | string, rules: ImageRules): Prom
   return largePixelsOf(head.subarray(0, bytesRead));
 }
 
-/** 0: not large. A PNG is decoded row by row; other decoders may hold the whole picture. */
+/** 0: not large. A PNG is decoded row by row. Other decoders may hold the whole image. */
 function largePixelsOf(head: Uint8Array): number {
   const format = sniffFormat(head);
   if (format === undefined || format === "png") return 0;
   const claimed = sniffImage(head);
-  // A header that stands behind much else counts as large.
+  // An image whose header comes far behind the start counts as large.
   if (claimed === undefined) return largestPixels;
   const pixels = claimed.width * claimed.height;
   return pixels > largeImagePixels ? pixels : 0;

@@ -30,7 +30,7 @@ test("digits in a text are no number", () => {
   );
 });
 
-/** More numbers than are looked at one by one. */
+/** More numbers than are checked one by one. */
 const many = (last: string, space = "") =>
   `{"a":[${Array.from({ length: 140_000 }, (_, at) => `${space}1.0000000000000000${at}`).join(",")},${last}]}`;
 
@@ -47,14 +47,14 @@ test("a number of 8 MiB is read", () => {
   expect(of(`{"a":1.${digits}}`)).not.toBe(of(`{"a":1.${digits}8}`));
 });
 
-/** 126 KB of numbers of so many characters. */
+/** 126 KB of numbers with this many characters each. */
 const longNumbers = (characters: number, digit: string) => {
   const number = `0.1${digit.repeat(characters - 4)}1`;
   return `{"a":[${new Array(Math.floor(126_000 / characters)).fill(number).join(",")}]}`;
 };
 
 test.each(["0", "5"])("long numbers cost no more than short ones: of the digit %s", (digit) => {
-  // With a pattern that reads a run once for each of its characters: 20 to 100 times as much.
+  // A pattern that reads a run once for each of its characters takes 20 to 100 times as much.
   expect(costBeside(longNumbers(999, digit), longNumbers(30, digit))).toBeLessThan(3);
 });
 
@@ -83,7 +83,10 @@ function cpuMs(text: string): number {
   return (user + system) / 1_000;
 }
 
-/** How many times the processor's time of another text one takes. In turns, because a machine that others use too is now fast, now slow: the least of three. */
+/**
+ * How many times the processor's time of another text one takes. A machine that others use too is sometimes fast, sometimes slow. So
+ * both are measured in turns, and the least of three ratios counts.
+ */
 function costBeside(text: string, other: string): number {
   return Math.min(...[1, 2, 3].map(() => cpuMs(text) / cpuMs(other)));
 }

@@ -1,29 +1,35 @@
 import { createHash } from "node:crypto";
 import { isJsonObject, type JsonObject, type JsonValue, shapeFault } from "#kit/base/json.ts";
 
-/** What a number can be that a double may round: more than 15 digits, or so small that it may become 0. */
+/** A number that a double may round: it has more than 15 digits, or is so small that it may become 0. */
 const maybeRounded = /[0-9][0-9.]{15}|[eE]-[0-9]{3}/;
 const decimal = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 
-/** All such numbers of a text, and what of its strings looks like them; a pattern without these bounds overflows the stack at megabytes. */
+/**
+ * All such numbers of a text, and parts of its strings that look like them. A pattern without these bounds overflows the stack at
+ * megabytes.
+ */
 const allMaybeRounded =
   /[0-9][0-9.]{15,999}(?:[eE][+-]?[0-9]{1,999})?|[0-9.]{1,16}[eE]-[0-9]{3,999}/g;
-/** Values and names of a body up to which each number is looked at: with more that takes a second of a thread, with so many some 30 ms. */
+/**
+ * The most values and names of a body whose numbers are checked one by one, which takes some 30 ms. Larger bodies can take a thread a
+ * second.
+ */
 const maxExactMarks = 20_000;
-/** A number of as many characters as these: no caller means it. */
+/** A number with this many characters is not meant by any caller. */
 const endlessCharacters = 1_000;
 
 /** A body for its fingerprint. */
 export interface ExactBody {
-  /** As it was parsed, with what rounding took from its numbers where they are few. */
+  /** The parsed body. Where its numbers are few, those that were rounded keep what rounding took. */
   value: JsonObject;
-  /** Where they are many: SHA-256 of all of them, as they are spelled. */
+  /** Where the numbers are many: SHA-256 of all of them, as they are spelled. */
   spelled?: string;
 }
 
 /**
- * What tells a body apart by its numbers too. Two bodies that differ only in a seed beyond 2^53 are two requests, `1.0` and `1` are
- * one; in a body of very many values they are what they are spelled.
+ * Makes a form of a body in which its exact numbers tell it apart. Two bodies that differ only in a seed beyond 2^53 are two requests.
+ * `1.0` and `1` are the same. In a body with very many values, numbers differ when their spelling does.
  */
 export function withExactNumbers(bytes: Uint8Array, parsed: JsonObject): ExactBody {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
@@ -52,8 +58,8 @@ function utf8Of(bytes: Uint8Array): string {
 }
 
 /**
- * Has a text a run of digits and points that long? Looked for from the end of each place that it may have: a pattern would read a run that is
- * a little shorter once for each of its characters.
+ * Has a text a run of that many digits and points? Each possible run is read from its end. A pattern would read a slightly shorter run
+ * once for each of its characters.
  */
 function isEndless(text: string): boolean {
   let from = 0;
@@ -73,7 +79,10 @@ function isOfNumber(code: number): boolean {
   return (code >= zero && code <= 0x39) || code === 0x2e;
 }
 
-/** A decimal in one spelling for each number. Takes a time that grows with its length alone: a pattern for the last zeros would read each run of them anew. */
+/**
+ * A decimal, in the same spelling for equal numbers. The time grows with the length alone. A pattern for the last zeros would read each
+ * run of them again and again.
+ */
 function decimalOf(source: string): string {
   const [, sign = "", whole = "", fraction = "", exponent = "0"] = decimal.exec(source) ?? [];
   const digits = `${whole}${fraction}`.replace(/^0+/, "");

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createWorkshop } from "#kit/threads/workshop.ts";
 import { createJsonReader } from "./index.ts";
 
-/** Some hundred ms of a thread. */
+/** Takes a thread some hundred ms. */
 const large = Buffer.from(`{"url":"${"\\n\\ud83d\\ude00".repeat(2 * 1024 * 1024)}"}`);
 const medium = Buffer.from(JSON.stringify({ a: "word ".repeat(40 * 1024) }));
 const signal = new AbortController().signal;
@@ -24,7 +24,7 @@ test("a body of 200 KiB does not wait behind the largest of two accounts", async
   await read("c", medium);
   const before = over;
   for (let at = 0; at < 5; at++) await read("c", medium);
-  // Behind them, each of the five would wait for one.
+  // Behind large bodies, each of the five would wait for one.
   expect(over - before).toBeLessThan(3);
   await Promise.all(hostile);
 });

@@ -12,8 +12,8 @@ export type { ReadBody, Wanted } from "./read.ts";
 /** Reads request bodies: short ones at once, large ones and those of many names or values in threads, so that none keeps the event loop. */
 export interface JsonReader {
   /**
-   * Refuses with INVALID_JSON, INVALID_VALUE, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED (the account has too many waiting) or
-   * SERVICE_UNAVAILABLE; rejects with the signal's reason.
+   * Refuses with INVALID_JSON, INVALID_VALUE, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED (too many bodies of the account wait) or
+   * SERVICE_UNAVAILABLE. Rejects with the signal's reason.
    */
   read(
     bytes: Uint8Array,
@@ -23,43 +23,50 @@ export interface JsonReader {
 }
 
 const kib = 1024;
-/** A body up to this size is read where it is unless it has many names or values: that takes less than a ms, and a thread costs half of one. */
+/**
+ * A body up to this size is read on the event loop, unless it has many names or values. That takes less than a ms, and using a thread
+ * costs half a ms.
+ */
 const smallBytes = 128 * kib;
 /**
- * Names of a body that is read where it is. A name that no body had before costs the parser some microseconds, so 60 KB of them
- * cost the event loop as much as 20 prompts of that size, and an account could send hundreds at once. An agent's prompt has
- * some hundred names.
+ * Names of a body that is read on the event loop. A name that no body had before costs the parser some microseconds. So 60 KB of new
+ * names cost as much as 20 prompts of that size, and an account could send hundreds of such bodies at once. An agent's prompt has some
+ * hundred names.
  */
 export const fewNames = 500;
 /**
- * Values and names of such a body, by brackets, commas and colons outside its texts. Each costs up to 2 µs to parse, weigh and fingerprint (a
- * number that a double rounds; others a tenth of that): 60,000 in 128 KiB kept the event loop for 20 ms, and a key's rate of them filled it.
- * Four for each name, so that a prompt of few names is never one of many values, but for what is a list of numbers.
+ * Values and names of a body that is read on the event loop, by brackets, commas and colons outside its texts. Each costs up to 2 µs to
+ * parse, weigh and fingerprint. That is for a number that a double rounds; others cost a tenth of it. 60,000 values in 128 KiB blocked
+ * the event loop for 20 ms, and requests at the rate of one key filled it. Four for each name, so that only a list of numbers is a body
+ * with few names and many values.
  */
 export const fewMarks = 4 * fewNames;
-/** Two, so that what one account sends leaves a thread to the others. */
+/** Two, so that one account's bodies leave a thread to the others. */
 const threads = 2;
 /**
- * A body up to this size, and a small one of many names or values, is read in a thread of its own kind: what takes a few ms does not wait behind
- * what takes half a second, of which two accounts may have any number.
+ * A body up to this size, or a small one with many names or values, is read in a separate thread. So work of a few ms does not wait
+ * behind work of half a second, of which two accounts may have any number.
  */
 const mediumBytes = 1024 * kib;
 /**
- * Such bodies read at once, and of one account that wait: accounts take turns, and as many agents of one may begin at once as it may have
- * bodies waiting at the edge.
+ * Medium bodies that are read at once, and those of one account that wait. Accounts take turns. As many agents of one account may begin
+ * at once as it may have bodies waiting at the edge.
  */
 export const mediumShare: FairShareBounds = {
   places: 1,
   each: { places: 1, waiting: 256 },
   waitMs: 30_000,
 };
-/** Bodies read at once, and bodies of one account that wait, and how long, in ms: the largest takes half a second. */
+/** Large bodies that are read at once, those of one account that wait, and how long, in ms. The largest takes half a second. */
 export const readingShare: FairShareBounds = {
   places: threads,
   each: { places: 1, waiting: 64 },
   waitMs: 30_000,
 };
-/** For one body, the thread's start included, in ms: sixty times what the largest takes, so that a busy machine ends no sound thread. */
+/**
+ * Milliseconds for one body, the start of the thread included. That is sixty times the time of the largest body, so that a busy machine
+ * does not end a healthy thread.
+ */
 const readTimeoutMs = 30_000;
 
 const reading: Omit<ThreadTask, "lane"> = {
@@ -86,7 +93,7 @@ export function createJsonReader(workshop: Workshop): JsonReader {
       }
       const { share, task } = bytes.length <= mediumBytes ? medium : large;
       const turn = await share.take(accountId, signal);
-      // The turn ends with the work, also where the caller has left before.
+      // The turn ends with the work, even where the caller has left before.
       const work = copyInTurns(bytes)
         .then((copy) => workshop.run<typeof inThread>(task, { bytes: copy, wanted }, [copy.buffer]))
         .finally(() => turn[Symbol.dispose]());

@@ -11,51 +11,51 @@ import {
 import { weightOf } from "#kit/base/weight.ts";
 import { type ExactBody, withExactNumbers } from "./exact-numbers.ts";
 
-/** What is wanted of a body beside its values. */
+/** Results that a reader can ask for beside a body's values. */
 export interface Wanted {
-  /** Its weight (see `weightOf` in kit/base/weight.ts), which this many levels of nesting may have. */
+  /** Computes the body's weight (see `weightOf` in kit/base/weight.ts), for at most this many levels of nesting. */
   weighLevels?: number;
-  /** Its fingerprint, without some of its fields, told apart from those of other uses by a tag. */
+  /** Computes the body's fingerprint, without some of its fields. A tag makes it differ from fingerprints of other uses. */
   fingerprint?: { tag?: string; without?: readonly string[] };
-  /** Only these fields of it. */
+  /** Returns only these fields of the body. */
   only?: readonly string[];
 }
 
-/** A body that was read. */
+/** The result of reading a body. */
 export interface ReadBody {
   value: JsonObject;
-  /** 0 where it was not wanted. */
+  /** 0 where no weight was asked for. */
   weight: number;
-  /** "" where it was not wanted. */
+  /** "" where no fingerprint was asked for. */
   fingerprint: string;
 }
 
 const mib = 1024 * 1024;
 /**
- * Bytes of a body's text, which inline images and sealed state are not: twice the text of a million tokens. A body may be
- * larger for the sake of those alone; text of that size is read by no model, and every step of a request would go through it.
+ * Bytes of a body's text, which inline images and sealed state are not. This is twice the text of a million tokens. A body may be
+ * larger for images and sealed state alone. No model reads more text, and every step of a request would go through it.
  */
 export const maxTextBytes = 8 * mib;
 /**
- * Shapes of a body's objects: the different lists of names with which they begin. Objects of equal shape count once, others by
- * the names from the first one that differs. JavaScript makes a hidden class for each, on the event loop too when values come
- * from a thread: 10,000 take some 10 ms, 100,000 take 300. The tools of an agent have a few thousand.
+ * Shapes of a body's objects: the different lists of names with which they begin. Objects of equal shape count once. Other objects
+ * count by their names from the first one that differs. JavaScript makes a hidden class for each, on the event loop too when values
+ * come from a thread. 10,000 take some 10 ms, 100,000 take 300 ms. The tools of an agent have a few thousand.
  */
 export const maxShapes = 10_000;
 /** A shape, by the names that may come next. */
 type Shape = Map<string, Shape>;
-/** A shorter body cannot have too much of either. */
+/** A body shorter than this cannot have too much text or too many shapes. */
 const checkedFromBytes = 32 * 1024;
 
 /**
- * Parses a body and works out what is wanted. Refuses with INVALID_JSON, or with PAYLOAD_TOO_LARGE what is large without being images.
- * Half a character is U+FFFD in what it gives, and itself in the fingerprint. Takes as long as the body makes it.
+ * Parses a body and computes the wanted results. Refuses with INVALID_JSON. Refuses a body that is large without being images with
+ * PAYLOAD_TOO_LARGE. Half a character becomes U+FFFD in the values, and is kept in the fingerprint. The time depends on the body.
  */
 export function readBody(bytes: Uint8Array, wanted: Wanted): ReadBody {
   return read(bytes, parseJsonBody(bytes), wanted);
 }
 
-/** The same of a body whose shape is known to be sound. */
+/** Reads a body whose shape was checked already. */
 export function readShaped(bytes: Uint8Array, wanted: Wanted): ReadBody {
   return read(bytes, parseShaped(bytes), wanted);
 }
@@ -99,8 +99,8 @@ function fingerprintWithout(
 }
 
 /**
- * Fields that hold no text: images and files as a data URI, or in base64 what a model made, and an upstream's sealed state. Sound is
- * such a field of one object alone: `data` is a name for anything.
+ * Fields that hold no text. They are images and files as a data URI, a model's output in base64, and an upstream's sealed state. Audio
+ * is in such a field only in one kind of object, because `data` can be the name of anything.
  */
 const sealedFields: ReadonlySet<string> = new Set([
   "file_data",

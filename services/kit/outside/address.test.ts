@@ -153,7 +153,7 @@ it("gives the same bytes for every spelling of a random address", () => {
     return seed;
   };
   for (let round = 0; round < 500; round++) {
-    // Runs of zeros, so that the URL parser compresses.
+    // Runs of zeros, which the URL parser compresses.
     const bytes = Uint8Array.from({ length: 16 }, () => (random() % 3 === 0 ? random() % 256 : 0));
     const text = formatAddress(bytes);
     expect(parseLiteral(text)).toEqual(bytes);

@@ -1,12 +1,12 @@
 /**
- * Addresses as bytes. Whether an address is public is decided on its 4 or 16 bytes and nothing
- * else: text forms differ from parser to parser, bytes do not.
+ * Addresses as bytes. Only the 4 or 16 bytes of an address decide whether it is public. Parsers differ in how they read text forms, but
+ * not in bytes.
  */
 
 type Range = readonly [bytes: readonly number[], bits: number];
 
-// The IANA IPv4 special-purpose registry, multicast and the reserved class E. Ranges of the
-// registry that are globally reachable (AS112, AMT) host no web servers and are refused as well.
+// The IANA IPv4 special-purpose registry, multicast and class E, which is kept for later. Ranges of the registry that are globally
+// reachable (AS112, AMT) host no web servers and are refused as well.
 const specialV4: readonly Range[] = [
   [[0], 8], // "this network"; 0.0.0.0 reaches the loopback
   [[10], 8], // private
@@ -26,13 +26,13 @@ const specialV4: readonly Range[] = [
   [[198, 51, 100], 24], // documentation
   [[203, 0, 113], 24], // documentation
   [[224], 4], // multicast
-  [[240], 4], // reserved, and broadcast
+  [[240], 4], // class E, and broadcast
 ];
 
 const globalV6: Range = [[0x20], 3];
 
-// Special ranges inside 2000::/3. Everything outside it (loopback, IPv4-mapped and -compatible,
-// NAT64, unique local, link-local, multicast, discard, SRv6) is refused by not being in it.
+// Special ranges inside 2000::/3. All addresses outside of it are refused: loopback, IPv4-mapped and -compatible, NAT64, unique local,
+// link-local, multicast, discard, SRv6.
 const specialV6: readonly Range[] = [
   [[0x20, 0x01, 0x00], 23], // IETF protocol assignments: Teredo, ORCHID, benchmarking, …
   [[0x20, 0x01, 0x0d, 0xb8], 32], // documentation
@@ -65,9 +65,9 @@ function isWithin(bytes: Uint8Array, [prefix, bits]: Range): boolean {
 }
 
 /**
- * The bytes of a host that is an address literal, or undefined when it is a name. Reads IPv4 in
- * every form that a WHATWG URL does (decimal, octal, hexadecimal, one to four parts, trailing
- * dot) and IPv6 with or without brackets. A zone id makes it no literal.
+ * The bytes of a host that is an address literal, or undefined when it is a name. Reads IPv4 in every form that a WHATWG URL takes
+ * (decimal, octal, hexadecimal, one to four parts, trailing dot). Reads IPv6 with or without brackets. A host with a zone id is no
+ * literal.
  */
 export function parseLiteral(host: string): Uint8Array | undefined {
   if (host.startsWith("[") && host.endsWith("]")) return parseV6(host.slice(1, -1));
@@ -90,7 +90,7 @@ function parseV4(host: string): Uint8Array | undefined {
   const numbers = parts.map(parseV4Part);
   let value = 0;
   for (const [index, number] of numbers.entries()) {
-    // The last part fills all the bytes that are left: 127.1 is 127.0.0.1.
+    // The last part fills all remaining bytes: 127.1 is 127.0.0.1.
     const isLast = index === numbers.length - 1;
     const bound = isLast ? 256 ** (5 - numbers.length) : 256;
     if (number === undefined || number >= bound) return undefined;
@@ -112,7 +112,7 @@ function parseV6(text: string): Uint8Array | undefined {
   const tail = halves.length === 2 ? parseGroups(halves[1] ?? "", true) : [];
   if (head === undefined || tail === undefined) return undefined;
   const missing = 16 - head.length - tail.length;
-  // "::" stands for at least one group of zeros.
+  // "::" means at least one group of zeros.
   if (halves.length === 1 ? missing !== 0 : missing < 2) return undefined;
   return Uint8Array.from([...head, ...Array<number>(missing).fill(0), ...tail]);
 }
@@ -137,7 +137,7 @@ function parseGroups(text: string, mayEndDotted: boolean): number[] | undefined 
   return bytes;
 }
 
-/** Inside IPv6 only the plain form with four decimal parts counts. */
+/** Inside IPv6 only the plain form with four decimal parts is allowed. */
 function parseDotted(text: string): number[] | undefined {
   const parts = text.split(".");
   if (parts.length !== 4 || !parts.every((part) => /^(0|[1-9][0-9]{0,2})$/.test(part))) {

@@ -10,10 +10,9 @@ const decoders = new Map([
 ]);
 
 /**
- * A body's bytes as they come. The cap holds twice, for the bytes on the wire and for the decoded
- * ones, so that neither a small archive of a large body nor an endless run of empty blocks
- * passes. Only identity was asked for; a single gzip, deflate or br is decoded all the same.
- * Throws `too_large`, or `bad_status` for another or a broken encoding.
+ * A body's bytes as they come. The bound applies twice, to the bytes on the wire and to the decoded ones. So neither a small archive of
+ * a large body nor an endless run of empty blocks passes. The request asked for identity only, but a single gzip, deflate or br is
+ * still decoded. Throws `too_large`, or `bad_status` for another or a broken encoding.
  */
 export async function* decodedBody(
   body: Readable,

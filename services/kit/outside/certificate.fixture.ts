@@ -1,7 +1,7 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 import { isIPv4 } from "node:net";
 
-/** A self-signed certificate and its key, both PEM, for the names and IPv4 addresses given. */
+/** A self-signed certificate and its key, both PEM, for the given names and IPv4 addresses. */
 export function selfSigned(subjects: readonly string[]): { cert: string; key: string } {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const ecdsaWithSha256 = der(0x30, oid(0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02));

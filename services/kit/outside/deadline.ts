@@ -1,9 +1,8 @@
 import { OutsideError, toOutsideError } from "./errors.ts";
 
 /**
- * Runs the work under a deadline and the caller's signal. Rejects at once when either ends it,
- * also when the work does not listen: with `OutsideError` `timeout`, or the signal's reason.
- * Errors of the network come out as `OutsideError`.
+ * Runs the work under a deadline and the caller's signal. When either ends it, this rejects at once, even where the work does not
+ * listen. The error is `OutsideError` `timeout`, or the signal's reason. Errors of the network become an `OutsideError`.
  */
 export async function withDeadline<T>(
   options: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },

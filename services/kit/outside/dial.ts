@@ -3,7 +3,7 @@ import tls from "node:tls";
 import type { buildConnector } from "undici";
 import { formatAddress } from "./address.ts";
 
-/** Where to connect: addresses that were checked (at least one, best first) and a port. */
+/** The target of a connection: addresses that were checked (at least one, best first) and a port. */
 export type DialTarget = {
   readonly addresses: readonly Uint8Array[];
   readonly port: number;
@@ -31,13 +31,13 @@ export const dialTcp: Dial = ({ addresses, port, attemptTimeoutMs }) => {
   });
 };
 
-/** What a connector needs beside the target. */
+/** Values that a connector needs beside the target. */
 export type ConnectorOptions = {
   readonly dial: Dial;
   readonly target: DialTarget;
   /** For https: the name or literal address that the certificate must be for. */
   readonly secureHost: string | undefined;
-  /** Destroys the socket, also while it connects. */
+  /** Destroys the socket, even while it connects. */
   readonly signal: AbortSignal;
 };
 
@@ -70,7 +70,7 @@ function secure(
   host: string,
   settle: (error: Error | null, connected?: net.Socket) => void,
 ): void {
-  // A literal address is no server name (RFC 6066); its certificate is checked against `host`.
+  // A literal address is no server name (RFC 6066). Its certificate is checked against `host`.
   const name = net.isIP(host) === 0 ? { servername: host } : {};
   const secured = tls.connect({ socket, host, ALPNProtocols: ["http/1.1"], ...name });
   secured.on("error", settle);

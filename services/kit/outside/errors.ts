@@ -1,8 +1,8 @@
 /**
- * Why an outside address gave no bytes:
+ * The reason why an outside address gave no bytes:
  * - `invalid_url`: the caller's text is no absolute http(s) URL without credentials.
  * - `unsafe`: it (or a redirect) names a local name, a non-public address or a non-web port.
- * - `unreachable`: no address, no connection, no TLS, or the answer broke off.
+ * - `unreachable`: there was no address, connection or TLS, or the answer broke off.
  * - `too_large`: more than `maxBytes`, on the wire or decoded.
  * - `timeout`: the time for the whole fetch ran out.
  * - `bad_status`: an answer other than 200, one redirect too many, an unusable encoding.
@@ -27,12 +27,12 @@ const messages: Record<OutsideErrorKind, string> = {
 const plainDetail = /^[A-Z0-9_]{1,60}$/;
 
 /**
- * A fetch that failed. Neither message nor detail ever holds the URL, a host name or an address,
- * and there is no `cause`, because the errors below name the host in their text.
+ * A fetch that failed. Its message and its detail never hold the URL, a host name or an address. It has no `cause`, because the errors
+ * below name the host in their text.
  */
 export class OutsideError extends Error {
   readonly kind: OutsideErrorKind;
-  /** An error code or HTTP status such as `ECONNREFUSED` or `404`; for logs. */
+  /** An error code or HTTP status such as `ECONNREFUSED` or `404`, for logs. */
   readonly detail: string | undefined;
 
   constructor(kind: OutsideErrorKind, detail?: string) {
@@ -44,12 +44,12 @@ export class OutsideError extends Error {
 }
 
 /**
- * An error of the network, TLS, HTTP or zlib layers as an `OutsideError`. All but one of those
- * carry a code; anything else without one is a fault of our own and comes back as it is.
+ * An error of the network, TLS, HTTP or zlib layers as an `OutsideError`. All of those except one carry a code. Any other error without
+ * a code is a fault of our own code and is returned unchanged.
  */
 export function toOutsideError(error: unknown): unknown {
   if (error instanceof OutsideError) return error;
-  // Has no code of its own, and quotes the answer. By its name, so that no HTTP client is loaded for it.
+  // This error has no code, and quotes the answer. It is recognised by its name, so that no HTTP client is loaded for it.
   if (error instanceof Error && error.name === "HTTPParserError") {
     return new OutsideError("unreachable", "NOT_HTTP");
   }

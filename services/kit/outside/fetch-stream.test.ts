@@ -43,7 +43,7 @@ async function sizeOf(chunks: Chunks): Promise<number> {
   return bytes;
 }
 
-/** Sends without end, and says when the reader has taken no more for a while. */
+/** Sends without end, and reports when the reader has taken nothing for a while. */
 function flood(onFull: (sentBytes: number) => void): RequestListener {
   return (_request, response) => {
     const piece = Buffer.alloc(64 * 1024);
@@ -73,7 +73,7 @@ it("holds the sender back where the sink is slow", async () => {
   const full = Promise.withResolvers<number>();
   handle = flood(full.resolve);
   const sent = await stream(async (chunks) => {
-    // Awaited inside: leaving the loop would end the body.
+    // Awaited inside the loop, because leaving the loop would end the body.
     for await (const _ of chunks) return await full.promise;
     return 0;
   });

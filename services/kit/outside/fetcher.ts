@@ -11,19 +11,21 @@ import { isLocalName, isWebPort, parseOutsideUrl } from "./url.ts";
 
 /** One fetch. */
 export type FetchOptions = {
-  /** The largest body, decoded or not; one byte more is `too_large`. */
+  /** The largest body, decoded or not. One byte more is `too_large`. */
   readonly maxBytes: number;
-  /** For the whole fetch, redirects included; default 10,000. */
+  /** Milliseconds for the whole fetch, redirects included. Default: 10,000. */
   readonly timeoutMs?: number | undefined;
-  /** Ends the fetch and closes its connection; the call then rejects with the signal's reason. */
+  /** Ends the fetch and closes its connection. The call then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** The `accept` header, default any type. */
+  /** The `accept` header. Default: any type. */
   readonly accept?: string | undefined;
 };
 
 /** One fetch of something large. */
 export type FetchStreamOptions = FetchOptions & {
-  /** Time without a byte of head or body, while more is wanted, after which it is `unreachable`; default none. */
+  /**
+   * Milliseconds without a byte of head or body, while the reader wants more, after which the address is `unreachable`. Default: none.
+   */
   readonly idleTimeoutMs?: number | undefined;
 };
 
@@ -31,37 +33,37 @@ export type FetchStreamOptions = FetchOptions & {
 export type PostOptions = {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** For the whole exchange; default 10,000. */
+  /** Milliseconds for the whole exchange. Default: 10,000. */
   readonly timeoutMs?: number | undefined;
-  /** Bytes of the answer that are read, and dropped, so that a small one comes to its end at the sender's side. */
+  /** Bytes of the answer that are read and dropped, so that the sender can finish a small answer. */
   readonly maxAnswerBytes: number;
   readonly signal?: AbortSignal | undefined;
 };
 
-/** Bytes that are put somewhere. */
+/** Bytes to PUT. */
 export type PutBytes = { readonly bytes: Uint8Array; readonly contentType: string };
 
-/** What was fetched; `contentType` is the server's word for it, lower case, no parameters. */
+/** The fetched bytes. `contentType` is the server's declared type in lower case, without parameters. */
 export type FetchedBytes = {
   readonly bytes: Uint8Array;
   readonly contentType: string | undefined;
 };
 
-/** Fetches what callers name, and posts to it, at public addresses only. */
+/** Fetches URLs that callers name, and posts to them, at public addresses only. */
 export type GuardedFetcher = {
   /** GETs the URL. Throws `OutsideError`, or the signal's reason. */
   fetchBytes(url: string, options: FetchOptions): Promise<FetchedBytes>;
   /**
-   * GETs the URL and hands its body to `sink` as it comes, no faster than it is read; answers what `sink` does. When this
-   * settles, `sink` has ended too, and so has the connection, read to its end or not. The chunks throw as `fetchBytes`
-   * does; what `sink` itself throws comes out unchanged.
+   * GETs the URL and hands its body to `sink` as it comes, no faster than `sink` reads it. Answers the result of `sink`. When this
+   * settles, `sink` has ended too, and so has the connection, read to its end or not. The chunks throw the errors of `fetchBytes`. An
+   * error of `sink` itself is thrown unchanged.
    */
   fetchStream<T>(
     url: string,
     options: FetchStreamOptions,
     sink: (chunks: AsyncIterable<Uint8Array>) => Promise<T>,
   ): Promise<T>;
-  /** POSTs to the URL and answers the status, whichever it is; a redirect is not followed. Throws as `fetchBytes` does. */
+  /** POSTs to the URL and answers the status, of any number. A redirect is not followed. Throws as `fetchBytes` does. */
   post(url: string, options: PostOptions): Promise<number>;
   /** PUTs bytes to the URL, and follows no redirect. Throws as `fetchBytes` does. */
   putBytes(
@@ -72,11 +74,11 @@ export type GuardedFetcher = {
 };
 
 export type GuardedFetcherOptions = {
-  /** True lets every address and local name pass (not every port); for development and tests. */
+  /** True lets every address and local name pass (but not every port). For development and tests. */
   readonly allowPrivate: boolean;
-  /** Default: name servers over the network; the operating system with `allowPrivate`. */
+  /** Default: name servers over the network. With `allowPrivate`: the operating system. */
   readonly resolve?: Resolve;
-  /** Opens connections to checked addresses; default TCP. */
+  /** Opens connections to checked addresses. Default: TCP. */
   readonly dial?: Dial;
   readonly limits?: Partial<OutsideLimits>;
 };
@@ -91,11 +93,10 @@ type Take<T> = (chunks: AsyncIterable<Uint8Array>, contentType: string | undefin
 const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * A fetcher for addresses that callers choose. Before each hop the URL, its port and every
- * address that its name resolves to are checked, and the connection goes to those addresses:
- * the name is never looked up a second time. No key, cookie, referrer or trace header is sent,
- * no connection is kept, and a proxy of the environment is not used.
- * @NOTE Auto-instrumentation of undici would add trace headers here: telemetry leaves it off.
+ * A fetcher for addresses that callers choose. Before each hop it checks the URL, its port and every address of its name. It connects
+ * to those addresses, so the name is never looked up a second time. It sends no key, cookie, referrer or trace header. It keeps no
+ * connection, and uses no proxy of the environment.
+ * @NOTE Auto-instrumentation of undici would add trace headers here, so telemetry does not use it.
  */
 export function createGuardedFetcher(options: GuardedFetcherOptions): GuardedFetcher {
   const guard: Guard = {
@@ -176,7 +177,7 @@ async function follow<T>(guard: Guard, text: string, request: Running, take: Tak
   throw new OutsideError("bad_status", "REDIRECTS");
 }
 
-/** A redirect to what no caller may name is the server's doing, hence `unsafe`. */
+/** A redirect to an address that no caller may name is the server's fault, hence `unsafe`. */
 function redirectTarget(location: string, base: URL, urlChars: number): URL {
   try {
     return parseOutsideUrl(URL.parse(location, base.href)?.href ?? "", urlChars);
@@ -185,7 +186,7 @@ function redirectTarget(location: string, base: URL, urlChars: number): URL {
   }
 }
 
-/** The status counts from the moment that it is there, also where the rest of the answer breaks off. */
+/** The status counts as soon as it has come, even where the rest of the answer breaks off. */
 async function post(
   guard: Guard,
   text: string,
@@ -225,7 +226,7 @@ async function hop<T>(
 ): Promise<T> {
   const addresses = await checkedAddresses(guard, url, request.signal);
   const isSecure = url.protocol === "https:";
-  // Loaded at the first fetch: most processes never make one.
+  // Loaded at the first fetch, because most processes never make one.
   const { Client } = await import("undici");
   const client = new Client(url.origin, {
     connect: checkedConnector({
@@ -239,7 +240,7 @@ async function hop<T>(
       signal: request.signal,
     }),
     maxHeaderSize: guard.limits.headerBytes,
-    // The deadline covers what these leave open.
+    // The deadline covers the times that these leave open.
     headersTimeout: request.idleTimeoutMs ?? 0,
     bodyTimeout: request.idleTimeoutMs ?? 0,
   });
@@ -247,7 +248,7 @@ async function hop<T>(
     const response = await client.request({
       method: request.method,
       path: `${url.pathname}${url.search}`,
-      // Some image hosts turn away clients without a name.
+      // Some image hosts refuse clients without a name.
       headers: { ...request.headers, "user-agent": "genmesh" },
       body: request.body ?? null,
       reset: true,
@@ -264,7 +265,7 @@ async function readResponse<T>(
   { maxBytes, signal }: Running,
   take: Take<T>,
 ): Promise<Outcome<T>> {
-  // What is left unread goes with the connection; its end must not count as an error.
+  // The unread rest ends with the connection. Its end must not count as an error.
   body.on("error", () => {});
   const location = headerText(headers.location);
   if (redirectStatuses.has(statusCode) && location !== undefined) return { redirect: location };
@@ -278,7 +279,7 @@ async function readResponse<T>(
   return { taken: await take(chunks, contentType === "" ? undefined : contentType) };
 }
 
-/** The chunks, and for every error what it means here. */
+/** The chunks, with each error translated to an `OutsideError`. */
 async function* translated(
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
@@ -294,7 +295,7 @@ function headerText(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** The addresses of a URL's host as bytes, all of them checked; throws `unsafe`. */
+/** The addresses of a URL's host as bytes, all of them checked. Throws `unsafe`. */
 async function checkedAddresses(
   guard: Guard,
   url: URL,
@@ -314,12 +315,12 @@ async function checkedAddresses(
 
 async function lookUp(guard: Guard, host: string, signal: AbortSignal): Promise<Uint8Array[]> {
   const answers = await guard.resolve(host, signal);
-  // A resolver that did not listen must not lead to a connection after the end.
+  // A resolver that ignored the signal must not lead to a connection after the end.
   signal.throwIfAborted();
   if (answers.length === 0) throw new OutsideError("unreachable", "NO_ADDRESS");
   return answers.map(({ address }) => {
     const bytes = parseLiteral(address);
-    // A zone id, for one: an address of this machine's links.
+    // For example one with a zone id: an address on this machine's links.
     if (bytes === undefined) throw new OutsideError("unsafe", "ADDRESS");
     return bytes;
   });

@@ -1,6 +1,6 @@
 /**
- * Texts that lead, or try to lead, to an address that is not public. `PORT` stands for the port
- * of a listener on the loopback. Everything here must end before a connection is opened.
+ * Texts that lead, or try to lead, to an address that is not public. `PORT` is the port of a listener on the loopback. A fetch of each
+ * of them must end before a connection is opened.
  */
 
 /** Loopback in every spelling that some parser reads. */
@@ -88,7 +88,7 @@ const tricks = [
   ...["http://[::1]PORT/", "http://[127.0.0.1]:PORT/", "http://[localhost]:PORT/"],
 ];
 
-/** Answers of a name server for a public-looking name, each with something not public. */
+/** Answers of a name server for a public-looking name, each with an address that is not public. */
 export const poisonedAnswers: readonly (readonly string[])[] = [
   ["127.0.0.1"],
   ["0.0.0.0"],

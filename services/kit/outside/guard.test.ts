@@ -52,7 +52,7 @@ beforeEach(async () => {
   frontAnswer = { status: 200, headers: {} };
   victim = createServer((_request, response) => response.end("secret"));
   victim.on("connection", () => connections++);
-  // All interfaces and both families where there are two.
+  // All interfaces, and both families where there are two.
   victim.listen(0, "::").once("error", () => victim.listen(0, "0.0.0.0"));
   front = createServer((_request, response) => {
     response.writeHead(frontAnswer.status, frontAnswer.headers).end("public");
@@ -97,7 +97,7 @@ describe("without private addresses", () => {
     }
     expect(passed).toEqual([]);
     expect({ dialled, connections }).toEqual({ dialled: [], connections: 0 });
-    // Devanagari digits are letters of a name to a URL parser; its private answer is refused.
+    // To a URL parser, Devanagari digits are letters of a name. The name's private answer is refused.
     expect(lookUps).toEqual([new URL("http://१२७.०.०.१/").hostname]);
   });
 
@@ -108,7 +108,7 @@ describe("without private addresses", () => {
       dial,
     });
     const isHeaderText = /^[\t\u0020-\u007e]+$/;
-    // What is relative to the public host stays with it, as "http:host" does.
+    // A location that is relative to the public host stays there, like "http:host".
     const isAbsolute = /^\s*(?:(?!http:\/?[^/\\])[a-z-]+:|[/\\]{2})/i;
     const urls = hostileUrls(portOf(victim)).filter((url) => isHeaderText.test(url));
     const absolute = urls.filter((url) => isAbsolute.test(url));

@@ -1,9 +1,9 @@
 import { lookup, Resolver } from "node:dns/promises";
 
-/** One answer of a name server; `address` is IPv4 or IPv6 text. */
+/** One answer of a name server. `address` is IPv4 or IPv6 text. */
 export type ResolvedAddress = { readonly address: string; readonly family: number };
 
-/** All addresses of a name. Rejects, or gives none, when there are none. */
+/** All addresses of a name. Rejects, or gives none, where none exist. */
 export type Resolve = (host: string, signal?: AbortSignal) => Promise<readonly ResolvedAddress[]>;
 
 // Two tries of 2 s leave time for the fetch itself.
@@ -11,10 +11,10 @@ const queryTimeoutMs = 2000;
 const queryTries = 2;
 
 /**
- * Asks name servers over the network, by default the configured ones. Unlike `getaddrinfo` it
- * takes none of the two threads that every look-up of the process shares (an attacker's slow
- * name server would hold them), can be cancelled, and knows neither the hosts file nor search
- * domains, whose names are not public anyway. Where one family fails, the other's answer counts.
+ *
+ * Asks name servers over the network, by default the configured ones. Unlike `getaddrinfo` it can be cancelled. It also uses none of
+ * the two threads that all look-ups of the process share. An attacker's slow name server would hold those. It ignores the hosts file
+ * and search domains, whose names are not public anyway. Where one family fails, the other's answer counts.
  */
 export function resolveByQuery(servers?: readonly string[]): Resolve {
   return async (host, signal) => {
@@ -36,5 +36,5 @@ export function resolveByQuery(servers?: readonly string[]): Resolve {
   };
 }
 
-/** Asks the operating system, hosts file and search domains included; for development. */
+/** Asks the operating system, hosts file and search domains included. For development. */
 export const resolveBySystem: Resolve = (host) => lookup(host, { all: true, order: "verbatim" });

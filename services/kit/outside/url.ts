@@ -2,9 +2,8 @@ import { isPublicAddress, parseLiteral } from "./address.ts";
 import { OutsideError } from "./errors.ts";
 import { outsideLimits } from "./limits.ts";
 
-// Names that mean something only on the machine or network where they are looked up: RFC 6761
-// and 6762 special uses, ICANN's reserved `internal`, `svc` of Kubernetes, and what home and
-// office routers hand out.
+// Names that have a meaning only on the machine or network where they are looked up. These are RFC 6761 and 6762 special uses, ICANN's
+// `internal` and `svc` of Kubernetes. The rest are names that home and office routers give.
 const localSuffixes: ReadonlySet<string> = new Set([
   "alt",
   "arpa",
@@ -22,8 +21,8 @@ const localSuffixes: ReadonlySet<string> = new Set([
   "test",
 ]);
 
-// Above 1023 web servers may sit anywhere, but not on these: the Fetch standard's blocked ports
-// and the usual ones of databases, queues and control planes.
+// Above 1023 a web server may have any port except these. They are the Fetch standard's blocked ports and the usual ones of databases,
+// queues and control planes.
 const nonWebPorts: ReadonlySet<number> = new Set([
   1433, 1521, 1719, 1720, 1723, 1883, 2049, 2181, 2375, 2376, 2377, 2379, 2380, 3128, 3306, 3389,
   3659, 4045, 4190, 4222, 5060, 5061, 5222, 5432, 5671, 5672, 5900, 5984, 5985, 5986, 6000, 6379,
@@ -32,13 +31,12 @@ const nonWebPorts: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Parses a URL that a caller wrote: absolute, http or https with `//`, no credentials, no white
- * space, control character or backslash (a URL parser drops or turns those, and two parsers may
- * differ). Throws `OutsideError` `invalid_url`.
+ * Parses a URL that a caller wrote: absolute, http or https with `//`. It has no credentials, white space, control character or
+ * backslash. A URL parser drops or turns those, and two parsers may differ. Throws `OutsideError` `invalid_url`.
  */
 export function parseOutsideUrl(text: string, urlChars = outsideLimits.urlChars): URL {
   if (text.length > urlChars) throw new OutsideError("invalid_url");
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern refuses them.
   const isPlain = !/[\u0000-\u0020\u007f-\u00a0\\]/.test(text);
   const url = isPlain && /^https?:\/\/[^/]/i.test(text) ? URL.parse(text) : null;
   // An empty user ("http://@host") leaves no trace in the parsed URL.
@@ -47,7 +45,7 @@ export function parseOutsideUrl(text: string, urlChars = outsideLimits.urlChars)
   return url;
 }
 
-/** True for what {@link parseOutsideUrl} takes; says nothing about where it leads. */
+/** True for a text that {@link parseOutsideUrl} takes. The address behind it is not checked. */
 export function isOutsideUrl(text: string): boolean {
   try {
     return parseOutsideUrl(text) !== undefined;
@@ -67,7 +65,7 @@ export function isWebPort(url: URL): boolean {
 export function isLocalName(hostname: string): boolean {
   const labels = hostname.toLowerCase().replace(/\.$/, "").split(".");
   const last = labels.at(-1) ?? "";
-  // A last label of digits is no top-level domain: an address that some parser may still read.
+  // A last label of digits is no top-level domain. It belongs to an address that some parser may still read.
   return (
     labels.length < 2 ||
     labels.includes("") ||
@@ -77,9 +75,9 @@ export function isLocalName(hostname: string): boolean {
 }
 
 /**
- * True when a URL must be refused by its text alone, without a look-up: its host is a literal
- * non-public address or a local name, or it is no usable URL at all (`parseOutsideUrl`).
- * A false says nothing about where the name leads. Pass on `new URL(text).href`, not the text.
+ * True when a URL must be refused by its text alone, without a look-up. Then its host is a literal non-public address or a local name,
+ * or it is no usable URL at all (`parseOutsideUrl`). A false does not mean that the name leads to a public address. Pass on `new
+ * URL(text).href`, not the text.
  */
 export function isLocalNameOrNonPublicLiteral(text: string): boolean {
   let url: URL;

@@ -17,16 +17,16 @@ import {
 } from "./jetstream-limits.ts";
 import type { NatsTarget } from "./jetstream-url.ts";
 
-/** One time of being connected. */
+/** One period of being connected. */
 export interface Link {
   nc: NatsConnection;
   /** Aborts when the connection breaks. */
   broken: AbortSignal;
 }
 
-/** A connection that comes back whenever it can. */
+/** A connection that is made again whenever that is possible. */
 export interface Connection extends AsyncDisposable {
-  /** Undefined while there is none. */
+  /** Undefined while there is no connection. */
   link(): Link | undefined;
 }
 
@@ -37,13 +37,13 @@ export interface ConnectionContext {
   credsFile: string | undefined;
   clock: Clock;
   events: JetstreamEvents;
-  /** Is told of each new link. */
+  /** Called with each new link. */
   onLink: (link: Link) => void;
 }
 
 /**
- * Connects, and again whenever that breaks, for ever. Resolves after the first attempt, whether the server was there or
- * not; rejects where it refuses our credentials, or where their file cannot be read.
+ * Connects, and connects again whenever the connection breaks, for ever. Resolves after the first attempt, whether the server was there
+ * or not. Rejects where the server refuses our credentials, or where their file cannot be read.
  */
 export async function openConnection(context: ConnectionContext): Promise<Connection> {
   const { clock, events } = context;
@@ -69,7 +69,7 @@ export async function openConnection(context: ConnectionContext): Promise<Connec
     };
     for await (const status of connection.status()) {
       if (status.type === "disconnect") unlink();
-      // After several refusals the driver says it several times.
+      // After several refusals the driver reports it several times.
       if (status.type === "reconnect" && !link) broken = linked(connection);
       if (status.type === "error") events.complaint(status.error);
     }
@@ -107,7 +107,7 @@ export async function openConnection(context: ConnectionContext): Promise<Connec
 }
 
 function optionsOf({ target, credsFile }: ConnectionContext): ConnectionOptions {
-  // Read here once, so that a wrong path shows at start.
+  // Read here once, so that a wrong path shows at the start.
   const creds = () => readFileSync(credsFile ?? "");
   if (credsFile !== undefined) creds();
   return {
@@ -118,7 +118,7 @@ function optionsOf({ target, credsFile }: ConnectionContext): ConnectionOptions 
     reconnectTimeWait: reconnectPauseMs,
     pingInterval: pingIntervalMs,
     maxPingOut: maxPingsOut,
-    // Credentials that are being exchanged fit again in a moment.
+    // While an operator exchanges credentials, refused ones may fit again in a moment.
     ignoreAuthErrorAbort: true,
     noAsyncTraces: true,
     ...(target.secure ? { tls: {} } : {}),
@@ -127,7 +127,7 @@ function optionsOf({ target, credsFile }: ConnectionContext): ConnectionOptions 
   };
 }
 
-/** Lets what was said go out, if that takes no time; a connection that is broken just ends. */
+/** Lets pending messages go out, if that takes no time. A broken connection just ends. */
 async function ended(nc: NatsConnection): Promise<void> {
   const late = new AbortController();
   const limit = new Promise<void>((resolve) => {

@@ -2,10 +2,10 @@ import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
 import { errors } from "@nats-io/transport-node";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 
-/** Hint of the refusal of a queue that is away, in ms. */
+/** Hint for when to try again, in ms, in the refusal of a queue that is away. */
 const awayRetryMs = 1_000;
 
-/** The refusal of a queue that is away; `cause` is for our own log. */
+/** The refusal of a queue that is away. `cause` is for our own log. */
 export function awayRefusal(cause: unknown): RefusalError {
   return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
     metadata: { retry_after_ms: `${awayRetryMs}` },
@@ -13,7 +13,7 @@ export function awayRefusal(cause: unknown): RefusalError {
   });
 }
 
-/** The server's numbers for what matters here. */
+/** The server's numbers of the errors that matter here. */
 const code = {
   streamNotFound: 10_059,
   consumerNotFound: 10_014,
@@ -24,7 +24,7 @@ const code = {
   noSuitablePeers: 10_005,
 };
 
-/** Is what was addressed not there: no stream listens to the subject, or there is no stream or consumer of the name? */
+/** Is the addressee missing: does no stream listen to the subject, or is there no stream or consumer of the name? */
 export function isMissing(error: unknown): boolean {
   if (isApiError(error, code.streamNotFound, code.consumerNotFound)) return true;
   for (let one = error; one instanceof Error; one = one.cause) {
@@ -34,8 +34,8 @@ export function isMissing(error: unknown): boolean {
 }
 
 /**
- * Was a request for a message ended by JetStream, and not by the way to it? Its consumer is gone, moves to another server,
- * or is silent: looking for the consumer again tells which.
+ * Did JetStream itself end a request for a message, and not the network? The consumer is gone, moves to another server, or is silent.
+ * Looking for the consumer again shows which.
  */
 export function isRequestEnded(error: unknown): boolean {
   return error instanceof JetStreamError || isMissing(error);
@@ -48,14 +48,14 @@ export function isInUse(error: unknown): boolean {
 
 /** Did JetStream refuse settings that it would refuse at any time? */
 export function isBadSetting(error: unknown): error is JetStreamApiError {
-  // A cluster that is still coming up has too few servers.
+  // A cluster that is still starting has too few servers.
   if (!isApiError(error) || error.code === code.noSuitablePeers) return false;
   return (
     error.status < 500 || isApiError(error, code.streamInvalidConfig, code.replicasNotSupported)
   );
 }
 
-/** Did JetStream itself refuse (and not the way to it)? With `codes`: for one of these reasons. */
+/** Did JetStream itself refuse, and not the network? With `codes`: for one of these reasons. */
 export function isApiError(error: unknown, ...codes: number[]): error is JetStreamApiError {
   return error instanceof JetStreamApiError && (codes.length === 0 || codes.includes(error.code));
 }

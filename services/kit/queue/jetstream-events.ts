@@ -1,12 +1,12 @@
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 
-/** What a queue tells its operator. */
+/** Events of a queue that its operator sees. */
 export interface JetstreamEvents {
   connected(): void;
-  /** The connection broke, or could not be had. Said once for each time that it was there. */
+  /** The connection broke, or could not be made. Reported once for each time that there was one. */
   away(error?: unknown): void;
-  /** The server reported a fault outside of any request. Not said twice in a row. */
+  /** The server reported a fault outside of any request. Not reported twice in a row. */
   complaint(error: Error): void;
   /** The stream was made, or its settings were changed. */
   streamWritten(how: "made" | "changed"): void;
@@ -30,7 +30,7 @@ export function createJetstreamEvents(deps: { log: Logger; metrics: Metrics }): 
     ["topic"],
   );
   let isAwaySaid = false;
-  /** A server that refuses us says so at every attempt. */
+  /** A server that refuses our credentials reports it at every attempt. */
   let lastComplaint = "";
   up.set(0);
   return {

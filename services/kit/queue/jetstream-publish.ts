@@ -17,26 +17,26 @@ import { ensureStream, type StreamSettings, streamOf, subjectOf } from "./jetstr
 export interface Publication {
   topic: string;
   id: string;
-  /** Of this publication and no other, so that its repeats are known for what they are. */
+  /** Differs for each publication, so that the server recognises its repeats. */
   generation: string;
-  /** Carried to the receiver as they are: `traceparent`, `tracestate`. */
+  /** Carried to the receiver unchanged: `traceparent`, `tracestate`. */
   headers: Readonly<Record<string, string>>;
 }
 
 /** The stream, and the way into it. */
 export interface StreamWriter {
   /**
-   * Publishes within some seconds; makes the stream where it is gone. Refuses with SERVICE_UNAVAILABLE, at once where
-   * the server is known to be away or its stream known not to answer.
+   * Publishes within some seconds. Makes the stream where it is gone. Refuses with SERVICE_UNAVAILABLE, at once where the server is
+   * known to be away or its stream known not to answer.
    */
   publish(publication: Publication): Promise<void>;
-  /** Begins to look after the stream, over a link that is new or that was silent, until it is there. */
+  /** Begins to check and make the stream until it is there. The link is new, or was silent. */
   heal(link: Link): Promise<void>;
   /** Undefined where the stream takes publications. */
   trouble(): string | undefined;
 }
 
-/** What writing needs. */
+/** The parts that writing needs. */
 export interface WriterContext {
   settings: StreamSettings;
   clock: Clock;
@@ -54,7 +54,7 @@ class HealingWriter implements StreamWriter {
   readonly #context: WriterContext;
   #healing: Promise<void> | undefined;
   #isHealthy = false;
-  /** Many find out at the same time that it is gone. */
+  /** Many publications find out at the same time that the stream is gone. */
   #ensuring: Promise<void> | undefined;
 
   constructor(context: WriterContext) {
@@ -66,7 +66,7 @@ class HealingWriter implements StreamWriter {
     const link = this.#context.link();
     if (!link) throw awayRefusal("no connection");
     if (!this.#isHealthy) {
-      // Just connected, most likely; otherwise the sweeper comes back to it.
+      // Most likely the connection is fresh. Otherwise the sweeper publishes again later.
       await within(healWaitMs, link, this.heal(link)).catch(() => {});
       if (!this.#isHealthy) throw awayRefusal("the stream cannot be had");
     }
@@ -88,7 +88,7 @@ class HealingWriter implements StreamWriter {
     this.#healing ??= this.#healUntilWell(link).finally(() => {
       this.#healing = undefined;
       const now = this.#context.link();
-      // The link broke meanwhile, and the next one came too early to begin.
+      // The link broke meanwhile, and the next one came too early to begin the healing.
       if (now && now !== link && link.broken.aborted) void this.heal(now);
     });
     return this.#healing;
@@ -149,7 +149,7 @@ async function send(link: Link, settings: StreamSettings, publication: Publicati
   });
 }
 
-/** `work`, unless `ms` pass or the link breaks before; it then goes on by itself. */
+/** Runs `work` until `ms` pass or the link breaks. After that, `work` goes on by itself. */
 function within(ms: number, { broken }: Link, work: Promise<void>): Promise<void> {
   return untilAborted(work, AbortSignal.any([broken, AbortSignal.timeout(ms)]));
 }

@@ -8,7 +8,7 @@ import type { Delivery, Subscription } from "./port.ts";
 
 /** A wake-up that was handed out by JetStream. */
 export interface JetstreamDelivery extends Delivery {
-  /** Begins the time of the delivery anew, for a worker that holds it longer. Never rejects. */
+  /** Starts the time of the delivery again, for a worker that holds it longer. Never rejects. */
   working(): Promise<void>;
 }
 
@@ -17,7 +17,7 @@ export interface JetstreamSubscription extends Subscription {
   next(signal: AbortSignal): Promise<JetstreamDelivery>;
 }
 
-/** What receiving needs. */
+/** The parts that receiving needs. */
 export interface ReceiverContext {
   settings: StreamSettings;
   events: JetstreamEvents;
@@ -27,9 +27,9 @@ export interface ReceiverContext {
 }
 
 /**
- * A receiver of a topic. It has at most one request for one message at the server, so it never holds wake-ups that another
- * replica could act on. A request outlives a wait that was given up, for the driver cannot take it back: the next wait
- * goes on with it, and a message that comes while nothing waits goes back to the queue at once.
+ * A receiver of a topic. It has at most one request for one message at the server, so it never holds wake-ups that another replica
+ * could use. A request outlives a wait that was given up, because the driver cannot take it back. The next wait uses that request. A
+ * message that comes while nothing waits goes back to the queue at once.
  */
 export function createReceiver(topic: string, context: ReceiverContext): JetstreamSubscription {
   return new Receiver(topic, context);
@@ -40,9 +40,9 @@ class Receiver implements JetstreamSubscription {
   readonly #context: ReceiverContext;
   readonly #life = new AbortController();
   #waiter: PromiseWithResolvers<JsMsg> | undefined;
-  /** The link that a request is going on over: what is asked over one that broke is not waited for. */
+  /** The link of the request under way. A request over a link that broke is not waited for. */
   #asking: Link | undefined;
-  /** Of this link it is known that the consumer is there. */
+  /** The link on which the consumer is known to exist. */
   #consumerOf: { link: Link; consumer: Consumer } | undefined;
 
   constructor(topic: string, context: ReceiverContext) {
@@ -93,7 +93,7 @@ class Receiver implements JetstreamSubscription {
         this.#waiter = undefined;
       }
     } catch (error) {
-      // After a break the waiter is that of another link.
+      // After a break another link has a waiter of its own.
       if (link.broken.aborted) return;
       this.#waiter?.reject(error);
       this.#waiter = undefined;
@@ -102,7 +102,7 @@ class Receiver implements JetstreamSubscription {
     }
   }
 
-  /** Makes one request: a message, or undefined where there was none in time. */
+  /** Makes one request. Answers a message, or undefined where none came in time. */
   async #ask(link: Link): Promise<JsMsg | undefined> {
     for (let round = 1; ; round++) {
       try {
@@ -137,7 +137,7 @@ async function makeConsumer(
 
 function deliveryOf(message: JsMsg): JetstreamDelivery {
   const { headers } = message;
-  // Without what is the server's own.
+  // Leaves out the server's own headers.
   const names = headers?.keys().filter((name) => !name.startsWith("Nats-")) ?? [];
   return {
     id: message.subject.slice(message.subject.lastIndexOf(".") + 1),
@@ -149,7 +149,7 @@ function deliveryOf(message: JsMsg): JetstreamDelivery {
   };
 }
 
-/** Where the connection is closed, the server hears nothing and delivers the wake-up again. */
+/** Where the connection is closed, the server learns nothing and delivers the wake-up again. */
 function unlessClosed(tell: () => void): void {
   try {
     tell();

@@ -20,13 +20,13 @@ import {
 } from "./jetstream-limits.ts";
 import { maxWaiting } from "./port.ts";
 
-/** What the stream of a queue is made by. */
+/** The settings of a queue's stream. */
 export interface StreamSettings {
-  /** Of the stream and its subjects: letters, digits, `_` and `-`. */
+  /** Part of the names of the stream and its subjects: letters, digits, `_` and `-`. */
   name: string;
   /** Servers that hold a copy. */
   replicas: number;
-  /** A delivery that was not settled comes again after this. */
+  /** Milliseconds after which a delivery that was not settled comes again. */
   redeliverMs: number;
 }
 
@@ -35,14 +35,14 @@ export function streamOf({ name }: StreamSettings): string {
   return `${name}-wakes`;
 }
 
-/** The subject of a wake-up, or of all (`*`) of a topic. Each has its own, so that the stream holds it once. */
+/** The subject of a wake-up, or of all (`*`) of a topic. Each wake-up has its own subject, so that the stream holds it once. */
 export function subjectOf({ name }: StreamSettings, topic: string, id: string): string {
   return `${name}.wakes.${topic}.${id}`;
 }
 
 /**
- * Makes the stream, or gives it these settings where it has others; processes that come at the same time end alike. Says what
- * was done. Rejects where the server does not answer, or a setting can not be changed.
+ * Makes the stream, or gives it these settings where it has others. Processes that do this at the same time have the same result.
+ * Answers what it did. Rejects where the server does not answer, or a setting cannot be changed.
  */
 export async function ensureStream(
   nc: NatsConnection,
@@ -68,7 +68,7 @@ export async function ensureStream(
   return "changed";
 }
 
-/** Makes the consumer of a topic, or gives it these settings. Rejects with a missing stream's error where there is none. */
+/** Makes the consumer of a topic, or gives it these settings. Rejects with the error of a missing stream where there is none. */
 export async function ensureConsumer(
   nc: NatsConnection,
   settings: StreamSettings,
@@ -114,7 +114,7 @@ function configOf(settings: StreamSettings): Partial<StreamConfig> & { name: str
     subjects: [subjectOf(settings, "*", "*")],
     retention: RetentionPolicy.Workqueue,
     storage: StorageType.File,
-    // One of each id: what is published again takes the place of what waits.
+    // One wake-up of each id. One that is published again replaces the one that waits.
     max_msgs_per_subject: 1,
     max_msgs: topicsPerStream * maxWaiting,
     discard: DiscardPolicy.Old,
@@ -123,7 +123,7 @@ function configOf(settings: StreamSettings): Partial<StreamConfig> & { name: str
   };
 }
 
-/** Does `found` say the same wherever `wanted` says something? */
+/** Does `found` have the same value for each setting in `wanted`? */
 function covers(found: object, wanted: object): boolean {
   const has = found as Record<string, unknown>;
   return Object.entries(wanted).every(

@@ -1,6 +1,6 @@
-/** Where NATS servers are, and what opens them. */
+/** Addresses and credentials of NATS servers. */
 export interface NatsTarget {
-  /** HOST:PORT of one server or several of a cluster. */
+  /** HOST:PORT of one server, or of several in a cluster. */
   servers: string[];
   /** TLS, from the first byte that the protocol allows. */
   secure: boolean;
@@ -14,8 +14,8 @@ const serverPattern =
 const defaultPort = 4222;
 
 /**
- * Reads `nats://[USER:PASSWORD@|TOKEN@]HOST:PORT[,HOST:PORT…]` or `tls:`. The driver drops credentials in a URL, so they
- * are parsed here. Throws a TypeError whose message says what is accepted and what is wrong, and repeats nothing of the URL.
+ * Reads `nats://[USER:PASSWORD@|TOKEN@]HOST:PORT[,HOST:PORT…]` or `tls:`. The driver drops credentials in a URL, so they are parsed
+ * here. Throws a TypeError that names the accepted forms and the fault, and repeats nothing of the URL.
  */
 export function parseNatsUrl(text: string): NatsTarget {
   const parts = /^(nats|tls):\/\/(?:([^@/?#]*)@)?([^@/?#]+)\/?$/.exec(text);

@@ -12,7 +12,7 @@ import { ensureStream, type StreamSettings } from "./jetstream-stream.ts";
 import { parseNatsUrl } from "./jetstream-url.ts";
 import { redeliverMs, type WakeQueue, wakeNamePattern } from "./port.ts";
 
-/** What a queue in JetStream is made of. */
+/** Options of a queue in JetStream. */
 export interface JetstreamOptions {
   /** See {@link parseNatsUrl}. */
   url: string;
@@ -20,9 +20,9 @@ export interface JetstreamOptions {
   credsFile?: string | undefined;
   /** Servers that hold a copy of the stream; default 1. */
   replicas?: number;
-  /** Of the stream (`NAME-wakes`) and its subjects (`NAME.wakes.TOPIC.ID`); default `genmesh`. */
+  /** Part of the names of the stream (`NAME-wakes`) and its subjects (`NAME.wakes.TOPIC.ID`). Default: `genmesh`. */
   name?: string;
-  /** A delivery that was not settled comes again after this, in ms; default {@link redeliverMs}. */
+  /** A delivery that was not settled comes again after this, in ms. Default: {@link redeliverMs}. */
   redeliverMs?: number;
   clock: Clock;
   ids?: Ids;
@@ -33,17 +33,17 @@ export interface JetstreamOptions {
 /** A {@link WakeQueue} in a JetStream work queue. */
 export interface JetstreamQueue extends WakeQueue {
   subscribe(topic: string): JetstreamSubscription;
-  /** Undefined while wake-ups can be published; else one line that says why not. */
+  /** Undefined while wake-ups can be published. Otherwise one line with the reason. */
   notReady(): string | undefined;
 }
 
 /**
- * Wake-ups in a work queue of NATS JetStream: one stream, a subject for each wake-up, a consumer for each topic. Stream and
- * consumers are made where they are missing, also in the midst of work, and changed where their settings are others.
- * Publishing is refused (SERVICE_UNAVAILABLE) within seconds where the server is away, receiving likewise.
+ * Wake-ups in a work queue of NATS JetStream: one stream, a subject for each wake-up, a consumer for each topic. A missing stream or
+ * consumer is made, even during work, and one with other settings is changed. Publishing and receiving are refused
+ * (SERVICE_UNAVAILABLE) within seconds where the server is away.
  *
- * A server that is away at start is no reason to fail: it is connected to when it comes. Rejects where it refuses the
- * credentials or the stream's settings; throws a TypeError where the URL or the name makes no sense.
+ * A server that is away at the start is no failure: the queue connects when the server comes. Rejects where the server refuses the
+ * credentials or the stream's settings. Throws a TypeError where the URL or the name makes no sense.
  */
 export async function openJetstreamQueue(options: JetstreamOptions): Promise<JetstreamQueue> {
   const { clock, ids = randomIds, name = "genmesh", replicas = 1, credsFile } = options;
@@ -85,13 +85,13 @@ export async function openJetstreamQueue(options: JetstreamOptions): Promise<Jet
   };
 }
 
-/** What a server says no to at start, it would say no to for ever. */
+/** A setting that the server refuses at the start, it would refuse for ever. */
 async function refuseBadSettings(connection: Connection, settings: StreamSettings): Promise<void> {
   const link = connection.link();
   try {
     if (link) await ensureStream(link.nc, settings);
   } catch (error) {
-    // No answer, or one that time can change, is seen to in the background.
+    // No answer, or an error that time can change, is handled in the background.
     if (!isBadSetting(error)) return;
     await connection[Symbol.asyncDispose]();
     throw new Error(`the server refuses the stream: ${error.message}`, { cause: error });

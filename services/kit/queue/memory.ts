@@ -13,7 +13,7 @@ interface Receiver {
   receive: (wake: Wake) => void;
 }
 
-/** What waits, with how often it was handed out. */
+/** A waiting wake-up, and how often it was handed out. */
 interface Wake {
   id: string;
   attempt: number;
@@ -21,15 +21,12 @@ interface Wake {
 }
 
 interface Topic {
-  /** By id, in the order of their coming. */
+  /** By id, in the order in which they came. */
   waiting: Map<string, Wake>;
   receivers: Set<Receiver>;
 }
 
-/**
- * The queue of a single process, in its memory. A restart forgets it, as the port allows: what is to be done is found
- * again in the store.
- */
+/** The queue of a single process, in its memory. A restart forgets it, as the port allows: the store still knows which work is due. */
 export function createMemoryQueue({ clock }: { clock: Clock }): WakeQueue {
   const topics = new Map<string, Topic>();
   const life = new AbortController();

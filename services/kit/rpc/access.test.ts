@@ -11,7 +11,7 @@ import { healthService } from "./health.ts";
 import { principalHeader, principalKey } from "./principal.ts";
 import { type RpcService, rpcService } from "./service.ts";
 
-// One method of each kind of access, over the transport of one process; the ports use the same interceptor.
+// One method of each kind of access, over the transport of one process. The ports use the same interceptor.
 
 const [former, present, next, admin] = ["former-token", "present-token", "next-token", "admin"];
 const needsPrincipal = { metadata: { needs: principalHeader } };
@@ -104,7 +104,7 @@ describe("who may call", () => {
 });
 
 describe("a token's rotation", () => {
-  // As it is done: the next is accepted everywhere, then sent everywhere, then the former goes.
+  // The order of a rotation: the next token is accepted everywhere, then sent everywhere, then the former one is removed.
   const steps = [
     { mesh: [former] },
     { mesh: [former, present] },

@@ -14,19 +14,19 @@ import {
 
 /** The tokens that a server accepts. */
 export interface AccessTokens {
-  /** All that are valid now; the first is the one that clients send. */
+  /** All tokens that are valid now. Clients send the first one. */
   mesh: readonly string[];
-  /** Opens the methods of the operator; absent: those are closed. */
+  /** Opens the operator's methods. Absent: those are closed. */
   admin?: string;
 }
 
 /**
- * Refuses internal calls without the token, or the principal, that their method's `rpc_access` asks for. Health alone takes
- * neither.
+ * Refuses internal calls without the token, or the principal, that their method's `rpc_access` asks for. The health service alone takes
+ * calls without either.
  */
 export function accessInterceptor(tokens: AccessTokens): Interceptor {
   const roleOf = roles(tokens);
-  // Decoded from the descriptor's bytes at each look.
+  // Kept, because each look-up decodes the descriptor's bytes.
   const access = memo((method: DescMethod) => getOption(method, rpc_access));
   return (next) => (req) => {
     if (isOpenService(req.service.typeName)) return next(req);
@@ -44,7 +44,7 @@ export function accessInterceptor(tokens: AccessTokens): Interceptor {
   };
 }
 
-/** Knows by the head of a call whether it brings one of `tokens`, before its body is read. */
+/** Decides by the head of a call whether it brings one of `tokens`, before its body is read. */
 export function callerCheck(tokens: AccessTokens): IsCaller {
   const roleOf = roles(tokens);
   return (authorization) => roleOf(authorization ?? "") !== undefined;
@@ -63,8 +63,8 @@ function roles(tokens: AccessTokens): (authorization: string) => "admin" | "mesh
 }
 
 /**
- * `roleOf`, asked once for each header that it accepts: the few that are valid, so that every call of a peer is not a
- * digest. What is refused is not remembered; a look-up tells no more of a valid one than that it differs.
+ * Keeps the answer of `roleOf` for each header that it accepts. These are the few valid ones, so that not every call of a peer costs a
+ * digest. Refused headers are not kept. A look-up shows of a valid header only that it differs.
  */
 function remembered(
   roleOf: (authorization: string) => "admin" | "mesh" | undefined,
@@ -79,7 +79,7 @@ function remembered(
   };
 }
 
-/** Sends `token` on every call that carries no authorization of its own. */
+/** Sends `token` on every call that has no authorization yet. */
 export function tokenInterceptor(token: string): Interceptor {
   const value = `Bearer ${token}`;
   return (next) => (req) => {
@@ -88,7 +88,10 @@ export function tokenInterceptor(token: string): Interceptor {
   };
 }
 
-/** SHA-256 of a secret, by which it is looked up and compared: of equal length for timingSafeEqual, for any text that was sent. */
+/**
+ * SHA-256 of a secret, by which it is looked up and compared. All have the length that timingSafeEqual needs, for any text that a
+ * caller sends.
+ */
 export function digest(token: string): Buffer {
   return hash("sha256", token, "buffer");
 }

@@ -11,9 +11,9 @@ import { later } from "#kit/stream/push-stream.ts";
 import { staged } from "#kit/stream/stages.ts";
 
 /**
- * A connect-es client whose server streams hand over what the transport gives. Connect's own pass every message through
- * a generator that was compiled for engines without any: a dozen promises for each, more than all else that a delta costs
- * on its way. Leaving a stream early ends its call, which Connect's do not.
+ * A connect-es client whose server streams hand over the transport's messages directly. Connect's own client passes every message
+ * through a generator that was compiled for engines without generators. That makes a dozen promises for each message, more than the
+ * rest of a delta's way costs. Leaving a stream early ends its call, which Connect's client does not do.
  */
 export function createRpcClient<D extends DescService>(
   service: D,

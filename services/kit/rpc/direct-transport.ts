@@ -14,20 +14,20 @@ import { Call } from "./wire/call.ts";
 import { created, invokeStream, invokeUnary, servedContext, UnaryAnswer } from "./wire/invoke.ts";
 import { type CallRequest, runStream, runUnary } from "./wire/run-call.ts";
 
-/** What a direct transport is made of. */
+/** Options of a direct transport. */
 export interface DirectTransportOptions {
-  /** The services of this process; read at each call, so peers may be wired in any order. */
+  /** The services of this process. Read at each call, so peers may be wired in any order. */
   services: () => Iterable<RpcService>;
-  /** As a client over the wire would have. */
+  /** The interceptors that a client over the wire would have. */
   clientInterceptors: Interceptor[];
-  /** As a server over the wire would have. */
+  /** The interceptors that a server over the wire would have. */
   serverInterceptors: Interceptor[];
 }
 
 /**
- * A connect-es transport that calls handlers of this process without serialising: messages are handed over as they
- * are, so neither side may change one that it gave away. Interceptors, deadlines, cancellation and errors are those
- * of the wire; calls reject with RefusalError.
+ * A connect-es transport that calls handlers of this process without serialising. Messages are handed over unchanged, so neither side
+ * may change one that it gave away. Interceptors, deadlines, cancellation and errors are those of the wire. Calls reject with
+ * RefusalError.
  */
 export function createDirectTransport(options: DirectTransportOptions): Transport {
   const { clientInterceptors, serverInterceptors } = options;
@@ -39,7 +39,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
       const message = create(method.input, input);
       return runUnary(common, message, clientInterceptors, async (req) => {
         const context = contextOf(method, call, req);
-        // A caller that gives up is answered at once, though the handler may still be winding down.
+        // A caller that gives up gets its answer at once, though the handler may still be finishing.
         const answer = await call.race(
           invokeUnary(specOf(method), context, req.message, serverInterceptors),
         );
@@ -59,7 +59,7 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
           stream: true,
           service: method.parent,
           method,
-          // A reader that gives up is answered at once, though the handler may ignore its signal.
+          // A reader that gives up gets its answer at once, though the handler may ignore its signal.
           message: staged(answers, { until: (stop) => call.onAbort(stop) }),
           header: context.responseHeader,
           trailer: context.responseTrailer,
@@ -94,7 +94,7 @@ function requestOf(
   return { method, url, header: new Headers(header), contextValues, call };
 }
 
-/** Its values are its own, as they would be over the wire; its deadline and its signal are the call's. */
+/** The handler's context. Its values are its own, as they would be over the wire. Its deadline and its signal are the call's. */
 function contextOf(method: DescMethod, call: Call, req: { url: string; header: Headers }) {
   return servedContext({
     method,

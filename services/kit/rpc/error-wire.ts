@@ -3,12 +3,12 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorReason, errorRow, RefusalError, reasonName, reasonOfName } from "#kit/base/errors.ts";
 import { ErrorInfoSchema } from "#proto/google/rpc/error_details_pb.ts";
 
-/** `ErrorInfo.domain` of everything that genmesh refuses. */
+/** `ErrorInfo.domain` of all refusals of genmesh. */
 export const errorDomain = "genmesh";
-/** Metadata name under which the offending field's path travels. */
+/** Metadata name that carries the offending field's path. */
 const paramKey = "param";
 
-/** A refusal as it goes over the wire: gRPC code, text, and ErrorInfo. */
+/** A refusal in its form on the wire: gRPC code, text, and ErrorInfo. */
 export function toConnectError(refusal: RefusalError): ConnectError {
   const info = create(ErrorInfoSchema, {
     reason: reasonName(refusal.reason),
@@ -28,8 +28,8 @@ export function toConnectError(refusal: RefusalError): ConnectError {
 }
 
 /**
- * What a peer's error means here. A refusal comes back as itself; anything else becomes SERVICE_UNAVAILABLE (the peer
- * is away or did not answer in time) or INTERNAL_ERROR. A caller's own cancellation is returned as it came.
+ * Translates a peer's error. A refusal becomes itself again. Anything else becomes SERVICE_UNAVAILABLE (the peer is away or did not
+ * answer in time) or INTERNAL_ERROR. A caller's own cancellation is returned unchanged.
  */
 export function fromConnectError(error: unknown): unknown {
   if (error instanceof RefusalError) return error;

@@ -10,13 +10,13 @@ import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { toConnectError } from "./error-wire.ts";
 import { endFlag, prefixOf } from "./wire/envelope.ts";
 
-/** Says by a call's `authorization` whether it may be read at all. */
+/** Decides by a call's `authorization` whether the call may be read at all. */
 export type IsCaller = (authorization: string | undefined) => boolean;
 
 /** The one service whose calls bring no token. */
 const openService = "grpc.health.v1.Health";
 
-/** Bytes of a message to the open service: it is a name. */
+/** Bytes of a message to the open service. Such a message is a name. */
 export const maxOpenMessageBytes = 4_096;
 
 /** Is this the service that takes calls without a token? */
@@ -24,12 +24,12 @@ export function isOpenService(typeName: string): boolean {
   return typeName === openService;
 }
 
-/** The same by a call's path, `/service/method`. */
+/** Is this path, `/service/method`, one of the open service? */
 export function isOpenPath(path: string): boolean {
   return path.startsWith(`/${openService}/`);
 }
 
-/** An answer that needs nothing of the request but its head. */
+/** An answer that needs only the head of the request. */
 export interface EarlyAnswer {
   status: number;
   headers: Record<string, string>;
@@ -37,9 +37,9 @@ export interface EarlyAnswer {
 }
 
 /**
- * What a call without a token gets before any of its body is read: a message may be 72 MiB, and any process that reaches the port
- * could have that many bytes kept for each call. In the protocol that its content type names: gRPC and gRPC-Web by
- * headers alone, a Connect stream by its last envelope, else a Connect error.
+ * The answer to a call without a token, given before any of its body is read. A message may be 72 MiB. Any process that reaches the
+ * port could have that many bytes kept for each call. The answer is in the protocol of the call's content type. gRPC and gRPC-Web get
+ * headers alone, a Connect stream its last envelope, other calls a Connect error.
  */
 export function refusalBeforeBody(contentType: string | undefined): EarlyAnswer {
   const error = toConnectError(new RefusalError(ErrorReason.CALLER_UNAUTHENTICATED));

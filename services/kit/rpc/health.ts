@@ -6,13 +6,13 @@ import {
 } from "#proto/grpc/health/v1/health_pb.ts";
 import { type RpcService, rpcService } from "./service.ts";
 
-/** Milliseconds between two looks for a watcher. */
+/** Milliseconds between two checks for a watcher. */
 const watchIntervalMs = 500;
 
-/** Watches open at once: they need no token, and a platform has one or two. */
+/** Watches that are open at once. They need no token, and a platform has one or two. */
 export const maxHealthWatches = 64;
 
-/** `grpc.health.v1.Health` for the given services; `notReady` as in Service. */
+/** `grpc.health.v1.Health` for the given services. `notReady` is that of Service. */
 export function healthService(
   services: readonly RpcService[],
   notReady: () => string | undefined,

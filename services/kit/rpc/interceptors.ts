@@ -15,8 +15,8 @@ import { toConnectError } from "./error-wire.ts";
 import { requestIdHeader } from "./principal.ts";
 
 /**
- * Server side: refusals leave as ErrorInfo, unknown errors as INTERNAL_ERROR with an incident id and no text, before
- * the first message and between messages alike.
+ * For the server's side. Refusals leave as ErrorInfo. Unknown errors leave as INTERNAL_ERROR with an incident id and no text. This
+ * holds both before the first message and between messages.
  */
 export function serverErrorInterceptor(deps: { log: Logger; ids: Ids }): Interceptor {
   return (next) => async (req) => {
@@ -45,7 +45,7 @@ export function serverErrorInterceptor(deps: { log: Logger; ids: Ids }): Interce
   };
 }
 
-/** An operator who looks for the cause of a 503 finds here which store or peer it was. */
+/** Names the store or peer behind a 503 in the log, for an operator who looks for the cause. */
 function tellUnavailable(
   log: Logger,
   req: UnaryRequest | StreamRequest,
@@ -56,8 +56,8 @@ function tellUnavailable(
 }
 
 /**
- * `source` with its errors mapped; leaving early leaves the source too. A source that ends because `signal` aborted has not
- * ended well, also where it says so: a deadline that passed is an error to both sides.
+ * `source` with its errors mapped. Leaving early leaves the source too. A source that ends because `signal` aborted counts as failed,
+ * even where it ends without an error: a passed deadline is an error for both sides.
  */
 export function mapErrors<T>(
   source: AsyncIterable<T>,

@@ -10,21 +10,21 @@ import {
 } from "./peers-dns-connections.ts";
 import type { CallOutcome, PickedPeer } from "./wire-pool.ts";
 
-/** Milliseconds before the first and the longest wait before a later probe of an address that is down. */
+/** Milliseconds before the first probe of an address that is down, and the longest wait before a later one. */
 const [firstProbeMs, maxProbeMs] = [100, 2_000];
 /**
- * Milliseconds for which an address that said it is going is asked only where there is no other: longer than its port stays
- * open, since what it accepts at the last moment may never be read.
+ * An address that announced its stop gets no calls for this many ms, unless there is no other address. That is longer than its port
+ * stays open. A call that it accepts at the last moment may never be read.
  */
 const goingMs = 3_000;
-/** Milliseconds between two probes of an address that is up but broke a call: callers that give up are no news. */
+/** Milliseconds between two probes of an address that is up but broke a call. Callers that give up are no sign of a fault. */
 const doubtIntervalMs = 1_000;
 
-/** What an address needs of the pool that it belongs to. */
+/** Values that an address needs from its pool. */
 export interface AddressContext extends Pick<ConnectionsOptions, "url" | "tls"> {
   clock: Clock;
   log: Logger;
-  /** Hears that an address went down. */
+  /** Called when an address goes down. */
   onDown: () => void;
 }
 
@@ -33,21 +33,21 @@ export interface PeerAddress {
   readonly origin: string;
   /** Calls under way. */
   readonly outstanding: number;
-  /** False from a failed connection on until another one came about. */
+  /** False from a failed connection until another one succeeds. */
   readonly isUp: boolean;
-  /** It has said a moment ago that it is about to stop. */
+  /** Did it announce a moment ago that it is about to stop? */
   readonly isGoing: boolean;
   /** Takes it for one attempt. */
   take(): PickedPeer;
-  /** Calls from now on make new connections; those under way end on theirs. */
+  /** From now on calls make new connections. Calls under way end on theirs. */
   renew(): void;
-  /** No more probes; connections close as their calls end. */
+  /** Ends the probes. Connections close as their calls end. */
   retire(): void;
   /** Ends every connection. */
   destroy(): Promise<void>;
 }
 
-/** An address that is taken to be up until a connection fails. */
+/** An address that counts as up until a connection fails. */
 export function peerAddress(address: string, context: AddressContext): PeerAddress {
   const { url } = context;
   const origin = `${url.protocol}//${isIPv6(address) ? `[${address}]` : address}:${portOf(url)}`;
@@ -59,7 +59,7 @@ export function peerAddress(address: string, context: AddressContext): PeerAddre
     ...context,
     probe: connections.probe,
     onDown() {
-      // Connections to what died without a word would swallow calls once it is back.
+      // After a host died silently, calls on its old connections would be lost once it is back.
       connections.renew();
       context.onDown();
     },
@@ -68,7 +68,7 @@ export function peerAddress(address: string, context: AddressContext): PeerAddre
   let goingUntilMs = Number.NEGATIVE_INFINITY;
   const going = () => {
     goingUntilMs = context.clock.steady() + goingMs;
-    // A call on an idle connection to it would be lost with that.
+    // The address is about to stop. A call on an idle connection to it would be lost.
     connections.renew();
   };
   return {
@@ -120,7 +120,7 @@ class Taken implements PickedPeer {
     this.#over = over;
   }
 
-  /** The one of this moment: connections may be renewed before the attempt begins. */
+  /** Read for each attempt, since connections may be renewed before it begins. */
   get dispatcher(): Dispatcher {
     return this.#connections.dispatcher;
   }
@@ -135,12 +135,12 @@ interface Health {
   isUp(): boolean;
   wentDown(error: Error): void;
   cameUp(): void;
-  /** Takes note of how a call ended. */
+  /** Notes how a call ended. */
   heard(outcome: CallOutcome): void;
   stop(): void;
 }
 
-/** Whether an address is up, by what its connections, calls and probes tell. */
+/** Decides whether an address is up, by its connections, calls and probes. */
 function healthOf(
   address: string,
   context: AddressContext & { probe: () => Promise<Error | undefined> },
@@ -167,13 +167,13 @@ function healthOf(
     if (state.isProbing) return;
     state.isProbing = true;
     try {
-      // What comes up and fails again at once waits longer each time, until it has answered a call.
+      // An address that comes up and fails again at once waits longer each time, until it has answered a call.
       for (let nth = state.failures - 1; !state.isUp; nth++) {
         await clock.sleep(Math.min(maxProbeMs, firstProbeMs * 2 ** nth), stop.signal);
         if (state.isUp || (await probe()) === undefined) cameUp();
       }
     } catch {
-      // It is retired.
+      // The address is retired.
     } finally {
       state.isProbing = false;
     }
@@ -190,7 +190,7 @@ function healthOf(
     cameUp,
     heard(outcome) {
       if (outcome === "ok") state.failures = 0;
-      // A connection that failed has been heard of where it was made; the rest may be the call's own fault.
+      // A failed connection was reported where it was made. The rest may be the call's own fault.
       else void doubt();
     },
     stop: () => stop.abort(),

@@ -1,39 +1,39 @@
 import { buildConnector, type Dispatcher } from "undici";
 import { createWireDispatcher } from "./wire-pool.ts";
 
-/** Milliseconds to connect. Short, so that an address which swallows packets is left out within a second. */
+/** Milliseconds to connect. They are few, so that an address that swallows packets is left out within a second. */
 const connectTimeoutMs = 750;
 
-/** What connections to one address are made of. */
+/** Options of the connections to one address. */
 export interface ConnectionsOptions {
-  /** `http://HOST:PORT` or `https:`, with the name: what Host, SNI and the certificate's check see. */
+  /** `http://HOST:PORT` or `https:`, with the name. Host, SNI and the certificate's check use it. */
   url: URL;
-  /** What is dialled. */
+  /** The address to dial. */
   address: string;
-  /** TLS material of connections made from now on; undefined for plain HTTP. */
+  /** TLS material of connections made from now on. Undefined for plain HTTP. */
   tls: () => buildConnector.BuildOptions | undefined;
-  /** Hears how each connection for a call came out. */
+  /** Called with the result of each connection for a call. */
   onConnect: (error: Error | undefined) => void;
 }
 
-/** The connections to one address, which can be left behind for new ones while calls are under way. */
+/** The connections to one address, which can be replaced by new ones while calls are under way. */
 export interface Connections {
   /** Takes new calls. */
   readonly dispatcher: Dispatcher;
-  /** Calls from now on make new connections; those under way end on theirs. */
+  /** From now on calls make new connections. Calls under way end on theirs. */
   renew(): void;
   /** Connections close as their calls end. */
   retire(): void;
   /** Ends every connection. */
   destroy(): Promise<void>;
-  /** Connects once, and closes; answers what went wrong. */
+  /** Connects once, and closes. Answers the fault, if any. */
   probe(): Promise<Error | undefined>;
 }
 
-/** Makes {@link Connections}; none is open before the first call. */
+/** Makes {@link Connections}. None is open before the first call. */
 export function connectionsTo(options: ConnectionsOptions): Connections {
   const { url, address, onConnect } = options;
-  /** The one in use, and those on which calls are still under way. */
+  /** The one in use, and those that still have calls under way. */
   const all = new Set<Dispatcher>();
   let connect = newConnector(options);
   let dispatcher = newDispatcher();
@@ -82,7 +82,7 @@ export function connectionsTo(options: ConnectionsOptions): Connections {
   };
 }
 
-/** The port of a URL, also where it is its scheme's usual one. */
+/** The port of a URL, even where it is its scheme's usual one. */
 export function portOf(url: URL): string {
   return url.port || (url.protocol === "https:" ? "443" : "80");
 }

@@ -1,16 +1,16 @@
 import type { Logger } from "#kit/base/logger.ts";
 import type { Clock } from "#kit/time/clock.ts";
 
-/** Milliseconds between two look-ups: a new pod is used within 5 s, with the 2 s that a resolver may need. */
+/** Milliseconds between two look-ups. A new pod is used within 5 s, with the 2 s that a resolver may need. */
 const resolveIntervalMs = 2_000;
-/** Milliseconds between two look-ups at the least, however many connections fail. */
+/** Least milliseconds between two look-ups, no matter how many connections fail. */
 const minResolveIntervalMs = 250;
 
-/** What following a name needs. */
+/** The parts that following a name needs. */
 export interface NameOptions {
   host: string;
   lookup: (host: string) => Promise<readonly string[]>;
-  /** Hears each answer that has an address. */
+  /** Called with each answer that has an address. */
   onAnswer: (addresses: readonly string[]) => void;
   clock: Clock;
   log: Logger;
@@ -20,9 +20,9 @@ export interface NameOptions {
 export interface FollowedName {
   /** Looks it up now, or as soon as the least interval has passed. */
   soon(): void;
-  /** Resolves when the look-up under way, or the next one, has ended, however. */
+  /** Resolves when the look-up under way, or the next one, has ended, with or without an answer. */
   answered(): Promise<void>;
-  /** Resolves when a look-up that begins after this has ended, however. */
+  /** Resolves when a look-up that begins after this call has ended, with or without an answer. */
   lookedUp(): Promise<void>;
   stop(): void;
 }
@@ -68,7 +68,7 @@ export function followName(options: NameOptions): FollowedName {
     },
     async lookedUp() {
       nap.abort();
-      // What is under way was asked before.
+      // The look-up under way began before this call.
       if (isAsking) await answered.promise;
       await answered.promise;
     },

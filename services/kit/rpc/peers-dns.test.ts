@@ -18,15 +18,15 @@ afterEach(async () => {
 
 type Handler = (req: IncomingMessage, res: ServerResponse, address: string) => void;
 
-/** What the name leads to, and who listens there. */
+/** The addresses of the name, and the servers there. */
 interface Name {
   port: number;
-  /** What DNS says. */
+  /** The answer of DNS. */
   addresses: string[];
   /** Requests by address. */
   served: Map<string, IncomingMessage[]>;
   listen(address: string): Promise<void>;
-  /** The process at an address is gone, with its connections. */
+  /** Ends the process at an address, with its connections. */
   kill(address: string): Promise<void>;
   peers(options?: Partial<DnsPeersOptions>): DnsPeers;
 }
@@ -73,7 +73,7 @@ async function nameOf(addresses: string[], handler: Handler = (_, res) => res.en
   return name;
 }
 
-/** One call; the address that it went to, or undefined where it was not answered. */
+/** Makes one call. Answers the address that it reached, or undefined where it got no answer. */
 async function call(pool: PeerPool, path = "/", tried: string[] = []): Promise<string | undefined> {
   const peer = await pool.pick(tried);
   if (!peer) return undefined;
@@ -198,7 +198,7 @@ describe("balance", () => {
       expect((await elsewhere.pick([], affinity))?.origin).toBe(origin);
       expect((await elsewhere.pick([origin], affinity))?.origin).not.toBe(origin);
     }
-    // Calls without an affinity go to who has fewest open, and are to find out that one is gone.
+    // Calls without an affinity choose the address with the fewest open calls. They find out that one is gone.
     for (const peer of picked) peer.done("ok");
     await name.kill(two);
     while (pool.addresses().length > 2) await call(pool);
@@ -250,7 +250,7 @@ describe("an address that dies", () => {
     await call(pool);
     const tried = [`http://${one}:${name.port}`];
     for (let i = 0; i < 10; i++) expect(await call(pool, "/", tried)).toBe(two);
-    // Where there is no other, the tried one it is.
+    // Where there is no other address, the tried one is used.
     name.addresses = [one];
     await until("the other is gone", () => pool.addresses().length === 1);
     expect(await call(pool, "/", tried)).toBe(one);
@@ -292,7 +292,7 @@ describe("an address that dies", () => {
     while (pool.addresses().length > 0) await call(pool);
     await name.listen(one);
     await name.listen(two);
-    // The clock stands, so no probe tells: the calls do.
+    // The clock does not move, so no probe runs. The calls find it out.
     expect(await call(pool)).toBeDefined();
     expect(pool.addresses().length).toBeGreaterThan(0);
   });

@@ -7,42 +7,42 @@ import { followName } from "./peers-dns-name.ts";
 import { clientTlsOptions, type TlsSource } from "./tls.ts";
 import type { PeerPool } from "./wire-pool.ts";
 
-/** What a pool over the addresses of a name is made of. */
+/** Options of a pool over the addresses of a name. */
 export interface DnsPeersOptions {
-  /** `http://HOST:PORT` or `https:`; the host may be an address. */
+  /** `http://HOST:PORT` or `https:`. The host may be an address. */
   url: string;
   log: Logger;
   clock?: Clock;
-  /** All addresses of a name, in no order that means anything; default: the system's resolver. */
+  /** All addresses of a name, in an order without meaning. Default: the system's resolver. */
   lookup?: (host: string) => Promise<readonly string[]>;
-  /** For `https:`: the authorities that are trusted and the certificate that is shown; default: the system's, and none. */
+  /** For `https:`: the trusted authorities and the certificate to show. Default: the system's authorities, and no certificate. */
   tls?: TlsSource;
 }
 
-/** A peer's addresses, found by DNS and found again while the process runs. */
+/** A peer's addresses, which DNS is asked for again and again while the process runs. */
 export interface DnsPeers extends PeerPool, AsyncDisposable {
   /** Origins that calls may go to now: `http://ADDRESS:PORT`. */
   addresses(): string[];
-  /** How good the best address is for a call that has tried some, to be compared with other pools'; -1: there is none. */
+  /** The rank of the best address for a call that has tried some. The ranks of several pools are compared. -1: there is no address. */
   rank(tried: readonly string[]): number;
 }
 
 /** Milliseconds that a call waits for a name's first address, or for others where it reached none. */
 const maxAnswerMs = 2_000;
-/** Addresses of a name that are used: more replicas of one role than any mesh has. */
+/** Addresses of a name that are used. That is more replicas of one role than any mesh has. */
 const maxAddresses = 1_024;
 
 /**
- * Balances over all addresses of a name: the one with the fewest calls under way, in turn among equals. An address that
- * refuses connections is left out at once and tried again with growing pauses; when all are down they are tried all the
- * same. While DNS fails the last good answer stays. With an affinity it is the most wanted address that is up.
+ * Balances over all addresses of a name. The one with the fewest calls under way is used, and equals take turns. An address that
+ * refuses connections is left out at once and tried again with growing pauses. When all are down, they are still tried. While DNS
+ * fails, the last good answer stays in use. With an affinity, the most wanted address that is up is used.
  */
 export function createDnsPeers(options: DnsPeersOptions): DnsPeers {
   const { log, clock = systemClock, lookup = allAddresses, tls } = options;
   const url = new URL(options.url);
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const known = new Map<string, PeerAddress>();
-  /** Those that vanished from DNS while calls were under way. */
+  /** Addresses that vanished from DNS while calls were under way. */
   const former = new Set<PeerAddress>();
   let inTurn: PeerAddress[] = [];
   let turn = 0;
@@ -96,7 +96,7 @@ export function createDnsPeers(options: DnsPeersOptions): DnsPeers {
   };
 }
 
-/** The one for the next call; looked at from `start` on, so that equals take turns. */
+/** The address for the next call. The search begins at `start`, so that equals take turns. */
 function best(
   addresses: readonly PeerAddress[],
   {
@@ -118,7 +118,10 @@ function best(
   return found;
 }
 
-/** Higher is better, from 0: what the call has not tried yet, then what stands. What is said to be down may be back. */
+/**
+ * Higher is better, from 0. An address that the call has not tried comes first, then one that is up. One that counts as down may be
+ * back.
+ */
 function rankOf(one: PeerAddress, tried: readonly string[]): number {
   const standing = one.isUp ? (one.isGoing ? 1 : 2) : 0;
   return standing + (tried.includes(one.origin) ? 0 : 3);

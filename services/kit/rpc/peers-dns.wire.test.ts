@@ -13,14 +13,14 @@ import { refuseNotStarted } from "./wire/not-started.ts";
 import { createWireServer } from "./wire-server.ts";
 import { createWireTransport } from "./wire-transport.ts";
 
-// The mesh's transport over a name with three addresses, one of which goes away.
+// The mesh's transport over a name with three addresses, one of which stops.
 
 const owned: AsyncDisposable[] = [];
 afterEach(async () => {
   for (const one of owned.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-/** A replica that counts its calls; killing it closes its port and every connection. `isGoing`: it says so in its answers. */
+/** A replica that counts its calls. Killing it closes its port and every connection. `isGoing`: its answers announce that it stops. */
 async function replica(address: string, port: number) {
   const state = {
     calls: 0,
@@ -69,7 +69,7 @@ test("calls are spread, streams too; when a replica dies its share goes to the o
   for (let i = 0; i < 90; i++) await client.getSnapshot({});
   expect([first.calls, second.calls, third.calls]).toEqual([30, 30, 30]);
 
-  // Streams stand beside calls; the replica that dies takes its own with it.
+  // Streams are open beside calls. The replica that dies ends its own.
   const stop = new AbortController();
   const endings = Array.from({ length: 3 }, async () => {
     for await (const _ of client.watchSnapshots({}, { signal: stop.signal }));
@@ -90,7 +90,7 @@ test("calls are spread, streams too; when a replica dies its share goes to the o
   expect((await Promise.all(endings)).filter((said) => /unavailable/.test(said))).toHaveLength(1);
 });
 
-/** A client of the name, and what it leads to. */
+/** A client of the name, with the name's addresses. */
 function clientOf(port: number, addresses: string[]) {
   const name = { addresses, lookup: async () => name.addresses };
   const baseUrl = `http://catalog.test:${port}`;
@@ -173,7 +173,7 @@ test("a rolling restart: the one that was back is asked, though it said it was g
   first.isGoing = true;
   for (let i = 0; i < 4; i++) await client.getSnapshot({});
   first.isGoing = false;
-  // Known to be down, then listening but not started: neither keeps a call from the first.
+  // One is known to be down, the other listens but has not started. Neither keeps a call from the first.
   await second.kill();
   for (let i = 0; i < 10; i++) await client.getSnapshot({});
   const again = await replica("127.0.0.2", first.port);
@@ -193,7 +193,7 @@ test("a replica that says it is going keeps no idle connection on which a call c
   only.isGoing = true;
   await client.getSnapshot({});
   only.isGoing = false;
-  // It takes none of the three that are left.
+  // The call uses none of the three attempts that are left.
   await client.getSnapshot({});
   expect(only.connections).toBe(5);
 });

@@ -2,7 +2,7 @@ import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { accountOrKeyIdPattern } from "#kit/base/ids.ts";
 
-/** On whose behalf an internal call is made. */
+/** The account and key for which an internal call is made. */
 export interface Principal {
   accountId: string;
   keyId: string;
@@ -22,7 +22,7 @@ export function formatPrincipal(principal: Principal): string {
   return `${principal.accountId}/${principal.keyId}`;
 }
 
-/** Reads the header; undefined where it is absent or makes no sense. */
+/** Reads the header. Undefined where it is absent or makes no sense. */
 export function parsePrincipal(value: string | null): Principal | undefined {
   const [accountId, keyId, ...rest] = (value ?? "").split("/");
   if (!accountId || !keyId || rest.length > 0) return undefined;
@@ -40,7 +40,7 @@ export function principalOf(context: HandlerContext): Principal {
   return principal ?? refuseWithoutPrincipal();
 }
 
-/** Throws what a call hears that says not on whose behalf it is made. */
+/** Throws the error of a call that names no principal. */
 export function refuseWithoutPrincipal(): never {
   refuse(ErrorReason.CALLER_UNAUTHENTICATED, {
     message: "The internal call names no principal.",

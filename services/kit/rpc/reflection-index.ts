@@ -7,7 +7,7 @@ import {
 } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 
-/** What reflection answers from: every file behind a set of services, by name, symbol and extension. */
+/** The index behind reflection: every file of a set of services, by name, symbol and extension. */
 export interface ReflectionIndex {
   fileOfName(name: string): DescFile | undefined;
   /** `symbol` is a full name; a leading dot is allowed. */
@@ -32,7 +32,7 @@ export function reflectionIndex(
 
   const addEnum = (desc: DescEnum) => {
     bySymbol.set(desc.typeName, desc.file);
-    // A value belongs to the scope that its enum stands in, not to the enum.
+    // A value belongs to the scope that holds its enum, not to the enum.
     const scope = desc.typeName.slice(0, -desc.name.length);
     for (const value of desc.values) bySymbol.set(`${scope}${value.name}`, desc.file);
   };

@@ -13,7 +13,7 @@ import {
 import { type ReflectionIndex, reflectionIndex } from "./reflection-index.ts";
 import { type RpcService, rpcService } from "./service.ts";
 
-/** What no service imports but every error carries, so that a client can read it. */
+/** Files that no service imports but every error uses, so that a client can read it. */
 const filesOfErrors: readonly DescFile[] = [
   file_google_rpc_error_details,
   file_genmesh_common_v1_error_reason,
@@ -51,9 +51,9 @@ type AnyRequest = ServerReflectionRequest | ServerReflectionRequestAlpha;
 
 interface Stream {
   index: ReflectionIndex;
-  /** Of the services. */
+  /** Names of the services. */
   names: { name: string }[];
-  /** Files that this stream has had. */
+  /** Files that were sent on this stream. */
   sent: Set<DescFile>;
 }
 
@@ -82,11 +82,11 @@ function answer(asked: AnyRequest["messageRequest"], { index, names, sent }: Str
   }
 }
 
-/** The file, in any case, and what it imports as far as the stream has not had it. */
+/** The file in any case, and those of its imports that the stream has not had. */
 function fileAnswer(file: DescFile, index: ReflectionIndex, sent: Set<DescFile>) {
   const files = new Set([file]);
   sent.add(file);
-  // A set is walked in the order of its making, with what is added on the way.
+  // A set is walked in the order in which it was made, with the items that are added on the way.
   for (const one of files) {
     for (const imported of one.dependencies) {
       if (!sent.has(imported)) files.add(imported);

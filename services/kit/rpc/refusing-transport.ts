@@ -3,8 +3,8 @@ import { fromConnectError } from "./error-wire.ts";
 import { mapErrors } from "./interceptors.ts";
 
 /**
- * A transport whose calls reject with RefusalError, unary and mid-stream. It stands around a transport and is no
- * interceptor, because connect wraps all that an interceptor throws in a ConnectError again.
+ * A transport whose calls reject with RefusalError, unary and mid-stream. It wraps a transport and is no interceptor, because connect
+ * wraps each error of an interceptor in a ConnectError again.
  */
 export function refusingTransport(inner: Transport): Transport {
   return {

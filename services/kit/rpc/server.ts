@@ -24,12 +24,12 @@ import type { RpcService } from "./service.ts";
 import { followTls, type ServerTls, serverTlsOptions } from "./tls.ts";
 import { maxMessageBytes } from "./wire/limits.ts";
 
-/** What a server for internal callers is made of. */
+/** Options of a server for internal callers. */
 export interface RpcServerOptions {
   services: readonly RpcService[];
-  /** Outermost first; the same for every service. */
+  /** Outermost first. Every service has the same ones. */
   interceptors: Interceptor[];
-  /** Asked by the head of each call but those of health; the others are refused unread. Absent: all are read. */
+  /** Called with the head of each call, except calls of health. Other calls are refused unread. Absent: all are read. */
   isCaller?: IsCaller;
   /** Absent: h2c. */
   tls?: ServerTls;
@@ -37,7 +37,7 @@ export interface RpcServerOptions {
 
 /** A server for internal callers. */
 export interface GrpcServer {
-  /** Answers the port that was bound (for port 0). Rejects with EADDRINUSE and the like. */
+  /** Answers the port that was bound (for port 0). Rejects with the system's error, such as EADDRINUSE. */
   listen(host: string, port: number): Promise<number>;
   /** Stops listening and ends the open calls and sessions. */
   close(): Promise<void>;
@@ -46,31 +46,31 @@ export interface GrpcServer {
 /** Milliseconds after which a session that was asked to end is ended. */
 const endSessionsMs = 250;
 /**
- * Calls open at once on one session: one read of a connection holds more than a thousand heads of calls, and each is begun
- * in the same turn of the event loop. Clients make further calls wait, or open another session.
+ * Calls that are open at once on one session. One read of a connection holds more than a thousand heads of calls, and each begins in
+ * the same turn of the event loop. Clients make further calls wait, or open another session.
  */
 export const maxConcurrentStreams = 256;
-/** Sessions open at once: peers have one or a few each. */
+/** Sessions that are open at once. Each peer has one or a few. */
 export const maxSessions = 1_024;
-/** Calls without a token on one session, after which it is ended: a peer with a wrong token has heard it often enough. */
+/** A session ends after this many calls without a token. A peer with a wrong token has had enough answers by then. */
 export const maxRefusedCalls = 256;
 
-/** A server that is not yet listening: gRPC, gRPC-Web and Connect on HTTP/2, with reflection of what it serves. */
+/** Makes a server that does not listen yet: gRPC, gRPC-Web and Connect on HTTP/2, with reflection of its services. */
 export function createGrpcServer(options: RpcServerOptions): GrpcServer {
   const { services, interceptors, tls } = options;
   const app = Fastify({
     http2: true,
     serverFactory: (handler) => createHttp2Server(tls, handler),
-    // A call that is still open at the end has `endSessionsMs` to finish, and is not turned away before.
+    // A call that is still open at the end has `endSessionsMs` to finish, and is not refused before.
     return503OnClosing: false,
     schemaController: schemaless,
-    // The router parses queries before any call is refused; nothing here has a long one.
+    // The router parses queries before any call is refused. No call here has a long query.
     rewriteUrl: ({ url = "/" }) => {
       const at = overlongQueryAt(url);
       return at < 0 ? url : url.slice(0, at);
     },
   });
-  // Connect reads the bodies, and says itself which content types it does not know.
+  // Connect reads the bodies, and itself refuses content types that it does not know.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.setNotFoundHandler((_request, reply) => reply.code(404).send());
@@ -107,12 +107,12 @@ export function createGrpcServer(options: RpcServerOptions): GrpcServer {
       return typeof address === "object" && address ? address.port : port;
     },
     async close() {
-      // An idle h2 session would keep the server open for ever: ask it to go, then end it.
+      // An idle h2 session would keep the server open for ever. So it is asked to close, then ended.
       for (const session of sessions) session.close();
       const force = setTimeout(() => {
         for (const session of sessions) session.destroy();
       }, endSessionsMs);
-      // One that never listened says so here, and is as closed as any.
+      // A server that never listened gives an error here, and counts as closed.
       await new Promise<void>((resolve) => server.close(() => resolve()));
       clearTimeout(force);
       await app.close();
@@ -120,7 +120,7 @@ export function createGrpcServer(options: RpcServerOptions): GrpcServer {
   };
 }
 
-/** Answers calls without a token by their head, and closes their stream; a session that brings many of them is ended. */
+/** Answers calls without a token by their head, and closes their stream. A session with many such calls is ended. */
 function refuseUnread(isCaller: IsCaller): onRequestHookHandler {
   const refused = new WeakMap<Http2Session, number>();
   return (request, reply, done) => {
@@ -130,10 +130,10 @@ function refuseUnread(isCaller: IsCaller): onRequestHookHandler {
     reply.hijack();
     const { stream } = reply.raw as unknown as Http2ServerResponse;
     const { session } = stream;
-    // gRPC takes a status without messages in the last frame of the answer alone.
+    // gRPC takes a status without messages only in the last frame of the answer.
     stream.respond({ ":status": status, ...headers }, { endStream: body.length === 0 });
     if (body.length > 0) stream.end(body);
-    // What is left of the request is told to stop coming, once the answer is out.
+    // Stops the rest of the request, once the answer is out.
     stream.close();
     if (!session) return;
     const count = (refused.get(session) ?? 0) + 1;

@@ -1,7 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 
-/** A service's methods with their descriptor: what a server registers, and what the direct transport calls. */
+/** A service's methods with their descriptor. A server registers it, and the direct transport calls it. */
 export interface RpcService {
   desc: DescService;
   impl: object;
@@ -12,16 +12,16 @@ export function rpcService<D extends DescService>(desc: D, impl: ServiceImpl<D>)
   return { desc, impl };
 }
 
-/** What every `services/<name>/index.ts` makes. */
+/** The object that every `services/<name>/index.ts` makes. */
 export interface Service extends AsyncDisposable {
   /** For logs, health and metrics: "auth", "billing", … */
   readonly name: string;
-  /** What it answers. */
+  /** Its services for internal callers. */
   readonly rpc: readonly RpcService[];
   /** Opens stores and starts background work. Rejects where the service cannot work at all. */
   start(): Promise<void>;
-  /** Undefined when requests will be served; else one line that says why not. */
+  /** Undefined when requests will be served. Otherwise one line with the reason. */
   notReady(): string | undefined;
-  /** Stops taking work of its own (claims, sweeps) and lets what runs end, up to `signal`. */
+  /** Stops taking background work (claims, sweeps) and lets running work end, until `signal` aborts. */
   drain(signal: AbortSignal): Promise<void>;
 }

@@ -2,27 +2,27 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 
-/** PEM files; certificate and key come together. */
+/** PEM files. Certificate and key come together. */
 export interface TlsFiles {
   /** The own certificate, followed by those between it and its authority. */
   certFile?: string | undefined;
   /** The certificate's private key, not encrypted. */
   keyFile?: string | undefined;
-  /** The authorities that are trusted, of servers and, with client authentication, of clients. */
+  /** The authorities that are trusted for servers and, with client authentication, for clients. */
   caFile?: string | undefined;
 }
 
-/** What the files hold. */
+/** The content of the files. */
 export interface TlsMaterial {
   cert?: string;
   key?: string;
   ca?: string;
 }
 
-/** A file that cannot be read, or holds what cannot be used. The text has the file's name and nothing of its content. */
+/** A file cannot be read, or its content cannot be used. The text has the file's name and nothing of its content. */
 export class TlsFileError extends Error {
   override readonly name = "TlsFileError";
-  /** Which of the files. */
+  /** The file that is at fault. */
   readonly part: keyof TlsMaterial;
 
   constructor(part: keyof TlsMaterial, message: string, cause?: unknown) {
@@ -31,7 +31,7 @@ export class TlsFileError extends Error {
   }
 }
 
-/** Reads the files that are given. Rejects with TlsFileError; whether they fit together is {@link checkTlsMaterial}'s. */
+/** Reads the given files. Rejects with TlsFileError. {@link checkTlsMaterial} checks whether they fit together. */
 export async function readTlsFiles(files: TlsFiles): Promise<TlsMaterial> {
   const [cert, key, ca] = await Promise.all([
     read("cert", files.certFile),
@@ -41,7 +41,9 @@ export async function readTlsFiles(files: TlsFiles): Promise<TlsMaterial> {
   return { ...cert, ...key, ...ca };
 }
 
-/** Throws TlsFileError where the material cannot serve: no PEM, a key of another certificate, one without the other. */
+/**
+ * Throws TlsFileError where the material cannot serve: it is no PEM, the key is of another certificate, or one of the two is missing.
+ */
 export function checkTlsMaterial({ cert, key, ca }: TlsMaterial, files: TlsFiles): void {
   if (ca !== undefined) {
     const blocks = ca.match(certificatePattern) ?? [];
@@ -62,7 +64,7 @@ export function checkTlsMaterial({ cert, key, ca }: TlsMaterial, files: TlsFiles
   }
 }
 
-/** ISO time at which the own certificate ends; undefined where there is none. */
+/** ISO time at which the own certificate ends. Undefined where there is none. */
 export function tlsEndsAt({ cert }: TlsMaterial): string | undefined {
   return cert === undefined ? undefined : new X509Certificate(cert).validToDate.toISOString();
 }

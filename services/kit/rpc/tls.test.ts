@@ -26,7 +26,7 @@ import {
   type TlsSource,
 } from "./tls.ts";
 
-// Certificates of an authority of our own, for the name peer.test, which only the injected look-up knows.
+// Certificates of a test authority, for the name peer.test, which only the injected look-up knows.
 
 const name = "peer.test";
 const quiet = { log: createLogger("silent") };
@@ -57,7 +57,7 @@ const fixed = (material: TlsMaterial): TlsSource => ({
   onChange: () => () => {},
 });
 
-/** An HTTP/1.1 server with TLS at 127.0.0.1; answers the name in the client's certificate. */
+/** An HTTP/1.1 server with TLS at 127.0.0.1. It answers the name in the client's certificate. */
 async function serve(source: TlsSource, clientAuth = false): Promise<number> {
   const tls = { source, clientAuth };
   const server = createServer(serverTlsOptions(tls), (req, res) => {
@@ -99,7 +99,7 @@ function peersAt(port: number, tls?: TlsSource): DnsPeers {
   return pool;
 }
 
-/** What the server answered; rejects with what the connection said. */
+/** The server's answer. Rejects with the error of the connection. */
 async function ask(pool: DnsPeers): Promise<string> {
   const peer = (await pool.pick([])) ?? expect.unreachable("no address");
   try {
@@ -120,7 +120,7 @@ async function watched(files: TlsFiles): Promise<{ source: TlsSource; clock: Man
   return { source, clock };
 }
 
-/** Lets the files be looked at once more, and again until something is so. */
+/** Advances the clock so that the files are checked again, until a condition holds. */
 const seen = (clock: ManualClock, what: string, isSo: () => boolean) =>
   until(what, async () => {
     await clock.advance(1_000);
@@ -272,7 +272,7 @@ describe.skipIf(noCertificates)("TLS between peers", () => {
       await secret.replace(step);
       const isNow = ({ ca, cert }: TlsMaterial) => ca === step.ca && cert === step.cert;
       await seen(clock, "the step", () => isNow(source.current()));
-      // The server tells whose certificate it was shown.
+      // The server answers the name in the certificate that it was shown.
       expect(await ask(pool)).toBe(step.cert === pair.cert ? name : "next.test");
     }
     await expect(ask(peersAt(port, fixed({ ...pair, ca: theirs.ca })))).rejects.toThrow();

@@ -13,28 +13,28 @@ export { TlsFileError, type TlsFiles, type TlsMaterial } from "./tls-material.ts
 
 /** Certificates that may change while the process runs. */
 export interface TlsSource {
-  /** The last that were good. */
+  /** The last good material. */
   current(): TlsMaterial;
-  /** Hears of each change; answers what ends that. */
+  /** Calls `listener` at each change. Answers a function that ends this. */
   onChange(listener: (material: TlsMaterial) => void): () => void;
 }
 
 /** A {@link TlsSource} over files. */
 export interface TlsFileSource extends TlsSource, Disposable {}
 
-/** What the servers of a process are told. */
+/** TLS options of the servers of a process. */
 export interface ServerTls {
   source: TlsSource;
-  /** True: mTLS, a client without a certificate of the trusted authorities is not heard. */
+  /** True: mTLS, so a client without a certificate of the trusted authorities is refused. */
   clientAuth: boolean;
 }
 
-/** Milliseconds between two looks at the files: content and not events, which a link swapped by Kubernetes hardly gives. */
+/** Milliseconds between two checks of the files. Their content is read, because a link swapped by Kubernetes hardly gives events. */
 const pollMs = 1_000;
 
 /**
- * Reads the files and looks again every second. Rejects with TlsFileError where they cannot serve now; later faults
- * (a pair that is half written, too) leave the last good ones in force and are logged once.
+ * Reads the files and checks them again every second. Rejects with TlsFileError where they cannot serve now. After later faults, such
+ * as a pair that is half written, the last good ones stay in force. Such a fault is logged once.
  */
 export async function openTls(
   files: TlsFiles,
@@ -79,12 +79,12 @@ export async function openTls(
   };
 }
 
-/** What a client tells TLS: a part of the options of `tls.connect`. */
+/** A client's TLS options: a part of the options of `tls.connect`. */
 export interface ClientTlsOptions extends TlsMaterial {
   minVersion: typeof minVersion;
 }
 
-/** For `tls.connect` and what is made of it: trusts the given authorities alone, or the system's where none is given. */
+/** For `tls.connect` and libraries that use it. Trusts the given authorities alone, or the system's where none is given. */
 export function clientTlsOptions({ cert, key, ca }: TlsMaterial): ClientTlsOptions {
   return {
     minVersion,
@@ -102,7 +102,7 @@ export function serverTlsOptions({ source, clientAuth }: ServerTls): TlsOptions 
   return { minVersion, cert, key, ca, requestCert: true, rejectUnauthorized: true };
 }
 
-/** Gives `server` the new certificates as they come, for connections made from then on, until it is closed. */
+/** Gives `server` the new certificates as they come, until it is closed. They apply to connections made from then on. */
 export function followTls(server: Server, tls: ServerTls): void {
   const end = tls.source.onChange(() => server.setSecureContext(serverTlsOptions(tls)));
   server.once("close", end);

@@ -1,58 +1,61 @@
 import { type buildConnector, type Dispatcher, Pool } from "undici";
 
-/** How one attempt at a peer ended. */
+/** The end of one attempt at a peer. */
 export type CallOutcome =
-  /** It answered (also with a refusal of its own), or the caller left before it could. */
+  /** The peer answered (perhaps with a refusal of its own), or the caller left before it could. */
   | "ok"
-  /** A connection was there and broke, or the deadline passed without an answer. */
+  /** A connection existed and broke, or the deadline passed without an answer. */
   | "failed"
-  /** No connection came about: nothing was sent. */
+  /** No connection could be made, so no byte was sent. */
   | "unreachable";
 
 /** One address of a peer, taken for one attempt. */
 export interface PickedPeer {
-  /** Takes the request; its connections go to `origin` alone. */
+  /** Takes the request. Its connections lead to `origin` alone. */
   readonly dispatcher: Dispatcher;
-  /** `http://HOST:PORT` or `https:`, as in its URL: the Host header and what is avoided next. */
+  /** `http://HOST:PORT` or `https:`, as in its URL. It is the Host header, and names the address that the next attempt avoids. */
   readonly origin: string;
-  /** It answers for the last time on this connection: it is about to stop, and others to it should not be used either. */
+  /**
+   * The peer announced that it is about to stop. This was its last answer on this connection, and its other connections should not be
+   * used either.
+   */
   going(): void;
-  /** Called once, when the attempt is over: for a stream that is its last byte. */
+  /** Called once, when the attempt is over. For a stream that is at its last byte. */
   done(outcome: CallOutcome): void;
 }
 
 /** The addresses of one peer, and the choice among them. */
 export interface PeerPool {
   /**
-   * An address for the next attempt. `tried` are the origins at which earlier attempts of the same call failed: one of
-   * those only where there is no other. With an `affinity` it is the same one for all who bring that, as long as it is
-   * up; see `affinity.ts`. Undefined where no address is known. A rejection counts as undefined.
+   * An address for the next attempt. `tried` are the origins at which earlier attempts of the same call failed. One of them is used
+   * only where there is no other. All calls with the same `affinity` get the same address, as long as it is up: see `affinity.ts`.
+   * Undefined where no address is known. A rejection counts as undefined.
    */
   pick(
     tried: readonly string[],
     affinity?: string,
   ): PickedPeer | undefined | Promise<PickedPeer | undefined>;
-  /** Looks for addresses anew, where they can change; resolves when the answer, if any came, is in use. */
+  /** Looks addresses up again, where they can change. Resolves when the answer, if any came, is in use. */
   lookAgain?(): Promise<void>;
 }
 
-/** What the connections to one address are made of. */
+/** Options of the connections to one address. */
 export interface WireDispatcherOptions {
-  /** TLS material and the like; a function to make sockets, where that changes while the process runs. */
+  /** TLS material and the like. A function that makes sockets, where the material changes while the process runs. */
   connect?: buildConnector.BuildOptions | buildConnector.connector;
 }
 
-/** Milliseconds to connect; a pod that is gone answers nothing at all. */
+/** Milliseconds to connect. A pod that is gone answers nothing at all. */
 const connectTimeoutMs = 2_000;
 /**
- * Milliseconds that an idle connection is kept, where the server does not name a shorter time. Below what servers of the
- * mesh keep theirs, so that a request seldom meets a connection which is being closed.
+ * Milliseconds that an idle connection is kept, where the server names no shorter time. Servers of the mesh keep theirs longer, so that
+ * a request seldom meets a connection that is being closed.
  */
 const idleMs = 30_000;
 
 /**
- * The connections to one address, as many as there are calls under way. No time-outs beyond connecting: deadlines belong
- * to calls, and a stream that watches may be silent for long.
+ * The connections to one address, as many as there are calls under way. The only time-out is that for connecting. Deadlines belong to
+ * calls, and a stream that watches may be silent for long.
  */
 export function createWireDispatcher(origin: string, options: WireDispatcherOptions = {}): Pool {
   return new Pool(origin, {
@@ -68,7 +71,7 @@ export function createWireDispatcher(origin: string, options: WireDispatcherOpti
   });
 }
 
-/** A peer with one address that never changes. Closing ends its connections at once. */
+/** A peer with one address that never changes. Disposing ends its connections at once. */
 export interface SinglePeer extends PeerPool, AsyncDisposable {}
 
 /** A pool of one address: `http://HOST:PORT` or `https:`. */

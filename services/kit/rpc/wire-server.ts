@@ -8,32 +8,32 @@ import { type Route, routesOf } from "./wire/routes.ts";
 import { serveStream } from "./wire/serve-stream.ts";
 import { serveUnary } from "./wire/serve-unary.ts";
 
-/** What a wire server is made of. */
+/** Options of a wire server. */
 export interface WireServerOptions {
   services: readonly RpcService[];
-  /** Outermost first; the same for every service. */
+  /** Outermost first. Every service has the same ones. */
   interceptors: readonly Interceptor[];
-  /** Asked by the head of each call but those of health; the others are refused unread. Absent: all are read. */
+  /** Called with the head of each call, except calls of health. Other calls are refused unread. Absent: all are read. */
   isCaller?: IsCaller;
-  /** Largest request or message of a stream, bytes. Default {@link maxMessageBytes}. */
+  /** Largest request or message of a stream, in bytes. Default: {@link maxMessageBytes}. */
   maxMessageBytes?: number;
 }
 
 /** The Connect protocol on a node:http server that its caller owns. */
 export interface WireServer {
-  /** Serves a request; false, with nothing done, where its path is no RPC's. */
+  /** Serves a request. False, with nothing done, where its path is no RPC's. */
   handler(req: IncomingMessage, res: ServerResponse): boolean;
   /** Calls under way. */
   readonly openCalls: number;
 }
 
-/** An RPC's path: a dotted service name and a method name. */
+/** The path of an RPC: a dotted service name and a method name. */
 const rpcPath = /^\/[A-Za-z_][\w]*(\.[A-Za-z_]\w*)+\/[A-Za-z_]\w*$/;
 
 /**
- * Serves the Connect protocol, binary and JSON, over HTTP/1.1 without compression: unary calls and streams of every kind,
- * as far as HTTP/1.1 carries them (a request is read while its answer is written, if the client does so too). Deadlines
- * and callers that leave abort the handler's signal. Errors and interceptors are as with the gRPC server.
+ * Serves the Connect protocol, binary and JSON, over HTTP/1.1 without compression. It takes unary calls and streams of every kind, as
+ * far as HTTP/1.1 carries them. A request is read while its answer is written, if the client does so too. Passed deadlines and callers
+ * that leave abort the handler's signal. Errors and interceptors are those of the gRPC server.
  */
 export function createWireServer(options: WireServerOptions): WireServer {
   const routes = routesOf(options.services, {
@@ -56,14 +56,14 @@ export function createWireServer(options: WireServerOptions): WireServer {
       }
       if (options.isCaller && !isOpenPath(path) && !options.isCaller(req.headers.authorization)) {
         const { status, headers, body } = refusalBeforeBody(req.headers["content-type"]);
-        // The body is not read: its connection can serve nothing else.
+        // The body is not read, so its connection can serve nothing else.
         res.writeHead(status, { ...headers, connection: "close" }).end(body);
         return true;
       }
       openCalls++;
       res.once("close", () => openCalls--);
       const serve = route.isStream ? serveStream : serveUnary;
-      // What cannot even be told to the caller (a header that HTTP refuses) breaks the connection.
+      // An error that cannot be sent to the caller (a header that HTTP refuses) breaks the connection.
       serve(route, req, res, type.binary).catch(() => res.destroy());
       return true;
     },

@@ -40,7 +40,7 @@ async function deadOrigin(): Promise<string> {
   return `http://127.0.0.1:${await freePort()}`;
 }
 
-/** Offers the origins in turn, those first that were not tried; notes how each attempt ended. */
+/** Offers the origins in turn, those first that were not tried. Notes how each attempt ended. */
 function poolOf(...origins: string[]) {
   const outcomes: string[] = [];
   const dispatchers = new Map(origins.map((origin) => [origin, createWireDispatcher(origin)]));
@@ -68,7 +68,7 @@ function health(pool: PeerPool, options: { idempotent?: boolean; maxMessageBytes
   return createClient(idempotent ? idempotentHealth() : Health, transport);
 }
 
-/** The same service with its methods marked as doing nothing twice. */
+/** The same service with its methods marked as idempotent. */
 function idempotentHealth(): typeof Health {
   const method = Object.fromEntries(
     Object.entries(Health.method).map(([name, one]) => [name, { ...one, idempotency: 2 }]),
@@ -315,7 +315,7 @@ describe("answers that are none", () => {
 });
 
 describe("a stream", () => {
-  /** Sends messages as fast as they are taken; resolves when the client has left. */
+  /** Sends messages as fast as they are taken. Resolves when the client has left. */
   function endless() {
     const left = Promise.withResolvers<void>();
     let sent = 0;
@@ -360,7 +360,7 @@ describe("a stream", () => {
     const it = health(pool).watch({}, { signal: caller.signal })[Symbol.asyncIterator]();
     await it.next();
     const still = await untilStill("the sender", server.sent);
-    // What the kernel's buffers hold, and no end of it.
+    // As many bytes as the kernel's buffers hold, and not an endless number.
     expect(still).toBeLessThan(32 * 1024 * 1024);
     while (server.sent() === still) await it.next();
     caller.abort();

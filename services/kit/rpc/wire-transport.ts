@@ -12,26 +12,27 @@ import { runStream, runUnary } from "./wire/run-call.ts";
 import { unaryResponse, unaryType } from "./wire/unary-reply.ts";
 import type { PeerPool, PickedPeer } from "./wire-pool.ts";
 
-/** What a wire transport is made of. */
+/** Options of a wire transport. */
 export interface WireTransportOptions {
   /** The peer's addresses. */
   pool: PeerPool;
-  /** The peer's URL as configured: what interceptors see before an address is chosen. */
+  /** The peer's URL as configured. Interceptors see it before an address is chosen. */
   baseUrl: string;
   /** Outermost first. */
   interceptors?: readonly Interceptor[];
-  /** Milliseconds for a call that names no deadline of its own; undefined: none. */
+  /** Milliseconds for a call that names no deadline. Undefined: none. */
   defaultTimeoutMs?: number;
-  /** Largest answer or message of a stream, bytes. Default {@link maxMessageBytes}. */
+  /** Largest answer or message of a stream, in bytes. Default: {@link maxMessageBytes}. */
   maxMessageBytes?: number;
 }
 
 /**
- * A connect-es transport for the mesh: Connect protocol, binary, uncompressed, over kept-alive HTTP/1.1. Rejects with
- * ConnectError. A call that met a dead address goes to another one: always where nothing was sent; where the connection
- * broke before an answer began, only if the method is marked idempotent. Never more than {@link maxAttempts}.
- * Deadlines of 0 and less have passed. A stream that is left early is closed; but connect-es's own clients keep that to
- * themselves (`client.ts` does not), so a caller that leaves one of theirs aborts its signal.
+ *
+ * A connect-es transport for the mesh: Connect protocol, binary, uncompressed, over kept-alive HTTP/1.1. Rejects with ConnectError. A
+ * call that met a dead address is tried at another one. Where no byte was sent, that is always done. Where the connection broke before
+ * an answer began, only idempotent methods are tried again. There are at most {@link maxAttempts}. Deadlines of 0 and less have passed.
+ * A stream that is left early is closed. But connect-es's own clients do not pass that on (`client.ts` does). So a caller that leaves a
+ * stream of such a client aborts its signal.
  */
 export function createWireTransport(options: WireTransportOptions): Transport {
   const {
@@ -110,7 +111,7 @@ function affinityIn({ header }: UnaryRequest | StreamRequest): string | undefine
 
 const streamType = "application/connect+proto";
 
-/** The request's headers as they go out, the deadline being what is left of it. */
+/** The request's headers. The deadline is the time that is left of it. */
 function headersFor(req: UnaryRequest | StreamRequest, call: Call, type: string): string[] {
   const list = ["content-type", type, "connect-protocol-version", "1"];
   const leftMs = call.leftMs();
@@ -126,7 +127,7 @@ function headersFor(req: UnaryRequest | StreamRequest, call: Call, type: string)
 /** Largest value of connect-timeout-ms, which has ten digits. */
 const maxTimeoutMs = 9_999_999_999;
 
-/** Headers that are the transport's own or for it alone, and those that only a connection may have. */
+/** Headers that the transport sets itself or reads alone, and those that belong to a connection. */
 const reserved = new Set([
   affinityHeader,
   "accept-encoding",

@@ -7,7 +7,7 @@ const never = new AbortController().signal;
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 const bounds: FairShareBounds = { places: 3, each: { places: 2, waiting: 10 }, waitMs: 1_000 };
 
-/** Time stands still, so that what is left waiting at a test's end is told nothing. */
+/** Time does not pass, so requests that still wait at a test's end do not time out. */
 const still = () => ({ clock: manualClock() });
 
 /** Asks for places one after the other, and notes in which order they are given. */
@@ -122,7 +122,7 @@ test("a large request waits for its room, and small ones do not pass it for ever
   expect(order).toEqual([]);
   turn[Symbol.dispose]();
   await settle();
-  // As large as an account's share: no request is too large to be served.
+  // The large request is as large as an account's share, and is served before the small one: no request is too large to be served.
   expect(order).toEqual(["large", "small"]);
   (await large)?.[Symbol.dispose]();
 });

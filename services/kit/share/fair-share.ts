@@ -1,57 +1,57 @@
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { type Clock, systemClock } from "#kit/time/clock.ts";
 
-/** What one account may have. */
+/** The places of one account. */
 interface AccountShare {
-  /** Places at once. Fewer than there are in all, so that what one account does leaves places to the others. */
+  /** Places at once. They are fewer than the total, so that one account leaves places to the others. */
   places: number;
-  /** Requests that wait for a place; the next is refused at once. */
+  /** Requests that wait for a place. A further one is refused at once. */
   waiting: number;
 }
 
-/** Bounds of a {@link FairShare}. A place is what its owner counts: a request, an image, a byte. */
+/** Bounds of a {@link FairShare}. The owner decides what a place is: a request, an image, a byte. */
 export interface FairShareBounds {
   /** Places in all. */
   places: number;
-  /** Of an account that pays. */
+  /** The bounds of an account that pays. */
   each: AccountShare;
-  /** Of an account that is not known to pay; default: as one that does. */
+  /** The bounds of an account that is not known to pay. Default: those of one that pays. */
   eachUnpaid?: AccountShare;
-  /** A request waits no longer than this, in ms. */
+  /** The longest that a request waits, in ms. */
   waitMs: number;
 }
 
-/** A place that is held until this is disposed of; disposing again does nothing. */
+/** A place that is held until this is disposed of. Disposing of it again does nothing. */
 export type Turn = Disposable;
 
 /** Several places. */
 export interface Places extends Turn {
-  /** Gives back what is more than `size` places. */
+  /** Gives back the places above `size`. */
   shrink(size: number): void;
 }
 
-/** Shares something scarce between accounts: each has a bounded queue of its own, and the queues take turns. */
+/** Shares a scarce resource between accounts. Each account has a bounded queue, and the queues take turns. */
 export interface FairShare {
   /**
    * Waits for a place, or for `size` of them (no more than the account may have). Rejects with `full` where the account
    * has too many waiting, with `late` after the waiting time, and with the signal's reason.
    */
   take(accountId: string, signal: AbortSignal, size?: number): Promise<Places>;
-  /** The same where that need not wait; undefined where it must. */
+  /** Takes places that are free at once. Undefined where the account would have to wait. */
   takeFree(accountId: string, size?: number): Places | undefined;
-  /** Puts other bounds in force; turns that are held stay held. */
+  /** Puts other bounds in force. Turns that are held stay held. */
   rebound(bounds: FairShareBounds): void;
-  /** Accounts with a request that lacks nothing but a free place, the one whose turn is next first. */
+  /** Accounts with a request that waits only for a free place, the one whose turn is next first. */
   lacking(): string[];
 }
 
-/** What a {@link FairShare} works with. */
+/** Options of a {@link FairShare}. */
 interface FairShareOptions {
-  /** Is the account known to pay? Default: every one is. */
+  /** Is the account known to pay? Default: every account is. */
   isPaying?: ((accountId: string) => boolean) | undefined;
-  /** Error of a request for which its account's queue has no room; default: {@link tooManyAtOnce}. */
+  /** Error of a request for which its account's queue has no room. Default: {@link tooManyAtOnce}. */
   full?: () => Error;
-  /** Error of a request that waited too long; default: {@link noPlaceInTime}. */
+  /** Error of a request that waited too long. Default: {@link noPlaceInTime}. */
   late?: () => Error;
   clock?: Clock;
 }
@@ -67,14 +67,14 @@ interface Waiter {
 interface Account {
   id: string;
   held: number;
-  /** In the order of asking. */
+  /** Requests in the order in which they came. */
   waiting: Set<Waiter>;
 }
 
-/** Hint of when to come back, in ms: turns are short. */
+/** Hint for when to try again, in ms. Turns are short. */
 const retryMs = 1_000;
 
-/** 429: the account itself is what fills its share. */
+/** 429: the account itself fills its share. */
 export function tooManyAtOnce(): RefusalError {
   return new RefusalError(ErrorReason.RATE_LIMIT_EXCEEDED, {
     message: "Too many requests of this account are under way at once.",
@@ -90,7 +90,7 @@ export function noPlaceInTime(cause?: unknown): RefusalError {
   });
 }
 
-/** Makes a {@link FairShare}, all of it free. */
+/** Makes a {@link FairShare} with all places free. */
 export function createFairShare(
   initial: FairShareBounds,
   options: FairShareOptions = {},
@@ -108,9 +108,9 @@ class AccountQueues implements FairShare {
   #held = 0;
   #isTiming = false;
   readonly #accounts = new Map<string, Account>();
-  /** Accounts that have a request waiting, the one whose turn is next first. */
+  /** Accounts with a waiting request, the one whose turn is next first. */
   readonly #queue = new Set<Account>();
-  /** All that wait, in the order of asking, which is that of their deadlines. */
+  /** All waiting requests, in the order in which they came, which is that of their deadlines. */
   readonly #waiting = new Set<Waiter>();
 
   constructor(bounds: FairShareBounds, options: FairShareOptions) {
@@ -226,17 +226,17 @@ class AccountQueues implements FairShare {
     return { shrink, [Symbol.dispose]: () => shrink(0) };
   }
 
-  /** Lets in all that fit, one of each account in turn. */
+  /** Lets in all requests that fit, one of each account in turn. */
   #advance(): void {
-    // An account that was served goes to the end of the set, and so comes again in this same loop.
+    // An account that was served goes to the end of the set, so this same loop reaches it again.
     for (const account of this.#queue) {
       const [first] = account.waiting;
       if (!first) continue;
       const share = this.#shareOf(account.id);
       const size = this.#sizeFor(first.size, share);
-      // Its own bound holds up that account alone.
+      // A full account holds up only itself.
       if (account.held + size > share.places) continue;
-      // What needs more room than there is keeps its turn, or smaller ones would pass it for ever.
+      // A request that needs more places than are free keeps its turn. Otherwise smaller ones would pass it for ever.
       if (this.#held + size > this.#bounds.places) return;
       const turn = this.#giveTurn(account, size);
       this.#remove(first);
@@ -245,7 +245,7 @@ class AccountQueues implements FairShare {
     }
   }
 
-  /** One timer for all: the first to ask is the first whose time is over. */
+  /** One timer for all requests: the first that came is the first whose time is over. */
   async #watchTime(): Promise<void> {
     if (this.#isTiming) return;
     this.#isTiming = true;
@@ -257,7 +257,7 @@ class AccountQueues implements FairShare {
       else {
         this.#remove(first);
         first.leave(this.#late());
-        // It may have been the large one for which the others made room.
+        // The request that left may have been the large one for which the others made room.
         this.#advance();
       }
     }
@@ -278,36 +278,36 @@ class AccountQueues implements FairShare {
 }
 
 /**
- * Part of the places that one account leaves to the others, at least one place where there are two: what generates keeps its place
- * to its end, and all of it may be of one account.
+ * Part of the places that one account leaves to the others, at least one place where there are two. A generation keeps its place to its
+ * end, and all of them may be of one account.
  */
 const leftToOthers = 0.25;
 
-/** Of so many places, those that one account may have: at least one. */
+/** The number of places, of the given total, that one account may have: at least one. */
 function placesOfOne(places: number): number {
   return Math.max(1, places - Math.ceil(places * leftToOthers));
 }
 
 /**
- * An account that alone has used some places for this long, in ms, may have all of them: where one team is all that there is,
- * nothing is kept free for others. The first to come waits until one is given back, and from then on finds some left.
+ * An account that alone has used the places for this long, in ms, may have all of them. Where a single team uses the installation, no
+ * place is kept free for others. The first other account waits until a place is given back, and from then on finds some free.
  */
 const aloneMs = 15 * 60_000;
 
-/** Notes which accounts use some places, and so how many of them one account may have. Times are of the monotonic clock, in ms. */
+/** Notes which accounts use the places, and so how many of them one account may have. Times are of the monotonic clock, in ms. */
 export class PlaceUse {
   #lastAccountId: string | undefined;
-  /** When an account used them that was not the one before it. */
+  /** When an account last used the places that was not the one before it. */
   #otherAtMs = Number.NEGATIVE_INFINITY;
 
-  /** The account asks for a place, or takes one. */
+  /** Notes that the account asks for a place, or takes one. */
   note(accountId: string, nowMs: number): void {
     const isOther = this.#lastAccountId !== undefined && this.#lastAccountId !== accountId;
     if (isOther) this.#otherAtMs = nowMs;
     this.#lastAccountId = accountId;
   }
 
-  /** Of so many places, those that one account may have: at least one. */
+  /** The number of places, of the given total, that one account may have: at least one. */
   placesOfOne(places: number, nowMs: number): number {
     const isShared = nowMs - this.#otherAtMs < aloneMs;
     return isShared ? placesOfOne(places) : Math.max(1, places);

@@ -1,41 +1,41 @@
 import type { Clock } from "#kit/time/clock.ts";
 import type { FairShare } from "./fair-share.ts";
 
-/** One that holds a place of a fair share, or several, and may stand still. */
+/** Holds one or more places of a fair share, and may stall. */
 export interface Holder {
   accountId: string;
-  /** For how long it has stood still, in ms; 0: it moves. */
+  /** For how long it has stalled, in ms. 0: it makes progress. */
   stillMs(): number;
-  /** Has it end, and so give back its place. Called at most once. */
+  /** Ends it, so that it gives back its places. Called at most once. */
   end(): void;
 }
 
-/** Has those that stand still give way while others wait for their places. */
+/** Ends stalled holders while others wait for their places. */
 export interface GiveWay {
-  /** Counts a holder until this is disposed of, which is to be when its place is given back. */
+  /** Counts a holder until this is disposed of. Dispose of it when the holder's place is given back. */
   holds(holder: Holder): Disposable;
-  /** To be called where an account may have to wait: looks at the holders until none does. */
+  /** Call this where an account may have to wait. It checks the holders until no account waits. */
   look(): void;
 }
 
 interface GiveWayOptions {
-  /** What the places are of. */
+  /** The share that the places belong to. */
   share: Pick<FairShare, "lacking">;
   clock: Clock;
-  /** Who has stood still for this long, in ms, gives way. */
+  /** A holder that has stalled for this many ms is ended. */
   afterMs: number;
-  /** How often holders are looked at while an account waits, in ms. */
+  /** Milliseconds between two checks of the holders, while an account waits. */
   lookMs: number;
 }
 
-/** Makes it, with no holder. */
+/** Makes one with no holder. */
 export function createGiveWay({ share, clock, afterMs, lookMs }: GiveWayOptions): GiveWay {
   const holders = new Set<Holder>();
-  /** Those that were told to end and have not given back their places yet. */
+  /** Holders that were ended and have not given back their places yet. */
   const ending = new Set<Holder>();
   let isLooking = false;
 
-  /** Ends one for each account that waits, of other accounts, the one that has stood still for longest first. */
+  /** Ends one holder for each account that waits, of other accounts. The one that has stalled for longest comes first. */
   const endStill = (waiting: string[]) => {
     const still = [...holders]
       .filter((holder) => !ending.has(holder))

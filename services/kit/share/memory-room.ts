@@ -1,19 +1,19 @@
 import type { FairShare, Places } from "./fair-share.ts";
 
-/** Room in memory for one thing that grows as it comes, of what is shared between accounts. */
+/** Room in memory for one thing that grows as it comes. It is part of the memory that accounts share. */
 export interface MemoryRoom extends Disposable {
-  /** How much it has. */
+  /** Bytes that it has now. */
   readonly bytes: number;
   /**
-   * Has it grow to so many bytes, waiting where it must; resolves at once where it is as large. What waits keeps what it has, so two can wait for
-   * each other: the share's longest wait ends that. Rejects as a fair share does.
+   * Grows the room to `bytes`, waiting where it must. Resolves at once where the room is as large already. A room that waits keeps its
+   * bytes, so two can wait for each other. The longest wait of the share ends that. Rejects as a fair share does.
    */
   reach(bytes: number): Promise<void>;
-  /** Gives back what is more than so many bytes. */
+  /** Gives back the bytes above `bytes`. */
   shrink(bytes: number): void;
 }
 
-/** Makes room without a byte yet. Once it is disposed of, what waits for it rejects with `ended`. */
+/** Makes a room of 0 bytes. Once it is disposed of, calls that wait for it reject with `ended`. */
 export function openRoom(
   memory: FairShare,
   { accountId, ended }: { accountId: string; ended: string },
@@ -40,7 +40,7 @@ export function openRoom(
       const more = bytes - room;
       if (more <= 0) return;
       const places = await memory.take(accountId, either, more);
-      // Given in the moment in which it ended: nothing else would give it back.
+      // The places came in the moment in which the room ended. They are given back here, since no other code would.
       if (over.signal.aborted) places[Symbol.dispose]();
       over.signal.throwIfAborted();
       taken.push({ bytes: more, places });

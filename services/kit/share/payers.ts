@@ -3,15 +3,15 @@ import type { Clock } from "#kit/time/clock.ts";
 
 /** Which accounts are known to pay, as far as this process has seen. */
 export interface Payers {
-  /** Money of the account was just held, or an answer that costs money was just given to it. */
+  /** Notes that money of the account was just held, or that the account just got an answer that costs money. */
   paid(accountId: string): void;
-  /** Has it paid of late? Unknown counts as no. */
+  /** Has the account paid recently? No where this is unknown. */
   isPaying(accountId: string): boolean;
 }
 
 /** An account counts as paying for this long after money of it was held, in ms: longer than a pause in a conversation. */
 const remembersMs = 15 * 60_000;
-/** Accounts that are remembered; one above that has the smaller share until it pays again. */
+/** Accounts that are remembered. An account beyond them has the smaller share until it pays again. */
 const maxPayers = 10_000;
 
 /** Makes {@link Payers} that have seen no account yet. */

@@ -94,7 +94,7 @@ describe("an account", () => {
       remaining: 0,
       retryAfterMs: 6_000,
     });
-    // The account's refusal took nothing from the key: two are left when the account has room.
+    // The account's refusal took nothing from the key. So the key has two left when the account has room.
     expect(take(6, { key: "c", account: 10 })).toMatchObject({ ok: false, limit: 10 });
   });
 

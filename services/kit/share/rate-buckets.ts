@@ -1,7 +1,7 @@
 import { createBoundedMap } from "#kit/base/bounded-map.ts";
 import type { Clock } from "#kit/time/clock.ts";
 
-/** Whose requests are counted, and how many a minute they may be. */
+/** The key and account whose requests are counted, and how many they may make a minute. */
 export interface RatedKey {
   keyId: string;
   accountId: string;
@@ -9,49 +9,49 @@ export interface RatedKey {
   accountRequestsPerMinute: number;
 }
 
-/** What became of one request, told of the tighter of its two buckets (key, account). */
+/** The verdict on one request, by the tighter of its two buckets (key, account). */
 export interface RateVerdict {
   ok: boolean;
   /** Requests a minute. */
   limit: number;
   /** Requests that would be admitted right now. */
   remaining: number;
-  /** Until all of the limit is there again. */
+  /** Milliseconds until all of the limit is there again. */
   resetMs: number;
-  /** Until a request would be admitted; 0 where `ok`. At least 1 otherwise. */
+  /** Milliseconds until a request would be admitted. 0 where `ok`, at least 1 otherwise. */
   retryAfterMs: number;
 }
 
-/** Token buckets a key and an account, in this process. */
+/** Token buckets of keys and accounts, in this process. */
 export interface RateBuckets {
-  /** Counts a request where both buckets have room; a refused one counts in neither. */
+  /** Counts a request where both buckets have room. A refused one counts in neither. */
   take(key: RatedKey): RateVerdict;
-  /** Counts as many requests as both buckets have room for, up to `wanted` (1 or more); `ok` where that is at least one. */
+  /** Counts as many requests as both buckets have room for, up to `wanted` (1 or more). `ok` where that is at least one. */
   takeSome(key: RatedKey, wanted: number): RateVerdict & { granted: number };
-  /** A request that was counted was not made after all. */
+  /** Takes back a request that was counted but not made. */
   giveBack(key: RatedKey): void;
   /** Buckets that are kept. */
   readonly size: number;
 }
 
-/** Milliseconds. A bucket holds a minute: full, it admits a whole minute's requests at once, and refills evenly over a minute. */
+/** Milliseconds. A bucket holds a minute: a full one admits a whole minute's requests at once, and refills evenly over a minute. */
 export const bucketMs = 60_000;
 /** Tolerance for sums of fractions of milliseconds, far below the share of one request at the highest rate (0.06 ms). */
 const epsilonMs = 1e-6;
-/** Idle buckets dropped for each one taken: more than can be added, so that they never pile up. */
+/** Idle buckets that are removed for each one taken. That is more than can be added, so they never pile up. */
 const sweepsPerTake = 2;
 
-/** How much of its minute is used, as of a moment. A bucket that was idle for a minute is as good as none. */
+/** How much of a bucket's minute is used, and at which moment. A bucket that was idle for a minute counts as empty. */
 interface Bucket {
   usedMs: number;
   atMs: number;
 }
 
 /**
- * Makes buckets, all of them with room; of keys and of accounts `maxBuckets` each are kept. A request uses 1/limit of a
- * minute, and a minute drains in a minute: the token bucket, counted in time, so that keys of different rates can share an
- * account's bucket. The burst is a whole minute's requests: `limit` and `remaining` then mean what clients take them for,
- * the first `limit` requests are admitted at any pace, and no minute ever sees more than twice the limit.
+ * Makes buckets that all have room. At most `maxBuckets` are kept of keys, and as many of accounts. A request uses 1/limit of a minute,
+ * and a minute drains in a minute. That is the token bucket, counted in time, so that keys of different rates can share an account's
+ * bucket. The burst is a whole minute's requests, so `limit` and `remaining` mean what clients expect. The first `limit` requests are
+ * admitted at any pace, and no minute ever sees more than twice the limit.
  */
 export function createRateBuckets(deps: { clock: Clock; maxBuckets: number }): RateBuckets {
   const { clock, maxBuckets } = deps;
@@ -74,7 +74,7 @@ export function createRateBuckets(deps: { clock: Clock; maxBuckets: number }): R
   };
   const bothOf = (key: RatedKey) => {
     const nowMs = clock.steady();
-    // A key that was given more than its account's default was meant to have it.
+    // A key whose rate is above its account's default was meant to have it.
     const accountLimit = Math.max(key.accountRequestsPerMinute, key.requestsPerMinute);
     return [
       { bucket: bucketOf(keys, key.keyId, nowMs), limit: key.requestsPerMinute },
@@ -105,7 +105,7 @@ export function createRateBuckets(deps: { clock: Clock; maxBuckets: number }): R
   };
 }
 
-/** The one of two verdicts that a refused caller waits for longer, or an admitted one exhausts sooner. */
+/** The tighter of two verdicts: the one whose refused caller waits longer, or whose admitted caller has fewer requests left. */
 export function tighter(one: RateVerdict, other: RateVerdict): RateVerdict {
   if (one.retryAfterMs !== other.retryAfterMs) {
     return one.retryAfterMs > other.retryAfterMs ? one : other;

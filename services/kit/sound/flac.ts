@@ -1,23 +1,23 @@
 /**
- * Places that begin like a frame and are none. Of 25 MiB of sound there are about a thousand; more of them are there to keep
- * the thread busy.
+ * Places that begin like a frame but are none. 25 MiB of audio have about a thousand. Only a file that is made to keep the thread busy
+ * has more.
  */
 const maxFalseStarts = 100_000;
-/** Samples of a frame by their code; codes 6 and 7 say that they stand in the head's end. */
+/** Samples of a frame by their code. Codes 6 and 7 mean that the number is at the head's end. */
 const blockSizes = [
   0, 192, 576, 1152, 2304, 4608, 0, 0, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768,
 ];
-/** Samples a second by their code; 0: none of its own; codes 12 to 14 stand in the frame's head. */
+/** Samples a second by their code. 0: the frame has no rate of its own. With codes 12 to 14 the frame's head holds the rate. */
 const rates = [
   0, 88_200, 176_400, 192_000, 8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000,
 ];
 
-/** Bytes of the block that says what the stream is. */
+/** Bytes of the block that describes the stream. */
 const factBytes = 34;
 
 /**
- * Seconds of a FLAC: the sum of all frames of which a head stands anywhere in it, at the lower of the frame's and the file's rate.
- * Decoders find frames the same way, also those of a second file behind the first. Undefined where it is none.
+ * Seconds of a FLAC: the sum of all frames whose head is anywhere in it, at the lower of the frame's and the file's rate. Decoders find
+ * frames the same way, even those of a second file behind the first. Undefined where it is no FLAC.
  */
 export function lengthOfFlac(bytes: Buffer): number | undefined {
   const head = readHead(bytes);
@@ -25,20 +25,20 @@ export function lengthOfFlac(bytes: Buffer): number | undefined {
   let [frames, falseStarts, seconds] = [0, 0, 0];
   let lowest = head.rate;
   for (let at = bytes.indexOf(0xff, head.end); at >= 0; at = bytes.indexOf(0xff, at + 1)) {
-    // 14 bits that are the same in each, and one that is 0.
+    // 14 bits that are the same in each frame, and one that is 0.
     if (((bytes[at + 1] ?? 0) & 0xfe) !== 0xf8) continue;
     const frame = frameAt(bytes, at);
     if (!frame && ++falseStarts > maxFalseStarts) return undefined;
     if (!frame) continue;
     frames++;
-    // Without a rate of its own, decoders play a frame at that of the file or of a frame before it.
+    // Decoders play a frame without a rate at the rate of the file or of a frame before it.
     if (frame.rate > 0) lowest = Math.min(lowest, frame.rate);
     seconds += frame.samples / (frame.rate > 0 ? Math.min(frame.rate, head.rate) : lowest);
   }
   return frames === 0 ? undefined : seconds;
 }
 
-/** Samples a second as the file says, and where its blocks of facts end. */
+/** Samples a second that the file states, and the end of its descriptive blocks. */
 function readHead(bytes: Buffer): { rate: number; end: number } | undefined {
   let rate: number | undefined;
   for (let at = 4; at + 4 <= bytes.length; ) {
@@ -58,13 +58,13 @@ function readHead(bytes: Buffer): { rate: number; end: number } | undefined {
   return undefined;
 }
 
-/** The frame whose head stands at a place, if it is right. */
+/** The frame whose head is at a place, if that head is right. */
 function frameAt(bytes: Buffer, at: number) {
   const [sizes = 0, shape = 0] = [bytes[at + 2], bytes[at + 3]];
   const [sizeCode, rateCode] = [sizes >>> 4, sizes & 15];
   const isKnown = sizeCode !== 0 && rateCode !== 15 && shape >>> 4 < 11 && (shape & 1) === 0;
   if (!isKnown || ((shape >>> 1) & 7) === 3) return undefined;
-  // The number of the frame, written like a letter of UTF-8.
+  // The number of the frame, encoded like a character of UTF-8.
   const lead = bytes[at + 4] ?? 0;
   const ones = Math.clz32(~(lead << 24));
   if (ones === 1 || ones > 7) return undefined;

@@ -1,4 +1,4 @@
-/** Formats that speech can have by OpenAI's names, each with the media type that OpenAI answers with. */
+/** Formats of speech by OpenAI's names, each with the media type that OpenAI answers. */
 export const soundTypes = {
   mp3: "audio/mpeg",
   opus: "audio/opus",
@@ -14,5 +14,5 @@ export type SoundFormat = keyof typeof soundTypes;
 /** All of them. */
 export const soundFormats = Object.keys(soundTypes) as [SoundFormat, ...SoundFormat[]];
 
-/** Samples a second of sound that has no head to say so: OpenAI's `pcm` is 24 kHz, 16 bits, little-endian, one channel. */
+/** Samples a second of audio without a head. OpenAI's `pcm` is 24 kHz, 16 bits, little-endian, one channel. */
 export const pcmRate = 24_000;

@@ -1,20 +1,20 @@
-/** Frames that follow each other: in samples that are samples there are never so many. */
+/** Frames that follow each other. Real samples never look like this many. */
 const framesInARow = 4;
-/** Words that begin frames whose lengths stand deeper in them; so many of them are no chance. */
+/** This many words that begin frames are no chance. The lengths of such frames are deeper in them. */
 const syncsInAll = 3;
-/** DTS, TrueHD, and what carries either over a wire for samples (IEC 61937), in both orders of bytes. */
+/** The words of DTS, TrueHD, and the format that carries either over a wire for samples (IEC 61937), in both byte orders. */
 const plainSyncs: ReadonlySet<number> = new Set([
   0x7ffe8001, 0xfe7f0180, 0x1fffe800, 0xff1f00e8, 0x64582025, 0xf8726fba, 0xf8726fbb, 0xf8724e1f,
   0x72f81f4e,
 ]);
-/** Bytes that begin a frame: of those words, of MPEG and ADTS, of AC-3 in both orders, and of LOAS. */
+/** Bytes that begin a frame: those of the words above, of MPEG and ADTS, of AC-3 in both byte orders, and of LOAS. */
 const starts = new Uint8Array(256);
 for (const sync of plainSyncs) starts[sync >>> 24] = 1;
 for (const first of [0xff, 0x0b, 0x56]) starts[first] = 1;
 
 /**
- * Do samples have frames of a codec? Some recorders write DTS into WAVs as if it were samples, so libav looks for frames of all
- * codecs in them, and plays those: minutes stand in the bytes of a second.
+ * Do samples hold frames of a codec? Some recorders write DTS into WAVs as if it were samples. So libav looks for frames of all codecs
+ * in samples, and plays them. Then the bytes of one second can hold minutes.
  */
 export function hasFramesOfCodec(samples: Buffer): boolean {
   let syncs = 0;
@@ -41,16 +41,16 @@ const kilobits: Readonly<Record<string, readonly number[]>> = {
   "2-3": [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 };
 const mpegRates = [44_100, 48_000, 32_000];
-/** Bytes of a frame of AC-3 by its code, for 48 kHz; the longest of its three rates is half as long again. */
+/** Bytes of a frame of AC-3 by its code, for 48 kHz. At the lowest of its three rates a frame is half as long again. */
 const ac3Bytes = [
   64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1152, 1280,
 ];
 
-/** Bytes of the frame that begins at a place, by its head; 0: none does. */
+/** Bytes of the frame that begins at a place, by its head. 0: none begins there. */
 function frameBytes(bytes: Buffer, at: number): number {
   if (at + 7 > bytes.length) return 0;
   const head = bytes.readUInt32BE(at);
-  // LOAS: eleven bits, then thirteen of length.
+  // LOAS has eleven fixed bits, then thirteen of length.
   if (head >>> 21 === 0x2b7) return 3 + ((head >>> 8) & 0x1fff);
   if (head >>> 16 === 0x0b77) return ac3FrameBytes(bytes, at);
   if (head >>> 21 !== 0x7ff) return 0;
@@ -65,7 +65,7 @@ function frameBytes(bytes: Buffer, at: number): number {
 }
 
 function ac3FrameBytes(bytes: Buffer, at: number): number {
-  // The enhanced form says its length itself.
+  // The enhanced form states its length itself.
   if ((bytes[at + 5] ?? 0) >>> 3 > 10) return 2 * ((bytes.readUInt16BE(at + 2) & 0x7ff) + 1);
   const code = bytes[at + 4] ?? 0;
   const base = ac3Bytes[(code & 63) >>> 1] ?? 0;

@@ -2,17 +2,17 @@
 export interface Mp3Frame {
   bytes: number;
   seconds: number;
-  /** Where a frame of facts has its name, from the frame's start. */
+  /** The place of the name in a descriptive frame, from the frame's start. */
   factsAt: number;
 }
 
 /** Kilobits a second by their number in the header, for MPEG-1 and for MPEG-2 and 2.5. */
 const bitratesOne = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
 const bitratesTwo = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
-/** Samples a second of MPEG-1; MPEG-2 has half of them and MPEG-2.5 a quarter. */
+/** Samples a second of MPEG-1. MPEG-2 has half of them and MPEG-2.5 a quarter. */
 const sampleRates = [44_100, 48_000, 32_000];
 
-/** The frame whose header stands at a place, or undefined. Free formats are none: no service sends them. */
+/** The frame whose header is at a place, or undefined. Free formats count as none, because no service sends them. */
 export function mp3FrameAt(bytes: Buffer, at: number): Mp3Frame | undefined {
   if (bytes.length < at + 4) return undefined;
   const header = bytes.readUInt32BE(at);
@@ -35,7 +35,7 @@ export function mp3FrameAt(bytes: Buffer, at: number): Mp3Frame | undefined {
   };
 }
 
-/** Is it a frame that says how long the sound is, and sounds of nothing itself? */
+/** Is it a frame that states the length of the audio, and has none itself? */
 export function isFrameOfFacts(bytes: Buffer, at: number, frame: Mp3Frame): boolean {
   const name = bytes.toString("latin1", at + frame.factsAt, at + frame.factsAt + 4);
   const other = bytes.toString("latin1", at + 36, at + 40);

@@ -3,9 +3,9 @@ import { isOpusHead, opusRate, samplesOfOpus } from "./opus.ts";
 
 /** Bytes of a page's head before its table. */
 const oggHeadBytes = 27;
-/** How a page begins: its name, and version 0. */
+/** The beginning of a page: its name, and version 0. */
 const pageName = "OggS\0";
-/** A piece of this size goes on in the next. */
+/** A piece of this size goes on in the next one. */
 const wholePiece = 255;
 
 interface OggPacket {
@@ -15,8 +15,8 @@ interface OggPacket {
 }
 
 /**
- * Seconds of an Ogg file with Opus: the sum of its packets, of streams that stand one behind the other. Pages must follow each
- * other without a gap; the times that stand in them count for nothing. Undefined where it is none, or has another codec.
+ * Seconds of an Ogg file with Opus: the sum of its packets, of streams that follow each other. Pages must follow each other without a
+ * gap. The times written in them are ignored. Undefined where it is no Ogg, or has another codec.
  */
 export function lengthOfOpus(bytes: Buffer): number | undefined {
   let [samples, packets] = [0, 0];
@@ -32,8 +32,8 @@ export function lengthOfOpus(bytes: Buffer): number | undefined {
 }
 
 /**
- * The packets of a file in their order, of one that is cut short those before the cut; undefined as the last where bytes are no page,
- * or a page's packets no packets.
+ * The packets of a file in their order. A file that is cut short gives those before the cut. The last is undefined where bytes are no
+ * page, or a page's packets no packets.
  */
 function* oggPackets(bytes: Buffer): Generator<OggPacket | undefined> {
   let serial: number | undefined;
@@ -44,12 +44,12 @@ function* oggPackets(bytes: Buffer): Generator<OggPacket | undefined> {
     if (name !== pageName) return yield undefined;
     const flags = bytes[at + 5] ?? 0;
     const [isContinued, isFirst] = [(flags & 1) !== 0, (flags & 2) !== 0];
-    // Of streams beside each other decoders play one or all.
+    // Decoders differ in whether they play one or all of several parallel streams.
     if (!isFirst && bytes.readUInt32LE(at + 14) !== serial) return yield undefined;
     serial = bytes.readUInt32LE(at + 14);
     const pieces = bytes.subarray(at + oggHeadBytes, at + oggHeadBytes + (bytes[at + 26] ?? 0));
     at += oggHeadBytes + (bytes[at + 26] ?? 0);
-    // Of a packet that is not continued, and of one that was not begun, decoders play nothing.
+    // Decoders skip a packet that is not continued, and one that has no beginning.
     if (isContinued !== begun.length > 0) return yield undefined;
     let begin = at;
     for (const [index, piece] of pieces.entries()) {

@@ -1,4 +1,4 @@
-/** Samples a second that Opus counts its time by. */
+/** Samples a second by which Opus counts its time. */
 export const opusRate = 48_000;
 /** Samples of a frame, by the lower bits of its configuration: SILK, hybrid, CELT (RFC 6716, section 3.1). */
 const silk = [480, 960, 1_920, 2_880];
@@ -25,8 +25,8 @@ function samplesOf(configuration: number): number {
 const headBytes = 19;
 
 /**
- * Does a stream begin with this packet (RFC 7845, section 5.1), in a form that is known: one or two channels, or up to eight as
- * loudspeakers stand?
+ * Does a stream begin with this packet (RFC 7845, section 5.1), in a known form? That is one or two channels, or up to eight in the
+ * order of loudspeakers.
  */
 export function isOpusHead(packet: Buffer): boolean {
   if (packet.length < headBytes || packet.toString("latin1", 0, 8) !== "OpusHead") return false;

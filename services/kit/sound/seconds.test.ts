@@ -6,7 +6,7 @@ import { soundFormats } from "./formats.ts";
 import { secondsOf } from "./seconds.ts";
 
 const measured = soundFormats.filter((format) => format !== "mp3");
-/** Formats as which bytes measure up. */
+/** Formats by which the bytes can be measured. */
 const formatsOf = (bytes: Uint8Array) =>
   measured.filter((format) => secondsOf(bytes, format) !== undefined);
 
@@ -41,7 +41,7 @@ describe.runIf(haveFfmpeg())("what encoders make", () => {
     pcm: ["-f", "s16le"],
   };
   test.each(measured)("%s", (format) => {
-    // The same noise each time: in one of a hundred some bytes look like the head of a FLAC frame, which then counts too.
+    // The same noise each time. In one of a hundred noises some bytes look like the head of a FLAC frame, which then counts too.
     const noise = ["-f", "lavfi", "-i", "anoisesrc=duration=3:amplitude=0.3:seed=7", "-ac", "1"];
     const args = ["-v", "error", ...noise, "-ar", "24000", ...asked[format], "-"];
     const sound = execFileSync("ffmpeg", args, { maxBuffer: 2 ** 24 });

@@ -8,18 +8,21 @@ import { lengthOfWav } from "./wav.ts";
 
 const pcmBytesASecond = pcmRate * 2;
 
-/** Names that begin a file with a head, which samples without one are not. */
+/** Names at the beginning of a file with a head. Samples without a head do not begin so. */
 const heads: ReadonlySet<string> = new Set(["RIFF", "OggS", "fLaC"]);
 /**
- * Bytes of samples that are looked through for frames of a codec: some frames of any. A mebibyte, as of callers' files that may hide
- * some, takes a tenth of a second.
+ * Bytes of samples that are searched for frames of a codec, which hold some frames of any codec. Callers' files may hide frames, so a
+ * mebibyte of them is searched, which takes a tenth of a second.
  */
 const lookedThroughBytes = 16 * 1024;
 
-/** A format whose sounds lie in memory to be measured; MP3 is measured as its bytes pass. */
+/** A format whose audio is in memory to be measured. MP3 is measured as its bytes pass. */
 type MeasuredFormat = Exclude<SoundFormat, "mp3">;
 
-/** Seconds of a whole sound of a format; undefined where the bytes are not that. For sounds of upstreams, which hide nothing. */
+/**
+ * Seconds of a whole audio file of a format. Undefined where the bytes are not of that format. For audio of upstreams, which hide
+ * nothing.
+ */
 export function secondsOf(bytes: Uint8Array, format: MeasuredFormat): number | undefined {
   const sound = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const seconds = readers[format](sound);
@@ -34,7 +37,7 @@ const readers: Readonly<Record<MeasuredFormat, (sound: Buffer) => number | undef
   pcm: lengthOfPcm,
 };
 
-/** Any bytes could be samples: what is text, has a head, or frames of a codec, is something else in their place. */
+/** Any bytes could be samples. Bytes that are text, have a head, or hold frames of a codec are something else. */
 function lengthOfPcm(sound: Buffer): number | undefined {
   const isText = sound.length > 0 && sound[0] !== 0 && isUtf8(sound);
   const isFile =

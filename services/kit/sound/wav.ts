@@ -1,21 +1,21 @@
 import { hasFramesOfCodec } from "./frames.ts";
 import { maxSamplesASecond, maxSoundChannels, maxSoundRate } from "./limits.ts";
 
-/** PCM, floats, A-law, µ-law: as many bytes a sample as the head says. Others are compressed, in blocks of their own. */
+/** PCM, floats, A-law, µ-law: a sample has as many bytes as the head states. Other formats are compressed, in blocks of their own. */
 const plainFormats: ReadonlySet<number> = new Set([1, 3, 6, 7]);
-/** The format stands in an extension of the head. */
+/** The format is in an extension of the head. */
 const extensible = 0xfffe;
-/** Names of chunks that describe a sound in ways of their own. */
+/** Names of chunks that describe audio in other ways. */
 const otherHeads: ReadonlySet<string> = new Set(["XMA2", "SMV0", "ds64"]);
 /** Bytes of a chunk's name and size. */
 const wavChunkHead = 8;
-/** Chunks before the samples: a few say what they are and who made them. */
+/** Chunks before the samples. A file has a few, with its format and its origin. */
 const maxWavChunks = 1_000;
 
 /**
- * Seconds of a WAV: all bytes behind the head of its samples, as samples. A size that stands there counts for nothing, for
- * decoders read on behind it, and into a second chunk of samples. Undefined where it is none, or not plain samples;
- * `lookedThroughBytes` of these are looked through for a codec.
+ * Seconds of a WAV: all bytes behind the head of its samples, as samples. The size in that head is ignored, because decoders read on
+ * behind it, even into a second chunk of samples. Undefined where it is no WAV, or has no plain samples. The first `lookedThroughBytes`
+ * of these are searched for a codec.
  */
 export function lengthOfWav(bytes: Buffer, lookedThroughBytes: number): number | undefined {
   const found = samplesOfWav(bytes);
@@ -25,14 +25,14 @@ export function lengthOfWav(bytes: Buffer, lookedThroughBytes: number): number |
   return samples.length / (found.facts.rate * found.facts.blockBytes);
 }
 
-/** Where the samples of a WAV are. */
+/** The samples of a WAV. */
 interface WavSamples {
   facts: WavFacts;
-  /** Their first byte. */
+  /** The place of their first byte. */
   at: number;
 }
 
-/** Finds the samples of a WAV; undefined where it is none, or has none of a plain format. */
+/** Finds the samples of a WAV. Undefined where it is no WAV, or has none of a plain format. */
 function samplesOfWav(bytes: Buffer): WavSamples | undefined {
   if (bytes.toString("latin1", 8, 12) !== "WAVE") return undefined;
   let facts: WavFacts | undefined;
@@ -41,7 +41,7 @@ function samplesOfWav(bytes: Buffer): WavSamples | undefined {
     const name = bytes.toString("latin1", at, at + 4);
     const size = bytes.readUInt32LE(at + 4);
     const body = at + wavChunkHead;
-    // Decoders then read another head in the place of the usual one.
+    // With such a chunk, decoders read another head in place of the usual one.
     if (otherHeads.has(name)) return undefined;
     if (name === "data") return facts && { facts, at: body };
     if (name === "fmt ") {
@@ -55,13 +55,13 @@ function samplesOfWav(bytes: Buffer): WavSamples | undefined {
   return undefined;
 }
 
-/** What samples are. */
+/** The form of the samples. */
 interface WavFacts {
   rate: number;
   blockBytes: number;
 }
 
-/** What the head of a WAV says of its samples; undefined where it makes no sense. */
+/** The form of the samples in the head of a WAV. Undefined where it makes no sense. */
 function factsOfWav(head: Buffer): WavFacts | undefined {
   const written = head.readUInt16LE(0);
   const format = written === extensible && head.length >= 26 ? head.readUInt16LE(24) : written;
@@ -72,7 +72,7 @@ function factsOfWav(head: Buffer): WavFacts | undefined {
   if (!isPlain || !plainFormats.has(format)) return undefined;
   if (channels === 0 || channels > maxSoundChannels) return undefined;
   if (rate === 0 || rate > maxSoundRate || rate * channels > maxSamplesASecond) return undefined;
-  // Some decoders go by one of them, some by the other.
+  // Some decoders use the one value, some the other.
   if (blockBytes !== (channels * bits) / 8) return undefined;
   return { rate, blockBytes };
 }

@@ -1,9 +1,9 @@
 import type { Readable } from "node:stream";
 
-/** What a store says of a blob. */
+/** A store's facts about a blob. */
 export interface BlobStat {
   sizeBytes: number;
-  /** Milliseconds since the epoch at which it was stored. */
+  /** Milliseconds since the epoch when it was stored. */
   storedAtMs: number;
 }
 
@@ -14,7 +14,7 @@ export interface StoredBlob {
   sha256: string;
 }
 
-/** One of all blobs. */
+/** One entry of the list of all blobs. */
 export interface ListedBlob extends BlobStat {
   key: string;
 }
@@ -26,29 +26,29 @@ export interface ByteRange {
 }
 
 /**
- * Where bytes rest. Keys are chosen by the caller, unique for ever: they are written once, so a reader that has a key and
- * its digest can trust the bytes. Keys look like `images/job_abc/file_def`: see {@link checkBlobKey}.
+ * A store of bytes. The caller chooses the keys. A key is unique for ever and is written once. So a reader with a key and its digest
+ * can trust the bytes. A key looks like `images/job_abc/file_def`: see {@link checkBlobKey}.
  */
 export interface BlobStore {
   /**
-   * Stores all that `source` brings. A reader sees the whole blob or none; when this resolves the bytes survive a
-   * crash. Where `source` fails or `signal` aborts nothing is left, and this rejects with that error. Rejects with
-   * {@link BlobExistsError} where the key is taken; what it holds stays as it is. A store that cannot do its work now (its
-   * server is away, its disk is full) refuses this and every other operation with SERVICE_UNAVAILABLE.
+   * Stores all bytes of `source`. A reader sees the whole blob or none. When this resolves, the bytes survive a crash. Where `source`
+   * fails or `signal` aborts, nothing stays, and this rejects with that error. Rejects with {@link BlobExistsError} where the key is
+   * taken, and its bytes stay unchanged. A store whose server is away or whose disk is full cannot work now. Then it refuses this and
+   * every other operation with SERVICE_UNAVAILABLE.
    */
   put(key: string, source: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<StoredBlob>;
   /**
-   * Opens a blob, or a range of it; the stream holds the bytes as they are needed. Rejects with
-   * {@link BlobNotFoundError}. The caller reads to the end or destroys the stream.
+   * Opens a blob, or a range of it. The stream brings the bytes as the reader needs them. Rejects with {@link BlobNotFoundError}. The
+   * caller reads to the end or destroys the stream.
    */
   openRead(key: string, range?: ByteRange): Promise<Readable>;
   /** Undefined where there is no such blob. */
   stat(key: string): Promise<BlobStat | undefined>;
-  /** Removes a blob; one that is not there is no error. */
+  /** Deletes a blob. A missing one is no error. */
   delete(key: string): Promise<void>;
   /**
-   * Every blob whose key begins with `prefix` (default: all), in no particular order, as a stream: for the collection
-   * of what is not needed. What is written or deleted meanwhile may be seen or not.
+   * Every blob whose key begins with `prefix` (default: all), in no particular order, as a stream. It serves the collection of unused
+   * blobs. Blobs that are written or deleted meanwhile may be seen or not.
    */
   list(prefix?: string): AsyncIterable<ListedBlob>;
 }
@@ -67,7 +67,7 @@ export class BlobExistsError extends Error {
 export const maxBlobKeyLength = 200;
 const keyPattern = /^[a-z0-9_-][a-z0-9_.-]*(?:\/[a-z0-9_-][a-z0-9_.-]*)*$/;
 
-/** Lower-case letters, digits, `_`, `-`, `.` in parts divided by `/`; no part begins with a dot. Throws a TypeError. */
+/** Lower-case letters, digits, `_`, `-`, `.` in parts divided by `/`. No part begins with a dot. Throws a TypeError. */
 export function checkBlobKey(key: string): string {
   if (key.length <= maxBlobKeyLength && keyPattern.test(key)) return key;
   throw new TypeError("a blob key is made of [a-z0-9_.-] in parts divided by '/'");

@@ -4,19 +4,19 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { onDisk } from "#kit/base/disk-errors.ts";
 
-/** Reading one back as a stream, in bytes at a time. */
+/** Bytes that are read at a time when the file is streamed. */
 const readChunkBytes = 128 * 1024;
 
 /**
- * A file that has lost its name already, so that nothing is left of it when the process dies. Where the disk cannot do its work now,
- * each step refuses with SERVICE_UNAVAILABLE.
+ * A file that has no name, so that nothing is left of it when the process dies. Where the disk cannot work now, each step refuses with
+ * SERVICE_UNAVAILABLE.
  */
 export interface NamelessFile extends AsyncDisposable {
-  /** Writes at the end. What was written before stays as it is where this fails. */
+  /** Writes at the end. Where this fails, the bytes before it stay unchanged. */
   append(chunk: Uint8Array): Promise<void>;
-  /** Streams it all, as often as one likes. */
+  /** Streams all of it. It may be called several times. */
   stream(): Readable;
-  /** Reads it all into memory. */
+  /** Reads all of it into memory. */
   whole(): Promise<Buffer<ArrayBuffer>>;
 }
 

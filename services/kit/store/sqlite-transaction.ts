@@ -2,20 +2,20 @@ import { createBatchWait } from "#kit/base/batching.ts";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import type { SqlRow, SqlRunner } from "./sqlite.ts";
 
-/** Statements of one transaction, and what belongs to it beside them. */
+/** Statements of one transaction, and the functions that belong to it. */
 export interface SqlTransaction extends SqlRunner {
-  /** Changes when another connection has changed the file: what was remembered of it counts no more. */
+  /** Changes when another connection has changed the file. Then cached values of the file are no longer valid. */
   readonly othersVersion: SqlRow[string] | undefined;
   /**
-   * Calls `flush` before the commit: for rows that several transactions of one commit change, which are written once. A
-   * function that is given several times is called once. Where it throws, the transactions that asked for it fail.
+   * Calls `flush` before the commit. It is for rows that several transactions of one commit change, and that are written once. A
+   * function that is given several times is called once. Where it throws, the transactions that gave it fail.
    */
   beforeCommit(flush: () => void): void;
-  /** Calls `forget` where the transaction is undone, alone or with others. It may run again after that. */
+  /** Calls `forget` where the transaction is undone, alone or with others. The transaction may run again after that. */
   onUndo(forget: () => void): void;
 }
 
-/** What committing needs of a connection. */
+/** The parts of a connection that committing needs. */
 interface CommitConnection {
   prepare(sql: string): { run(): unknown };
   exec(sql: string): void;
@@ -29,16 +29,15 @@ interface Pending {
   reject: (error: unknown) => void;
 }
 
-/** One that ran, and what it came to. */
+/** A transaction that ran, and its result. */
 interface Done {
   pending: Pending;
   value: unknown;
 }
 
 /**
- * Commits many transactions as one. They run one after the other without a savepoint each, which would cost as much as
- * a short transaction: one that throws after it changed something takes the others back with it, and they run again
- * without it.
+ * Commits many transactions as one. They run one after the other without savepoints, each of which would cost as much as a short
+ * transaction. A transaction that throws after it changed something undoes the others with it. They then run again without it.
  */
 export function committer(
   db: CommitConnection,
@@ -54,7 +53,7 @@ class Committing {
   readonly #runner: SqlRunner;
   readonly #begin: { run(): unknown };
   readonly #commit: { run(): unknown };
-  /** What was put off, and who asked for each. */
+  /** Functions to call before the commit, and the transactions that gave each. */
   readonly #flushes = new Map<() => void, Set<Pending>>();
   readonly #undos = new Set<() => void>();
   readonly #hasChanged: () => boolean;
@@ -116,7 +115,7 @@ class Committing {
     return [];
   }
 
-  /** What they came to, or those that failed after they changed something. One that failed before is rejected. */
+  /** The results, or the transactions that failed after they changed something. One that failed before that is rejected. */
   #runAll(batch: readonly Pending[]): { done: Done[] } | Failed {
     const done: Done[] = [];
     for (const pending of batch) {
@@ -125,7 +124,7 @@ class Committing {
         done.push({ pending, value: pending.work(this.#tx) });
         this.#hasChanged();
       } catch (error) {
-        // A full disk ends the transaction by itself, and with it everything in it.
+        // A full disk ends the whole transaction by itself.
         if (!this.#db.isTransaction) throw error;
         pending.reject(error);
         if (this.#hasChanged()) return { failed: new Set([pending]) };
@@ -134,7 +133,7 @@ class Committing {
     return this.#flushAll() ?? { done };
   }
 
-  /** The transactions that could not be written; undefined: all are written. */
+  /** The transactions that could not be written. Undefined: all are written. */
   #flushAll(): Failed | undefined {
     for (const [flush, askers] of this.#flushes) {
       try {
@@ -162,7 +161,7 @@ interface Failed {
   failed: ReadonlySet<Pending>;
 }
 
-/** A runner that knows whether anything was changed through it since it was last asked. */
+/** A runner that knows whether a change was made through it since the last question. */
 function watched(runner: SqlRunner): { statements: SqlRunner; hasChanged(): boolean } {
   let changed = false;
   const note = (sql: string) => {
@@ -192,23 +191,23 @@ function watched(runner: SqlRunner): { statements: SqlRunner; hasChanged(): bool
   };
 }
 
-/** How a transaction is committed. */
+/** Options of a commit. */
 export interface WriteOptions {
-  /** Waits, up to 20 ms, for another transaction to share its commit with: for work that no caller waits for. */
+  /** Waits, up to 20 ms, for another transaction to share its commit with. It is for work that no caller waits for. */
   lazy?: boolean;
 }
 
-/** Transactions in one commit: bounds the time for which the event loop stands still. */
+/** Transactions in one commit. This bounds the time for which the event loop is blocked. */
 const maxBatch = 256;
 /**
- * Milliseconds for which a commit waits while every turn of the event loop brings another transaction: what it costs
- * hardly depends on how many it takes along. A lone one waits a turn, and none where those before were alone too.
+ * Milliseconds for which a commit waits while every turn of the event loop brings another transaction. The cost of a commit hardly
+ * depends on their number. A lone transaction waits a turn, and none where those before were alone too.
  */
 const maxGatherMs = 2;
 /** Milliseconds for which a lazy transaction waits for others. */
 const maxLazyMs = 20;
 
-/** Transactions that wait for their commit, and when it comes. */
+/** Holds transactions that wait for their commit, and decides when it comes. */
 export function createQueue(commitTogether: (batch: readonly Pending[]) => void) {
   const batchWait = createBatchWait();
   let pending: Pending[] = [];
@@ -217,7 +216,7 @@ export function createQueue(commitTogether: (batch: readonly Pending[]) => void)
   let gatherUntil = 0;
   /** How many waited a turn ago. */
   let gathered = 0;
-  /** How many of the pending transactions a caller waits for. */
+  /** How many of the pending transactions have a caller that waits. */
   let awaited = 0;
 
   const commit = () => {
@@ -254,7 +253,7 @@ export function createQueue(commitTogether: (batch: readonly Pending[]) => void)
       setImmediate(flush);
     });
   const schedule = () => {
-    // All that this turn's callbacks add goes along either way.
+    // Transactions that are added in this turn are included either way.
     if (batchWait.isWorthwhile()) scheduleTurn();
     else begin(() => queueMicrotask(commitNow));
   };

@@ -50,7 +50,7 @@ describe("the SQLite file", () => {
     const seen = outcomes.map((one) => (one.status === "fulfilled" ? one.value : "failed"));
     expect(seen).toEqual([1n, "failed", "failed", 2n, "failed", "failed"]);
     expect(db.all("SELECT n FROM t ORDER BY n").map((row) => row.n)).toEqual([1n, 4n]);
-    // What failed by itself is not tried again.
+    // A transaction that failed by itself is not tried again.
     expect(runs.filter((n) => n === 3 || n === 5)).toEqual([3, 5]);
   });
 

@@ -16,31 +16,30 @@ export type SqlRow = Record<string, string | bigint | number | Uint8Array | null
 export interface SqlRunner {
   all(sql: string, ...values: SqlValue[]): SqlRow[];
   get(sql: string, ...values: SqlValue[]): SqlRow | undefined;
-  /** Runs a change; answers how many rows it touched. */
+  /** Runs a change. Answers how many rows it changed. */
   run(sql: string, ...values: SqlValue[]): number;
 }
 
 /** One SQLite file, shared by the services of a process. */
 export interface SqliteDatabase extends SqlRunner, Disposable {
   /**
-   * Runs `work` as one transaction, durable against the death of this process when the promise resolves. Transactions
-   * that come in one turn of the event loop, or soon after, share a commit, in their order; one that throws is undone
-   * alone. `work` must not await, and does nothing but through `tx` that may not be done twice: it runs again where one
-   * beside it had to be undone.
+   * Runs `work` as one transaction. Its changes survive the death of this process when the promise resolves. Transactions that come in
+   * one turn of the event loop, or soon after, share a commit, in their order. One that throws is undone alone. `work` must not await.
+   * Except through `tx` it must do only things that may be done twice. It runs again where a transaction beside it had to be undone.
    */
   write<T>(work: (tx: SqlTransaction) => T, options?: WriteOptions): Promise<T>;
   /** Brings `component`'s tables up to the last step, each step once, in order. */
   migrate(component: string, steps: readonly string[]): void;
 }
 
-/** Milliseconds that a statement waits for another process (the operator looking in with the sqlite3 shell). */
+/** Milliseconds that a statement waits for another process (an operator with the sqlite3 shell). */
 const busyTimeoutMs = 5_000;
-/** Pages of 4 KiB in the log when they are copied into the file: what is written often is copied once. */
+/** Pages of 4 KiB in the log when they are copied into the file. A page that is written often is copied once. */
 const checkpointPages = 4_000;
 
 /**
- * Opens (and makes) a database file; ":memory:" for tests. Write-ahead log, `synchronous=NORMAL`: a killed process loses
- * nothing; after a power cut the file is whole, but may be a moment behind, all services together (one file, one log).
+ * Opens (and makes) a database file; ":memory:" for tests. It has a write-ahead log and `synchronous=NORMAL`. A killed process loses
+ * nothing. After a power cut the file is whole, but may lack the last moment, for all services together (one file, one log).
  */
 export function openSqlite(file: string): SqliteDatabase {
   if (file !== ":memory:") closeDatabaseFiles(file);
@@ -60,7 +59,7 @@ export function openSqlite(file: string): SqliteDatabase {
   };
 }
 
-/** The file and those beside it, to which SQLite gives the file's own mode when it makes them. */
+/** Closes the file to other users, and those beside it. SQLite gives those the file's mode when it makes them. */
 function closeDatabaseFiles(file: string): void {
   openPrivately(file);
   for (const suffix of ["-wal", "-shm", "-journal"]) closeToOthers(`${file}${suffix}`);

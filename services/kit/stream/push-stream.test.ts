@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { consume, later, pushed, pushTo, type Sink } from "./push-stream.ts";
 
 describe("a stream that is pushed", () => {
-  /** Gives what `give` is told to, as a socket does; notes what its reader asks. */
+  /** A source that gives values when the test calls `give`, as a socket does. It notes its reader's calls. */
   function source() {
     const calls: string[] = [];
     let sink: Sink<number> | undefined;

@@ -1,9 +1,6 @@
-/**
- * Takes a stream in plain calls: no promise and no turn of the event loop stands between two values. None of its functions
- * throws.
- */
+/** Takes a stream in plain calls: no promise and no turn of the event loop comes between two values. None of its functions throws. */
 export interface Sink<T> {
-  /** False: it is full, and takes no more until its reader resumes. */
+  /** False: the sink is full, and takes no value until its reader resumes. */
   push(value: T): boolean;
   end(): void;
   fail(error: unknown): void;
@@ -11,13 +8,13 @@ export interface Sink<T> {
 
 /** A reader's hold on a stream that is pushed to its sink. */
 export interface Flow {
-  /** The sink takes more. Nothing is given before the first call; while something is being given it says that what is given next is wanted too. */
+  /** The sink takes more. No value is pushed before the first call. A call during a push asks for the next value, too. */
   resume(): void;
-  /** The reader leaves before the end: nothing is given any more. Resolves when the source has ended, where that takes time. */
+  /** The reader leaves before the end, and gets no further value. Resolves when the source has ended, where that takes time. */
   leave(): Promise<unknown> | undefined;
 }
 
-/** A stream that is pushed, to one reader. It can be pulled as any other, too, at the price of promises for each value. */
+/** A stream that is pushed, to one reader. It can also be pulled like any other, which costs promises for each value. */
 export abstract class Pushed<T> implements AsyncIterable<T> {
   abstract pushTo(sink: Sink<T>): Flow;
 
@@ -26,19 +23,19 @@ export abstract class Pushed<T> implements AsyncIterable<T> {
   }
 }
 
-/** A {@link Pushed} that begins as `begin` says. */
+/** A {@link Pushed} that starts by calling `begin`. */
 export function pushed<T>(begin: (sink: Sink<T>) => Flow): Pushed<T> {
   return new Beginning(begin);
 }
 
-/** Pushes any stream to `sink`; one that cannot push is pulled as the sink takes more. */
+/** Pushes any stream to `sink`. One that cannot push is pulled as the sink takes more. */
 export function pushTo<T>(source: AsyncIterable<T>, sink: Sink<T>): Flow {
   return source instanceof Pushed ? source.pushTo(sink) : new Pump(source, sink);
 }
 
 /**
- * Reads a stream to its end. `take` gives true where it takes more, false where it leaves, or a promise of taking more later.
- * Rejects with what the stream fails with, or what `take` throws.
+ * Reads a stream to its end. `take` answers true where it takes more, false where it leaves, or a promise where it takes more later.
+ * Rejects with the stream's error, or with what `take` throws.
  */
 export function consume<T>(
   source: AsyncIterable<T>,
@@ -71,7 +68,7 @@ export function consume<T>(
   });
 }
 
-/** The stream that `begin` resolves to; it is called when the first value is wanted. */
+/** The stream that `begin` resolves to. `begin` is called when the reader wants the first value. */
 export function later<T>(begin: () => Promise<AsyncIterable<T>>): Pushed<T> {
   return pushed((sink) => {
     let flow: Flow | undefined;
@@ -119,7 +116,7 @@ class Pump<T> implements Flow {
   readonly #it: AsyncIterator<T>;
   readonly #sink: Sink<T>;
   #isWanted = false;
-  /** Its reader asked while it was given something. */
+  /** The reader resumed while a value was being pushed. */
   #isAskedAgain = false;
   #isOver = false;
   readonly #took = (step: IteratorResult<T>) => {
@@ -135,7 +132,7 @@ class Pump<T> implements Flow {
       this.#isWanted = takesMore || this.#isAskedAgain;
       if (this.#isWanted) this.#pull();
     } catch (error) {
-      // A fault of ours in what becomes of it ends this stream, and not the process.
+      // A fault in the code behind the sink ends this stream, and not the process.
       this.leave()?.catch(() => {});
       this.#sink.fail(error);
     }
@@ -169,7 +166,7 @@ class Pump<T> implements Flow {
   }
 }
 
-/** A pushed stream as an iterator: its sink is full unless a value is asked for. */
+/** A pushed stream as an iterator. Its sink is full unless its reader waits for a value. */
 class Pulled<T> implements AsyncIterableIterator<T>, Sink<T> {
   readonly #flow: Flow;
   #waiting: PromiseWithResolvers<IteratorResult<T>> | undefined;

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { pushed } from "./push-stream.ts";
 import { type Stage, staged } from "./stages.ts";
 
-/** Gives numbers from 1, then ends or throws. Tells of being left. */
+/** Gives numbers from 1, then ends or throws. Notes when its reader leaves. */
 async function* numbers(count: number, left: string[] = [], error?: Error) {
   try {
     for (let i = 1; i <= count; i++) yield i;

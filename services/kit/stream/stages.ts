@@ -1,31 +1,34 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Flow, Pushed, pushTo, type Sink } from "./push-stream.ts";
 
-/** What happens to a stream on its way to its reader; what a stage leaves out passes. */
+/** Functions that a stream's events pass on their way to its reader. An event without a function passes unchanged. */
 export interface Stage<In, Out = In> {
-  /** What goes on in the place of a value; may throw. */
+  /** Replaces a value. May throw. */
   pass?(value: In): Out;
-  /** The source has ended; may throw. */
+  /** The source has ended. May throw. */
   end?(): void;
-  /** An error of the source: gives what is thrown in its place. */
+  /** Replaces an error of the source by the one that the reader gets. */
   fail?(error: unknown): unknown;
-  /** The reader leaves before the end; called before the source hears of it. */
+  /** The reader leaves before the end. Called before the source learns of it. */
   leave?(): void;
-  /** Called when the reading begins, with what fails it at once, also while the source waits: the stages before, and the source, are left. */
+  /**
+   * Called when the reading begins, with a function that fails the stream at once, even while the source waits. The stages before this
+   * one and the source then see the reader leave.
+   */
   until?(stop: (reason: unknown) => void): void;
-  /** Each call of the source is made within it; what is given goes on in the context of the reader. */
+  /** Each call of the source is made within it. Values go on in the context of the reader. */
   enter?<R>(work: () => R): R;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what a stage takes is what the one before it gives; `staged` sees to that.
+// biome-ignore lint/suspicious/noExplicitAny: a stage takes the values of the one before it; `staged` sees to that.
 type AnyStage = Stage<any, any>;
 
-/** `source` with a stage behind it. Stages behind stages are passed in one call. */
+/** `source` with a stage behind it. A value passes several stages in one call. */
 export function staged<In, Out = In>(
   source: AsyncIterable<In>,
   stage: Stage<In, Out>,
 ): Pushed<Out> {
-  // What lies under `enter` happens within it, to the last error that is logged there.
+  // Everything below a stage with `enter` happens within it, to the last error that is logged there.
   return source instanceof Staged && !stage.enter
     ? source.with(stage)
     : new Staged<Out>(source, [stage]);
@@ -33,7 +36,7 @@ export function staged<In, Out = In>(
 
 class Staged<T> extends Pushed<T> {
   readonly #source: AsyncIterable<unknown>;
-  /** From the source to the reader; only the first may have an `enter`. */
+  /** From the source to the reader. Only the first may have an `enter`. */
   readonly #stages: readonly AnyStage[];
 
   constructor(source: AsyncIterable<unknown>, stages: readonly AnyStage[]) {
@@ -58,7 +61,7 @@ class Stages implements Sink<unknown>, Flow {
   readonly #enter: NonNullable<AnyStage["enter"]> | undefined;
   #hasBegun = false;
   #isOver = false;
-  /** It was stopped before its reader wanted anything. */
+  /** A stage stopped the stream before its reader wanted anything. */
   #stopped: { error: unknown } | undefined;
 
   constructor(source: AsyncIterable<unknown>, stages: readonly AnyStage[], sink: Sink<unknown>) {
@@ -99,7 +102,7 @@ class Stages implements Sink<unknown>, Flow {
         at++;
       }
     } catch (error) {
-      // To the stages behind it, it is an error like any other.
+      // The stages behind it see an error like any other.
       this.#sink.fail(this.#meant(error, at + 1));
       return;
     }
@@ -129,7 +132,7 @@ class Stages implements Sink<unknown>, Flow {
     return this.#leave(this.#stages);
   }
 
-  /** The stage at `at` ends it; those behind it hear of an error. */
+  /** The stage at `at` ends the stream. The stages behind it see an error. */
   #stop(reason: unknown, at: number): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -144,7 +147,7 @@ class Stages implements Sink<unknown>, Flow {
     return this.#enter ? this.#enter(() => this.#flow.leave()) : this.#flow.leave();
   }
 
-  /** What an error is to the reader, behind the stages from `from` on. */
+  /** The error that the reader gets, after the stages from `from` on. */
   #meant(cause: unknown, from: number): unknown {
     let error = cause;
     for (const { fail } of this.#stages.slice(from)) if (fail) error = fail(error);
@@ -152,7 +155,7 @@ class Stages implements Sink<unknown>, Flow {
   }
 }
 
-/** A sink whose functions run in the context (of traces) that made it, wherever they are called from. */
+/** A sink whose functions run in the (trace) context in which it was made, and not in that of their caller. */
 function inContext<T>(sink: Sink<T>): Sink<T> {
   const within = AsyncLocalStorage.snapshot();
   const [push, end, fail] = [sink.push.bind(sink), sink.end.bind(sink), sink.fail.bind(sink)];

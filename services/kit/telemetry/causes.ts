@@ -2,15 +2,15 @@ import { ConnectError } from "@connectrpc/connect";
 import { isRefusal, reasonName } from "#kit/base/errors.ts";
 import { codeName } from "./codes.ts";
 
-/** Causes of causes that are named: a driver's error has two or three. */
+/** The most causes of causes that are named. A driver's error has two or three. */
 const maxCauses = 6;
 
-/** Codes of Node and drivers, and names of classes; anything else may be text that a caller wrote. */
+/** Codes of Node and drivers, and names of classes. Anything else may be text that a caller wrote. */
 const wordPattern = /^[A-Za-z][A-Za-z0-9_]{1,63}$/;
 
 /**
- * What lies behind an error, outermost first, for a log: `unavailable < UND_ERR_SOCKET < ECONNRESET`. Codes and names
- * alone, as the words of an error may hold what a caller sent. Undefined where nothing lies behind it.
+ * The chain of causes of an error, outermost first, for a log: `unavailable < UND_ERR_SOCKET < ECONNRESET`. It has codes and names
+ * alone, because an error's text may hold a caller's content. Undefined where the error has no cause.
  */
 export function causesOf(error: Error): string | undefined {
   const names: string[] = [];

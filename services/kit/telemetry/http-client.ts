@@ -4,8 +4,7 @@ import type { HttpBody, HttpClient, HttpRequest } from "../upstream/client.ts";
 import { type Attributes, endSpan, errorType, failSpan, isTraced, startSpan } from "./spans.ts";
 
 /**
- * `client`, whose requests are spans, to the last byte of their answers. Upstreams are others' and hear nothing of our
- * traces.
+ * `client`, whose requests become spans, to the last byte of their answers. Upstreams belong to others and get nothing of our traces.
  */
 export function tracedHttpClient(client: HttpClient): HttpClient {
   return {
@@ -35,7 +34,7 @@ function specOf({ method, url }: HttpRequest) {
   } as const;
 }
 
-/** An upstream's address, which is the catalog's. */
+/** An upstream's address, as the catalog has it. */
 function serverOf({ hostname, port, protocol }: URL) {
   const standard = protocol === "https:" ? 443 : 80;
   return { "server.address": hostname, "server.port": port === "" ? standard : Number(port) };

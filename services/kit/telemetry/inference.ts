@@ -9,14 +9,14 @@ export interface InferenceCall {
   operation: "chat" | "compact" | "embeddings" | "transcriptions" | "generate_content";
   /** The upstream's name in the catalog. */
   provider: string;
-  /** Of the catalog. */
+  /** The model's name in the catalog. */
   model: string;
-  /** What is generated, where that is not text. */
+  /** The kind of output, where that is not text. */
   output?: "image" | "video" | "music" | "speech";
   isStream?: boolean;
 }
 
-/** What an upstream reported. */
+/** Usage that an upstream reported. */
 export interface InferenceUsage {
   inputTokens: number;
   cachedInputTokens: number;
@@ -25,14 +25,14 @@ export interface InferenceUsage {
 
 /** A generation that is under way. Nothing here throws. */
 export interface Inference {
-  /** It is part of a trace that is recorded. */
+  /** Is it part of a trace that is recorded? */
   readonly isTraced: boolean;
   /** Runs `work` as part of it. */
   run<T>(work: () => T): T;
   /** The first piece of a stream has come. */
   firstChunk(): void;
   used(usage: InferenceUsage): void;
-  /** Once; `error`: a word for what went wrong. */
+  /** Called once. `error`: a word for the fault. */
   end(error?: string): void;
 }
 
@@ -41,12 +41,15 @@ export interface Inferences {
   begin(call: InferenceCall): Inference;
 }
 
-/** Ends that say nothing of the upstream: it answered, callers left, or they sent what it refuses. The alert has the same. */
+/**
+ * Ends that are no fault of the upstream: it answered, the caller left, or the caller sent a request that the upstream refuses. The
+ * alert has the same list.
+ */
 export const callersErrors: ReadonlySet<string> = new Set([
   ...["", "cancelled", "content_policy", "context_length", "invalid_request", "policy"],
 ]);
 
-/** Kinds of work, each of which has as many places at an upstream as the catalog says. */
+/** Kinds of work. The catalog gives each kind its own number of places at an upstream. */
 type Work = "text" | "speech" | "jobs";
 
 function workOf({ operation, output }: InferenceCall): Work {
@@ -54,15 +57,15 @@ function workOf({ operation, output }: InferenceCall): Work {
   return output === "speech" ? "speech" : "jobs";
 }
 
-/** What an aborted generation ended of. Time that ran out is its upstream's doing. */
+/** The error name for an aborted generation. A time-out counts as its upstream's fault. */
 export function errorOfAbort({ reason }: AbortSignal): string {
   return isRefusal(reason, ErrorReason.UPSTREAM_TIMEOUT) ? "timeout" : "cancelled";
 }
 
-/** Seconds: the conventions' own, and on to the longest jobs. */
+/** Seconds: the buckets of the conventions, and further ones up to the longest jobs. */
 const secondsBuckets = Array.from({ length: 18 }, (_, i) => 0.01 * 2 ** i);
 
-/** Makes it; one a process, for its metrics have one registry. */
+/** Makes it. Each process has one, because its metrics have one registry. */
 export function createInferences({ metrics }: { metrics: Metrics }): Inferences {
   const count = countersOf(metrics);
   return {
@@ -111,7 +114,7 @@ export function createInferences({ metrics }: { metrics: Metrics }): Inferences 
   };
 }
 
-/** The pieces of a stream, which tell when the first one comes and when the last one came. */
+/** The pieces of a stream, with notes of when the first and the last one came. */
 export function followedStream<T>(
   pieces: AsyncIterable<T>,
   inference: Inference,
@@ -133,7 +136,7 @@ export function followedStream<T>(
   });
 }
 
-/** A counter takes no less than nothing; what an upstream reports may be anything. */
+/** A counter takes no negative number, and an upstream may report anything. */
 function isBelievable(usage: InferenceUsage): boolean {
   return Object.values(usage).every((count) => Number.isFinite(count) && count >= 0);
 }

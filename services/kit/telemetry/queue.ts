@@ -2,7 +2,7 @@ import { propagation, ROOT_CONTEXT, type Span } from "@opentelemetry/api";
 import type { Delivery, WakeQueue } from "../queue/port.ts";
 import { type Attributes, startSpan, traced, traceHeaders } from "./spans.ts";
 
-/** `queue`, whose wake-ups carry the trace that they are part of. */
+/** `queue`, whose wake-ups carry their trace with them. */
 export function tracedQueue(queue: WakeQueue, system: "nats" | "memory"): WakeQueue {
   return {
     publish(topic, id, { headers } = {}) {

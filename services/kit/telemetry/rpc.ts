@@ -8,7 +8,7 @@ import { type Stage, staged } from "#kit/stream/stages.ts";
 import { codeName } from "./codes.ts";
 import { type Attributes, endSpan, failSpan, isTraced, runIn, startSpan } from "./spans.ts";
 
-/** Gives calls that are part of a trace a span, and takes the trace to the other side. */
+/** Gives each call within a trace a span, and carries the trace to the called service. */
 export const rpcClientTelemetry: Interceptor = (next) => (req) => {
   // Watches and sweeps belong to no request.
   if (!trace.getActiveSpan()) return next(req);
@@ -40,9 +40,9 @@ async function tracedCall(next: Call, req: Parameters<Call>[0]): ReturnType<Call
       over(undefined);
       return res;
     }
-    // Clients keep it to themselves that a reader has left; the call's signal tells.
+    // A client's stream does not show that its reader has left. The call's signal does.
     req.signal.addEventListener("abort", () => over(req.signal.reason), { once: true });
-    // The other side sees to what happens within it.
+    // The other side makes the spans for its own work.
     return { ...res, message: followed(res.message, undefined, over) };
   } catch (error) {
     over(error);
@@ -51,8 +51,8 @@ async function tracedCall(next: Call, req: Parameters<Call>[0]): ReturnType<Call
 }
 
 /**
- * Times every call, streams to their end, and gives those that come as part of a trace a span. To stand outermost, so that
- * it sees what the caller is answered.
+ * Times every call, streams to their end. Gives calls that come as part of a trace a span. It must be the outermost interceptor, so
+ * that it sees the caller's answer.
  */
 export function rpcServerTelemetry({ metrics }: { metrics: Metrics }): Interceptor {
   const durationOf = durations(metrics);
@@ -96,7 +96,7 @@ function specOf(system: string, method: string) {
   return { family: "rpc.server", name: method, attributes } as const;
 }
 
-/** `source`, each step of which runs within `enter`; `over` hears once of its end, its error, or its reader's leaving. */
+/** `source`, with each step run within `enter`. `over` is called once: at its end, with its error, or when its reader leaves. */
 function followed<T>(
   source: AsyncIterable<T>,
   enter: Stage<T>["enter"],
@@ -122,7 +122,7 @@ function end(span: Span, code: string | undefined): void {
   endSpan(span);
 }
 
-/** A code's name of what a call ended with. */
+/** The name of the code with which a call ended. */
 function codeOf(error: unknown): string {
   return codeName(ConnectError.from(error).code);
 }

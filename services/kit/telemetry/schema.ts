@@ -1,10 +1,11 @@
 /**
- * Every name under which this program is seen from outside: spans, their attributes, and metrics that have another name
- * over OTLP than at `/metrics`. Names are those of the OpenTelemetry conventions where these have one (general 1.44; GenAI
- * of its own repository, whose names the published packages do not have yet), else they begin with `genmesh.`.
+ * Every name that others see of this program's telemetry. These are spans, their attributes, and metrics that have another name over
+ * OTLP than at `/metrics`. The names are those of the OpenTelemetry conventions where these have one. General names are of version
+ * 1.44. Names for GenAI are from that convention's own repository, since the published packages do not have them yet. Other names begin
+ * with `genmesh.`.
  *
- * No attribute may hold a prompt, an answer, a key, or anything that a caller named: no path, query, address or header of
- * the caller's, no URL that a request refers to. Hosts are those of the catalog or of the configuration.
+ * No attribute may hold a prompt, an answer, a key, or anything that a caller named. That excludes the caller's path, query, address
+ * and headers, and URLs in a request. Hosts are those of the catalog or of the configuration.
  */
 
 /** Every attribute of a span or a metric. */
@@ -46,13 +47,13 @@ export const attributeNames = [
 /** One of {@link attributeNames}. */
 export type AttributeName = (typeof attributeNames)[number];
 
-/** What the conventions call the side of a span. */
+/** The conventions' word for the side of a span. */
 export type SpanKind = "internal" | "server" | "client" | "producer" | "consumer";
 
 /** A kind of spans. */
 export interface SpanRule {
   kind: SpanKind;
-  /** Every name that it may have. */
+  /** A pattern for every name that such a span may have. */
   name: RegExp;
   attributes: readonly AttributeName[];
 }
@@ -90,9 +91,9 @@ export const spanRules = {
   },
   "rpc.client": { kind: "client", name: rpcName, attributes: rpc },
   "rpc.server": { kind: "server", name: rpcName, attributes: rpc },
-  /** A wake-up on its way into the queue. */
+  /** The publishing of a wake-up into the queue. */
   "messaging.send": { kind: "producer", name: /^send jobs-[a-z]+$/, attributes: messaging },
-  /** A wake-up in a worker's hands. */
+  /** A wake-up that a worker has taken. */
   "messaging.process": { kind: "consumer", name: /^process jobs-[a-z]+$/, attributes: messaging },
   /** One attempt at a job, from the claim to the store's last write. */
   "job.run": {
@@ -138,7 +139,7 @@ export const spanRules = {
       "error.type",
     ],
   },
-  /** A verb of the store of blobs, with its repeats. */
+  /** An operation of the store of blobs, with its repeats. */
   blob: {
     kind: "internal",
     name: /^(put|open|stat|delete) blob$/,
@@ -149,12 +150,12 @@ export const spanRules = {
 /** One of {@link spanRules}. */
 export type SpanFamily = keyof typeof spanRules;
 
-/** A metric of `/metrics` as OTLP has it. */
+/** A metric of `/metrics`, as OTLP names it. */
 export interface MetricName {
   name: string;
   /** UCUM. */
   unit: string;
-  /** What its labels are called; those that are not named keep their names. */
+  /** Names of its labels over OTLP. Labels that are not listed keep their names. */
   attributes: Readonly<Record<string, AttributeName>>;
 }
 

@@ -13,7 +13,7 @@ import { isRefusal, reasonName } from "#kit/base/errors.ts";
 import { codeName } from "./codes.ts";
 import { type AttributeName, type SpanFamily, spanRules } from "./schema.ts";
 
-/** What a span says of its work. What is undefined is not said. */
+/** Attributes of a span. Undefined ones are left out. */
 export type Attributes = Partial<Record<AttributeName, string | number | boolean | undefined>>;
 
 /** A span to be begun. */
@@ -34,10 +34,10 @@ const kinds = {
   consumer: SpanKind.CONSUMER,
 } as const;
 
-/** Where there is no trace: it says nothing, and no headers are made of it. */
+/** Used where there is no trace. It records nothing, and gives no headers. */
 const noSpan = trace.wrapSpanContext({ traceId: "", spanId: "", traceFlags: TraceFlags.NONE });
 
-/** True where the running code is part of a trace that is recorded. Otherwise nothing need be worked out for a span. */
+/** True where the running code is part of a trace that is recorded. Otherwise skip work that only a span needs. */
 export function isTraced(): boolean {
   return isSampled(trace.getActiveSpan());
 }
@@ -46,24 +46,24 @@ function isSampled(span: Span | undefined): span is Span {
   return span !== undefined && (span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
 }
 
-/** Begins a span where a trace may begin: the sampler decides whether it is recorded. */
+/** Begins a span where a trace may begin. The sampler decides whether it is recorded. */
 export function beginTrace(spec: SpanSpec, parent: Context): Span {
   const { family, name, attributes = {} } = spec;
-  // Asked anew each time, because a process in which tests run starts and ends its telemetry several times.
+  // Looked up each time, because a process in which tests run starts and ends its telemetry several times.
   const tracer = trace.getTracer("genmesh");
   return tracer.startSpan(name, { kind: kinds[spanRules[family].kind], attributes }, parent);
 }
 
 /**
- * Begins a span below the one of `parent`; default: the active one. Work that belongs to no request has no span, and below
- * one that is not recorded there is none either: then the parent itself is answered, whose headers go on.
+ * Begins a span below that of `parent`. Default: the active one. Work that belongs to no request has no span. Below a span that is not
+ * recorded there is none either: then the parent itself is returned, and its headers are sent on.
  */
 export function startSpan(spec: SpanSpec, parent: Context = context.active()): Span {
   const above = trace.getSpan(parent);
   return isSampled(above) ? beginTrace(spec, parent) : (above ?? noSpan);
 }
 
-/** Runs `work`, and what it goes on with later, with `span` active. */
+/** Runs `work`, and everything that it continues with later, with `span` active. */
 export function runIn<T>(span: Span, work: () => T): T {
   if (span === noSpan || span === trace.getActiveSpan()) return work();
   return context.with(trace.setSpan(context.active(), span), work);
@@ -71,7 +71,7 @@ export function runIn<T>(span: Span, work: () => T): T {
 
 /** Runs `work` inside a span of its own, where the running code is part of a trace that is recorded. */
 export function traced<T>(spec: SpanSpec, work: (span: Span) => Promise<T>): Promise<T> {
-  // Most are not: then nothing stands between the work and its caller, not even a promise.
+  // Most calls are not traced. Then nothing is added to the work, not even a promise.
   return isTraced() ? recorded(spec, work) : work(noSpan);
 }
 
@@ -87,7 +87,7 @@ async function recorded<T>(spec: SpanSpec, work: (span: Span) => Promise<T>): Pr
   }
 }
 
-/** Says that a span's work failed: in one word of ours, a status, or an error's class; never an error's text. */
+/** Marks a span's work as failed, with a word of this code, a status, or an error's class. Never with an error's text. */
 export function failSpan(span: Span, type: string): void {
   if (!span.isRecording()) return;
   span.setAttributes({ "error.type": type } satisfies Attributes);
@@ -95,14 +95,14 @@ export function failSpan(span: Span, type: string): void {
 }
 
 /**
- * Ends a span that several events may end, whichever comes first. The SDK itself makes an error, with its stack, of each
- * word to a span that has ended.
+ * Ends a span that several events may end. The first one counts. The SDK makes an error with a stack for each call on a span that has
+ * ended.
  */
 export function endSpan(span: Span): void {
   if (span.isRecording()) span.end();
 }
 
-/** A class of errors, in a word that holds nothing of what was said. */
+/** The class of an error, as a word that holds nothing of its text. */
 export function errorType(error: unknown): string {
   if (isRefusal(error)) return reasonName(error.reason);
   if (error instanceof ConnectError) return codeName(error.code);
@@ -111,19 +111,19 @@ export function errorType(error: unknown): string {
 
 const classPattern = /^[A-Z][A-Za-z]{0,63}$/;
 
-/** Headers that take the active trace elsewhere; none where there is no trace. */
+/** Headers that carry the active trace. None where there is no trace. */
 export function traceHeaders(): TraceHeaders {
   const headers: TraceHeaders = {};
   propagation.inject(context.active(), headers);
   return headers;
 }
 
-/** Runs `work` as part of the trace that headers name; as it is where they name none. */
+/** Runs `work` as part of the trace that the headers name, and outside of any trace where they name none. */
 export function joinTrace<T>(headers: TraceHeaders, work: () => T): T {
   return context.with(propagation.extract(context.active(), headers), work);
 }
 
-/** Fields of every line of the log that is written as part of a trace. */
+/** Fields for every line of the log that is written as part of a trace. */
 export function traceFields(): { trace_id?: string; span_id?: string } {
   const found = trace.getActiveSpan()?.spanContext();
   return found && trace.isSpanContextValid(found)

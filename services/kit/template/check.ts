@@ -1,22 +1,25 @@
 import { type Placeholder, partsOf, type Template, type TemplatePath } from "./template.ts";
 
-/** What generations of one model bring to a template. */
+/** The values that generations of one model offer to a template. */
 export interface Offer {
-  /** The values that there are, by name: each that a caller can choose as text, or `any`. */
+  /** The values by name. Each has the texts that a caller can choose, or `any`. */
   values: ReadonlyMap<string, readonly string[] | "any">;
-  /** Reference images that a generation may have: each of them must be placed. */
+  /** The most reference images of a generation. Each of them must be placed. */
   maxReferences: number;
-  /** Names that a caller may set and that must have an effect, so must be placed; each with why. */
+  /** Names that a caller may set and that must have an effect, so the template must place them. Each with the reason. */
   mustPlace: ReadonlyMap<string, string>;
 }
 
-/** What is wrong with a template, and where in it. */
+/** A fault in a template, and its place. */
 export interface TemplateFault {
   path: TemplatePath;
   message: string;
 }
 
-/** Faults that can be seen before a request comes: what a template names must exist, and what a caller chooses must be placed. */
+/**
+ * Faults that can be seen before a request comes. A template may use only names that exist, and must place each value that a caller
+ * chooses.
+ */
 export function templateFaults(template: Template, offer: Offer): TemplateFault[] {
   const faults: TemplateFault[] = [];
   const placed = new Set<string>();
@@ -55,7 +58,7 @@ export function templateFaults(template: Template, offer: Offer): TemplateFault[
   return faults;
 }
 
-/** Why a value that callers choose must be placed. */
+/** The reason why a value that callers choose must be placed. */
 export const chosenInVain = "what callers choose there would be lost";
 
 function indexesOf({ maxReferences }: Offer): number[] {

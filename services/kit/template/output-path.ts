@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 
-/** Where something stands in an upstream's answer: `images[*].url`, `video.url`, `output[*]`. */
+/** The place of a value in an upstream's answer: `images[*].url`, `video.url`, `output[*]`. */
 export type OutputPath = readonly (string | number | "*")[];
 
 /** Steps of a path: the deepest answers that upstreams give have five. */
@@ -8,7 +8,7 @@ const maxSteps = 16;
 
 const step = /\.?([A-Za-z_][\w-]*)|\[(\*|\d{1,3})\]/y;
 
-/** Reads a path; undefined where the text is none. */
+/** Reads a path. Undefined where the text is none. */
 export function parseOutputPath(text: string): OutputPath | undefined {
   const steps: (string | number)[] = [];
   step.lastIndex = 0;
@@ -23,7 +23,9 @@ export function parseOutputPath(text: string): OutputPath | undefined {
   return steps.length > 0 ? steps : undefined;
 }
 
-/** What stands there, in order; nothing where an answer has no such place. One value where a list was meant is a list of one. */
+/**
+ * The values at that place, in order. Empty where an answer has no such place. A single value where a list was meant is a list of one.
+ */
 export function readOutputPath(path: OutputPath, answer: JsonValue): JsonValue[] {
   let found: JsonValue[] = [answer];
   for (const part of path) {

@@ -1,21 +1,20 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /**
- * What an upstream's model is called with: JSON from the catalog with `${name}` where a generation's values go.
- *
- * * A text that is wholly `${x}` becomes the value with its type; `${x:string}` and longer texts become text; `$$` is a `$`.
- * * A value that is absent leaves its key or list element out; within a longer text it is empty.
- * * `{ $map: "${x}", key: value, … }` becomes the value whose key is `${x}` as text; null leaves it out.
+ * The input of an upstream's model: JSON from the catalog with `${name}` in place of a generation's values.
+ * * A text that is only `${x}` becomes the value with its type. `${x:string}` and longer texts become text. `$$` is a `$`.
+ * * An absent value leaves its key or list element out. Within a longer text it is empty.
+ * * `{ $map: "${x}", key: value, … }` becomes the value whose key is `${x}` as text. Null leaves it out.
  */
 export type Template = JsonValue;
 
-/** The values of one generation, by the names that a template knows; absent ones are undefined. */
+/** The values of one generation, by the names that a template knows. Absent ones are undefined. */
 export type CallValues = Readonly<Record<string, JsonValue | undefined>>;
 
 /** A `${…}`: `${seconds}`, `${seconds:string}`, `${references[0]}`. */
 export interface Placeholder {
   name: string;
-  /** Of `references[0]`. */
+  /** The index in `references[0]`. */
   index: number | undefined;
   isText: boolean;
 }
@@ -35,7 +34,7 @@ const dollars = /\$\$|\$\{([^}]*)\}|\$/g;
 const whole = /^\$\{([^}]*)\}$/;
 const mapKey = "$map";
 
-/** Everything in a template that a value depends on, and what is wrong with its own form. */
+/** Every part of a template that depends on a value, and the faults in its own form. */
 export function partsOf(template: Template, path: TemplatePath = []): TemplatePart[] {
   if (typeof template === "string") return partsOfText(template, path);
   if (Array.isArray(template)) {
@@ -46,7 +45,7 @@ export function partsOf(template: Template, path: TemplatePath = []): TemplatePa
   return Object.entries(template).flatMap(([key, value]) => partsOf(value, [...path, key]));
 }
 
-/** The template with a generation's values in their places; undefined where all of it is left out. */
+/** The template with a generation's values in their places. Undefined where all of it is left out. */
 export function fill(template: Template, values: CallValues): JsonValue | undefined {
   if (typeof template === "string") return fillText(template, values);
   if (Array.isArray(template)) {
@@ -114,7 +113,7 @@ function textOf(value: JsonValue): string {
 function fillText(text: string, values: CallValues): JsonValue | undefined {
   const inner = whole.exec(text)?.[1];
   if (inner !== undefined) return namedValue(inner, values);
-  // A function, so that nothing of a value is taken for a pattern of the replacement.
+  // The replacement is a function, so that `$` in a value has no special meaning.
   return text.replace(dollars, (found, name?: string) => {
     if (found === "$$") return "$";
     const value = name === undefined ? undefined : namedValue(name, values);

@@ -21,7 +21,7 @@ worker.unref();`;
 
 test("a thread of ours has no environment, prints nothing and holds no process", async () => {
   const args = ["--input-type=module", "-e", inProcess];
-  // One that is held goes on for ever.
+  // A thread that is held goes on for ever.
   const run = promisify(execFile)(process.execPath, args, { timeout: 50_000 });
   const { stdout, stderr } = await run;
   expect([stdout, stderr]).toEqual(["0\n", ""]);

@@ -1,10 +1,10 @@
 import type { Transferable, Worker } from "node:worker_threads";
 
-/** Threads that answer each message with one message; what comes while all are at work waits in order. */
+/** Threads that answer each message with one message. A job that comes while all threads are at work waits in order. */
 export interface WorkerPool<Job, Answer> extends AsyncDisposable {
   /**
-   * The answer to a job; what `transfer` lists goes to the thread and is empty here. A thread that ends, or does not answer in
-   * time, is replaced and the job tried again; rejects where that fails too, and from disposal on.
+   * The answer to a job. Each item of `transfer` moves to the thread and is empty here afterwards. A thread that ends, or does
+   * not answer in time, is replaced, and the job is tried again. Rejects where the last try fails, and after disposal.
    */
   run(job: Job, how: JobOptions, transfer?: readonly Transferable[]): Promise<Answer>;
 }
@@ -85,7 +85,7 @@ export function createWorkerPool<Job, Answer>({
       const entry = { ...Promise.withResolvers<Answer>(), job, how, transfer };
       waiting.push(entry);
       const free = places.filter(({ isBusy }) => !isBusy);
-      // A living thread first, so that jobs that come one by one need only one.
+      // A living thread comes first, so that jobs that come one by one need only one.
       const place = free.find(({ thread }) => thread?.isUsable()) ?? free[0];
       if (place) void work(place);
       return await entry.promise;
@@ -101,9 +101,9 @@ export function createWorkerPool<Job, Answer>({
 
 /** A thread that does one job at a time, and keeps the process alive only while it does. */
 interface Thread<Answer> {
-  /** False once it has ended or was given up. */
+  /** False once the thread has ended or was given up. */
   isUsable(): boolean;
-  /** Rejects where the thread ends, or does not answer in time: it is of no more use then. */
+  /** Rejects where the thread ends, or does not answer in time. The thread is not usable then. */
   answer(job: unknown, how: JobOptions, transfer: readonly Transferable[]): Promise<Answer>;
   /** Ends it, in the middle of a job too, and resolves when it is gone. */
   end(): Promise<void>;
@@ -155,7 +155,7 @@ function startOr(start: () => Worker, { name, toError }: JobOptions): Worker {
   }
 }
 
-/** The code of an error, for a message: its own text could have some of what the job holds. */
+/** The code of an error, for a message. The error's own text could hold some of the job's content. */
 function codeOf(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? ` (${code})` : "";

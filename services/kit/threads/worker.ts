@@ -1,16 +1,16 @@
 import { parentPort, type Transferable } from "node:worker_threads";
 import { muteThread } from "./thread.ts";
 
-/** The entry of a workshop's thread: does each job in the job's own module. What goes wrong ends the thread. */
+/** The entry of a workshop's thread. It does each job with the job's own module. An error that is thrown ends the thread. */
 
-/** What it is asked. */
+/** A job for the thread. */
 export interface WorkshopJob {
   /** Address of the module. */
   module: string;
   given: unknown;
 }
 
-/** What such a module exports. */
+/** The exports of such a module. */
 interface TaskModule {
   inThread(given: unknown): unknown;
   /** Bytes of a result that go back without a copy. */

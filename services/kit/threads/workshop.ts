@@ -6,7 +6,7 @@ import { createWorkerPool, type JobOptions } from "./worker-pool.ts";
 /** The threads of a process that do what would keep its event loop. All parts of the process share them. */
 export interface Workshop extends AsyncDisposable {
   /**
-   * What `inThread` of the task's module answers to `given`. What `transfer` lists goes to the thread and is empty here.
+   * Calls `inThread` of the task's module with `given`, in a thread. Buffers in `transfer` go to the thread and are empty here.
    * Rejects with the task's own error where no thread answered.
    */
   run<InThread extends (given: never) => unknown>(
@@ -18,7 +18,7 @@ export interface Workshop extends AsyncDisposable {
 
 type Answer<InThread extends (given: never) => unknown> = Awaited<ReturnType<InThread>>;
 
-/** Work for a thread. Who may have how much of it at once is for its own share to say. */
+/** Work for a thread. Callers bound it by a fair share of their own. */
 export interface ThreadTask extends JobOptions {
   lane: Lane;
   /** The module to be loaded in the thread; it exports `inThread`, and `buffersOf` where results have bytes to hand over. */
@@ -40,14 +40,14 @@ interface LaneOptions {
 /**
  * One short thread: the vocabulary for counts takes 35 MiB of a thread, what it remembers of words up to 100, and loading it 0.3 s.
  * Two long ones, so that what one account has leaves a thread to the others. 64 MiB of log probabilities as text, as values, and as
- * text once more are the largest work. A long thread may keep 40 MiB of what it read, and starting it anew takes a tenth of a second.
+ * text once more are the largest work. A long thread may keep 40 MiB of the bodies that it read, and starting another takes a tenth of a second.
  */
 const lanes: Readonly<Record<Lane, LaneOptions>> = {
   short: { threads: 1, heapMib: 256, idleMs: 60_000 },
   long: { threads: 2, heapMib: 768, idleMs: 15_000 },
 };
 
-/** What differs in tests. */
+/** Settings that differ in tests. */
 export interface WorkshopOptions {
   start?: (lane: Lane) => Worker;
   idleMs?: number;

@@ -1,13 +1,13 @@
-/** Where code gets time from, so that tests can hold it still. */
+/** The source of time for all code, so that tests can hold it still. */
 export interface Clock {
-  /** Milliseconds since the epoch. May jump, to and fro, whenever the machine's clock is set. */
+  /** Milliseconds since the epoch. May jump forward or back, whenever the machine's clock is set. */
   now(): number;
   /**
-   * Milliseconds from a beginning of this process's own. They pass as time does, also where the machine's clock is set:
-   * what has lasted for how long is measured by these.
+   * Milliseconds since a moment of this process. They pass steadily, even when the machine's clock is set. Use them to measure
+   * how long something has lasted.
    */
   steady(): number;
-  /** Resolves after `ms`; rejects with the signal's reason when that aborts first. */
+  /** Resolves after `ms`. Rejects with the signal's reason where the signal aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -15,7 +15,7 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => Date.now(),
   steady: () => Math.floor(performance.now()),
-  // By hand: the timers of Node make an error with a stack for each sleep that is broken off, one for every stream.
+  // Made by hand: Node's timers make an error with a stack for each sleep that is aborted, and each stream has one.
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) {
@@ -36,13 +36,13 @@ export const systemClock: Clock = {
     }),
 };
 
-/** A clock that moves only when told. Sleepers wake, in order of their time, as it passes them. */
+/** A clock that moves only when a test moves it. Sleepers wake in the order of their times, as the clock passes them. */
 export interface ManualClock extends Clock {
-  /** Moves forward by `ms` and lets everything that became due run. */
+  /** Moves forward by `ms` and lets all work that becomes due run. */
   advance(ms: number): Promise<void>;
-  /** Moves forward by `ms` at once, as after a long pause of the process: a sleep of less than that ends late, and once. */
+  /** Moves forward by `ms` at once, as after a long pause of the process. A sleep of less than that ends late, and once. */
   leap(ms: number): Promise<void>;
-  /** Sets the clock ahead (or back) by `ms`: no time passes. */
+  /** Sets the clock ahead (or back) by `ms`, without any time passing. */
   set(ms: number): void;
 }
 
@@ -81,7 +81,7 @@ export function manualClock(startMs = Date.UTC(2026, 0, 15, 12)): ManualClock {
         now = Math.max(now, next.at);
         sleepers = sleepers.filter((s) => s !== next);
         next.wake();
-        // What the sleeper does next may sleep again within this advance.
+        // The sleeper's next work may sleep again within this advance.
         await new Promise((resolve) => setImmediate(resolve));
       }
       now = end;
@@ -90,26 +90,29 @@ export function manualClock(startMs = Date.UTC(2026, 0, 15, 12)): ManualClock {
   return clock;
 }
 
-/** A clock that is set by a server's, so that all processes that are set by the same server agree. */
+/** A clock that is set by a server's. All processes that use the same server agree. */
 export interface CorrectedClock extends Clock {
   /**
-   * Asks for the server's time, in milliseconds since the epoch, and goes by it from then on. Answers whether this changed
-   * anything; "unsure": it took so long, or said so little, that it tells nothing. Rejects as `ask` does.
+   * Calls `ask` for the server's time, in milliseconds since the epoch, and follows it from then on. Answers whether this changed
+   * anything. "unsure": the answer took too long, or was no number. Rejects where `ask` does.
    */
   correct(ask: () => Promise<number>): Promise<"corrected" | "kept" | "unsure">;
-  /** Milliseconds by which the machine's clock is taken to be behind. */
+  /** Milliseconds by which this clock takes the machine's clock to be behind. */
   readonly behindMs: number;
 }
 
 /**
- * Milliseconds below which a difference is left alone: clocks that are kept by NTP differ by less. A worker gives
- * its lease up seconds before others may take it over.
+ * Milliseconds below which a difference is ignored: clocks that are kept by NTP differ by less. A worker gives its lease up
+ * seconds before others may take it over.
  */
 const toleratedMs = 1_000;
-/** Milliseconds that an answer may take: it is off by no more than that. */
+/** Milliseconds that an answer may take. The measured time is off by at most that. */
 const roundTripMs = 500;
 
-/** Makes one that shows `base` until it is corrected. `machineNow`: what the machine shows, also where `base` is another clock. */
+/**
+ * Makes a clock that shows `base` until it is corrected. `machineNow` reads the machine's clock, even where `base` is another
+ * clock.
+ */
 export function correctedClock(
   base: Clock = systemClock,
   machineNow: () => number = () => Date.now(),
@@ -123,10 +126,10 @@ export function correctedClock(
       const askedAtMs = performance.now();
       const serverMs = await ask();
       const tookMs = performance.now() - askedAtMs;
-      // Whole, as all that is made of a clock's time.
+      // A whole number, like all values made of a clock's time.
       const measuredMs = Math.round(serverMs + tookMs / 2 - machineNow());
       if (tookMs > roundTripMs || Number.isNaN(serverMs)) return "unsure";
-      // A little is not followed to and fro: time that jumps back is worse than time that is a little off.
+      // Small differences are not followed: time that jumps back is worse than time that is a little off.
       if (Math.abs(measuredMs - behindMs) <= toleratedMs) return "kept";
       behindMs = measuredMs;
       return "corrected";

@@ -21,7 +21,7 @@ test("a clock that is set ahead is believed when every owner that lives has rene
   expect(leaseTime()).toBe(before);
   await clock.advance(leaseMs - 1);
   expect(leaseTime()).toBe(before + leaseMs - 1);
-  // Again, before the first was believed: the time begins anew.
+  // The clock is set again before the first change was believed: the wait begins again.
   clock.set(60_000);
   expect(leaseTime()).toBe(before + leaseMs - 1);
   await clock.advance(leaseMs);

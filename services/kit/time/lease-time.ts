@@ -1,28 +1,28 @@
 import type { Clock } from "./clock.ts";
 
 /**
- * The time by which a process judges leases that others wrote down, in ms since the epoch: one that ends at it or before is
- * over. It does not follow the machine's clock when that is set ahead, until `leaseMs` have passed by the monotonic clock: by
- * then every owner that lives has renewed its leases by the new time. When the clock is set back it follows at once.
- * One for all the leases of a service in a process, so that they agree on when the clock was set. It notices that only where it is
- * asked, so a sweeper asks in every round.
+ * The time by which a process judges leases that other processes wrote, in ms since the epoch. A lease that ends at it or before
+ * is over. When the machine's clock is set ahead, this time follows after `leaseMs` by the monotonic clock. By then every living
+ * owner has renewed its leases by the new time. When the clock is set back, it follows at once. All leases of a service in one
+ * process use the same one, so that they agree on when the clock was set. It notices a change only when it is called, so a
+ * sweeper calls it in every round.
  */
 export type LeaseTime = () => number;
 
 /**
- * How long a clock that was set far ahead must go on so before what is kept for a time is erased by it, in ms: what was erased by a clock
- * that was wrong does not come back, and an operator or a time server sets one right within the hour.
+ * How long a clock that was set far ahead must keep going before expired data is erased by it, in ms. Data that was erased by a
+ * wrong clock does not come back. An operator or a time server sets a clock right within the hour.
  */
 export const erasingPatienceMs = 3_600_000;
 
-/** Milliseconds by which the clock may run ahead between two looks and count as running: NTP slews by far less. */
+/** Milliseconds by which the clock may run ahead between two calls without counting as set. NTP slews by far less. */
 const toleratedMs = 1_000;
 
-/** Makes one that believes the clock as it stands now. */
+/** Makes one that believes the clock's present time. */
 export function createLeaseTime(clock: Clock, leaseMs: number): LeaseTime {
-  /** What the clock shows beyond the monotonic one, as far as it is believed. */
+  /** Milliseconds by which the clock is ahead of the monotonic one, as far as that is believed. */
   let believedMs = clock.now() - clock.steady();
-  /** What it shows since it was set ahead, and when that was noticed. */
+  /** The clock's new offset since it was set ahead, and when that was noticed. */
   let set: { offsetMs: number; atMs: number } | undefined;
   return () => {
     const steadyMs = clock.steady();
@@ -41,23 +41,27 @@ export function createLeaseTime(clock: Clock, leaseMs: number): LeaseTime {
   };
 }
 
-/** What was written down by a process whose clock was ahead lies too far in the future. */
+/** Work that a process with a clock ahead wrote down with times too far in the future. */
 export interface PutOffWork {
   /**
-   * What is at work, and leased or due later than anything in its state ever is at `now`, is so until `at`; found by index.
-   * Times in ms since the epoch.
+   * Work can be leased or due later than its state ever allows at `now`. This sets the lease or due time of all such work to
+   * `at`. The work is found by index. Times are ms since the epoch.
    */
   bringForward(now: number, at: number): Promise<void>;
 }
 
-/** What is put off longer than its state allows, and this many ms: a clock was set. By less the clocks of machines differ. */
+/**
+ * Work that is put off by this many ms longer than its state allows was written by a wrong clock. Clocks of machines differ by
+ * less.
+ */
 export const clockSlackMs = 30_000;
-/** How often it is looked for, in ms: a clock is hardly ever set back. */
+/** Time between two looks, in ms. A clock is hardly ever set back. */
 const lookEveryMs = 10_000;
 
 /**
- * Brings forward now and then what a clock that was ahead has put off: else the work of a process that died with such a
- * clock, and its hold, would rest until then. It counts as leased anew: an owner that lives goes on renewing its lease.
+ * Brings forward, now and then, work that a clock ahead has put off. Otherwise the work of a process that died with such a clock
+ * would wait until that time, and so would its hold. The work counts as newly leased: an owner that lives goes on renewing its
+ * lease.
  */
 export function createBringForward(
   clock: Clock,

@@ -2,10 +2,10 @@ import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { Clock } from "#kit/time/clock.ts";
 
-/** Milliseconds between two lines of the log about the same upstream: each request to it is refused alike. */
+/** Milliseconds between two lines of the log about the same upstream. It refuses each request in the same way. */
 const lineMs = 60_000;
 
-/** Tells operators of their accounts at upstreams. One a process: text and media may use the same upstreams. */
+/** Informs operators about their accounts at upstreams. Each process has one, because text and media may use the same upstreams. */
 export interface UpstreamAccounts {
   /** An upstream refused a request because the operator's account there has run empty, or is locked. */
   empty(upstream: string, answer: { status?: number | undefined; code?: string | undefined }): void;
@@ -18,7 +18,7 @@ export function createUpstreamAccounts(deps: {
   clock: Clock;
 }): UpstreamAccounts {
   const { log, metrics, clock } = deps;
-  // A time and no count: Prometheus sees no increase of a counter that begins with its first event.
+  // A time, and not a count: Prometheus sees no increase of a counter that begins with its first event.
   const emptyAt = metrics.gauge(
     "genmesh_upstream_account_empty_timestamp_seconds",
     "When an upstream last refused a request because the operator's account there is empty.",

@@ -13,7 +13,7 @@ function pause(pressure: BackPressure, ms: number): void {
   pressure.ended();
 }
 
-/** Waits for what the sender has not sent yet: the event loop turns meanwhile. */
+/** Waits for bytes that the sender has not sent yet. The event loop turns meanwhile. */
 async function wait(pressure: BackPressure, ms: number): Promise<void> {
   pressure.waits();
   for (let turn = 0; turn < 10; turn++) await setImmediate();

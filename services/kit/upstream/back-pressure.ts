@@ -1,14 +1,14 @@
 import { httpLimits } from "./limits.ts";
 
 /**
- * Turns of the event loop after which what lay in the kernel would have come: the socket that is read again is asked in the next
- * one. Counted, because a turn of a busy process takes any time, in which the reader only seems to wait.
+ * Turns of the event loop after which bytes in the kernel would have come. A socket that is read again is asked in the next turn. Turns
+ * are counted, not time, because a turn of a busy process takes any time, and the reader only seems to wait in it.
  */
 const turnsToRead = 3;
 
 /**
- * How long a body's reader kept its sender waiting, by the monotonic clock. The sender's own time-outs and ours must not be
- * the way to a free answer: what breaks off while the reader holds it back is the reader's doing.
+ * How long a body's reader kept its sender waiting, by the monotonic clock. A caller must not get a free answer by means of a time-out,
+ * the sender's or ours. So a break while the reader holds the sender back counts as the reader's doing.
  */
 export class BackPressure {
   #lainMs = 0;
@@ -17,20 +17,20 @@ export class BackPressure {
   #waitsSinceMs: number | undefined;
   /** The turn of the event loop that is awaited before a wait counts. */
   #turn: NodeJS.Immediate | undefined;
-  /** Milliseconds for which the sender was kept waiting, less those for which the reader has waited since. */
+  /** Milliseconds for which the sender was kept waiting, minus those for which the reader has waited since. */
   #owedMs = 0;
 
-  /** Something came for which the reader did not wait. */
+  /** Bytes came that the reader did not wait for. */
   lies(): void {
     this.#liesSinceMs ??= performance.now();
   }
 
-  /** The socket is not read from now on. */
+  /** From now on the socket is not read. */
   began(): void {
     this.#pausedAtMs ??= performance.now();
   }
 
-  /** The reader has taken what lay there. */
+  /** The reader has taken the waiting bytes. */
   ended(): void {
     if (this.#liesSinceMs !== undefined) this.#lainMs += performance.now() - this.#liesSinceMs;
     this.#liesSinceMs = undefined;
@@ -47,7 +47,7 @@ export class BackPressure {
     if (this.#owedMs > 0) this.#waitsAfter(turnsToRead);
   }
 
-  /** The reader waits no more. */
+  /** The reader does not wait any longer. */
   came(): void {
     clearImmediate(this.#turn);
     if (this.#waitsSinceMs === undefined) return;
@@ -60,12 +60,12 @@ export class BackPressure {
     else this.#turn = setImmediate(() => this.#waitsAfter(turns - 1));
   }
 
-  /** Would a break be the reader's doing? */
+  /** Would a break of the connection be the reader's doing? */
   isHeldBack(): boolean {
     return this.#owedMs + since(this.#pausedAtMs) >= httpLimits.heldBackMs;
   }
 
-  /** Milliseconds in all in which the reader had something to read and did not. */
+  /** Milliseconds in all in which the reader had bytes to read and did not read them. */
   lainMs(): number {
     return this.#lainMs + since(this.#liesSinceMs);
   }

@@ -68,7 +68,7 @@ test("head and body come; the connection is used again", async () => {
 test("what must not be sent twice has a connection of its own, and is not tried again", async () => {
   await (await client.request(post())).body.whole(10_000);
   await turn();
-  // Of a kept connection this would be a break that calls for another try.
+  // On a kept connection this would be a break that calls for another try.
   upstream.next({ kind: "drop", reusedOnly: true });
   for (let i = 0; i < 2; i++) {
     await (await client.request(post({ once: true }))).body.whole(10_000);
@@ -144,7 +144,7 @@ test("refused, timed out before the head, idle, too long in all, cut, too large"
     timedOut: false,
   });
 
-  // Longer than the test has: none of these stands in for another.
+  // Longer than the test takes, so that none of these fires instead of another.
   const long = { headTimeoutMs: 120_000, idleTimeoutMs: 120_000, timeoutMs: 120_000 };
   upstream.script({ kind: "hang" });
   for (const short of [{ headTimeoutMs: 50 }, { timeoutMs: 50 }]) {
@@ -195,9 +195,9 @@ test("a reader that stops holds the sender back, and may go on later than the id
   const reply = await client.request(post({ stream: true, idleTimeoutMs }));
   const seen = await upstream.request(1);
   await reply.body.next();
-  // Kernel buffers on both sides, not the 100 MB of the stream.
+  // The size of the kernel buffers on both sides, not the 100 MB of the stream.
   expect(await untilStill("the sender", () => seen.writtenBytes)).toBeLessThan(20e6);
-  // Time itself is what this is about.
+  // The test is about time itself.
   await delay(idleTimeoutMs);
   let bytes = 0;
   for (

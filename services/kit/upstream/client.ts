@@ -15,16 +15,16 @@ export interface HttpRequest {
   connectTimeoutMs: number;
   /** Milliseconds from the request's last byte to the answer's head. */
   headTimeoutMs: number;
-  /** Milliseconds between two reads of the body; time in which the body is not read does not count. */
+  /** Milliseconds between two reads of the body. Time in which the reader does not read does not count. */
   idleTimeoutMs: number;
-  /** Milliseconds from the start to the last byte; time in which something lay unread does not count. */
+  /** Milliseconds from the start to the last byte. Time in which bytes wait for the reader does not count. */
   timeoutMs: number;
   /**
-   * It starts something and must not reach the upstream twice: it goes over a connection of its own, so that none turns out
-   * to be closed when the request has perhaps been read. Default false.
+   * The request starts something and must not reach the upstream twice. So it gets a connection of its own. A kept connection may turn
+   * out to be closed after the upstream has perhaps read the request. Default: false.
    */
   once?: boolean | undefined;
-  /** Called when a connection is there and the request is being written to it. */
+  /** Called when a connection exists and the request is being written to it. */
   onSent?: (() => void) | undefined;
   /** Aborting destroys the connection at once and rejects everything with the signal's reason. */
   signal: AbortSignal;
@@ -32,31 +32,34 @@ export interface HttpRequest {
 
 /** Room in memory for a whole body. */
 export interface BodyRoom {
-  /** Up to here it needs none. */
+  /** Up to this many bytes the body needs no room. */
   freeBytes: number;
-  /** Its length, where its head says it. */
+  /** The body's length, where the answer's head states it. */
   announcedBytes: number | undefined;
-  /** Resolves when it may have so many bytes, with how many it may have. */
+  /** Resolves when the body may have `bytes` in memory, with the number that it may have. */
   reach(bytes: number): Promise<number>;
 }
 
-/** The body of an answer, for one reader; one that takes nothing holds the sender back. */
+/** The body of an answer, for one reader. A reader that takes nothing holds the sender back. */
 export interface HttpBody {
-  /** What came in one read of the socket, each time. Fails with {@link UpstreamError}. */
+  /** The bytes of one read of the socket, each time. Fails with {@link UpstreamError}. */
   readonly chunks: Pushed<Buffer>;
-  /** The same pulled: what has come since the last call, or the next bytes; undefined at the end. Throws {@link UpstreamError}. */
+  /** The same, pulled: the bytes since the last call, or the next bytes. Undefined at the end. Throws {@link UpstreamError}. */
   next(): Promise<Buffer | undefined>;
-  /** All of it. Over `maxBytes`: `too_large`. With `room` its sender is held back while there is none; rejects with what `reach` throws. */
+  /**
+   * The whole body. Over `maxBytes` it is `too_large`. With `room`, its sender is held back while there is none. Rejects with the error
+   * of `reach`.
+   */
   whole(maxBytes: number, room?: BodyRoom): Promise<Buffer>;
-  /** Did the reader keep the sender waiting, so that a break may be its own doing? See `httpLimits.heldBackMs`. */
+  /** Did the reader keep the sender waiting, so that a break may be the reader's own doing? See `httpLimits.heldBackMs`. */
   isHeldBack(): boolean;
-  /** All that matters was read: takes a short rest in, so that the connection can be used again, or closes it. */
+  /** The reader has all that it needs. Reads a short rest, so that the connection can be used again, or closes it. */
   release(): void;
   /** Closes the connection now. Does nothing after the end. */
   close(): void;
 }
 
-/** The head of an answer, its body to be read. The body must be read to its end, released or closed. */
+/** The head of an answer, with its body to be read. The body must be read to its end, released or closed. */
 export interface HttpReply {
   status: number;
   headers: ReplyHeaders;
@@ -69,11 +72,11 @@ export interface HttpClient extends AsyncDisposable {
   request(request: HttpRequest): Promise<HttpReply>;
 }
 
-/** Makes a client with no connections; what it speaks HTTP with is loaded for its first request. Disposing closes all. */
+/** Makes a client without connections. Its HTTP library is loaded for its first request. Disposing closes all connections. */
 export function createHttpClient(): HttpClient {
   const pools = new Map<string, Pool>();
   let undici: Undici | undefined;
-  /** How much a socket had read when it failed: tells a stale connection from a new one. */
+  /** Bytes that a socket had read when it failed. They tell a stale connection from a new one. */
   const readBefore = new WeakMap<object, number>();
 
   function poolFor(origin: string, { connectTimeoutMs, once }: HttpRequest, from: Undici): Pool {
@@ -92,8 +95,8 @@ export function createHttpClient(): HttpClient {
         try {
           return await exchange({ pool, url, request, readBefore });
         } catch (error) {
-          // The other end closed an idle connection as we wrote to it, so it never took the request up. RFC 9110
-          // leaves this retry to the client that knows a repeat to be harmless: a generation has no effect but its answer.
+          // The other end closed an idle connection while we wrote to it, so it never took the request. RFC 9110 leaves this retry to a
+          // client that knows that a repeat does no harm. A generation has no effect except its answer.
           const isStale = error instanceof UpstreamError && error.stale;
           if (!isStale || request.once || retries >= httpLimits.staleRetries) throw error;
         }
@@ -117,7 +120,7 @@ function createPool(
   const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false });
   return new Pool(origin, {
     connections: httpLimits.connectionsPerOrigin,
-    // One request on a connection: a stream would hold back the requests that are queued behind it.
+    // One request on a connection: a stream would delay the requests that are queued behind it.
     pipelining: 1,
     allowH2: false,
     keepAliveTimeout: httpLimits.keepAliveMs,
@@ -126,7 +129,7 @@ function createPool(
       connect(options, (error, socket) => {
         if (error) return done(error, null);
         socket.setNoDelay(true);
-        // Registered before the pool's own listener, so that it is filled in when the exchange asks.
+        // Added before the pool's own listener, so that it is set when the exchange reads it.
         socket.once("error", (cause) => readBefore.set(cause, socket.bytesRead));
         done(null, socket);
       });

@@ -12,22 +12,22 @@ import { UpstreamError } from "./errors.ts";
 import { httpLimits } from "./limits.ts";
 import { wholeBodyOf } from "./whole-body.ts";
 
-/** Makes what decodes a body, by its first bytes. */
+/** Makes the decoder of a body, by the body's first bytes. */
 const decoders: Readonly<Record<string, (first: Buffer) => Transform>> = {
   gzip: () => createGunzip(),
   "x-gzip": () => createGunzip(),
   br: () => createBrotliDecompress(),
   zstd: () => createZstdDecompress(),
-  // Servers mean either by this name: zlib's header says which.
+  // Servers mean either format by this name. zlib's header shows which.
   deflate: (first) => (((first[0] ?? 0) & 15) === 8 ? createInflate() : createInflateRaw()),
 };
 
-/** A reply whose body is what it says, where its sender compressed it though it was asked not to. */
+/** A reply with its body decoded, where the sender compressed it against the request. */
 export function decodedReply(reply: HttpReply): HttpReply {
   const name = (reply.headers["content-encoding"] ?? "").trim().toLowerCase();
   const decoder = Object.hasOwn(decoders, name) ? decoders[name] : undefined;
   if (!decoder) return reply;
-  // Its length is that of what was sent.
+  // The length is that of the bytes on the wire.
   const { "content-length": _length, "content-encoding": _encoding, ...headers } = reply.headers;
   return { ...reply, headers, body: new DecodedBody(reply.body, decoder) };
 }
@@ -42,7 +42,7 @@ class DecodedBody implements HttpBody {
     this.chunks = pushed((sink) => {
       const flow = later(async () => decoded(body.chunks, decoder)).pushTo(sink);
       const leave = () => {
-        // What decodes may wait for bytes that never come.
+        // The decoder may wait for bytes that never come.
         body.close();
         return flow.leave();
       };
@@ -64,7 +64,7 @@ class DecodedBody implements HttpBody {
     return this.#body.isHeldBack();
   }
 
-  /** What is left is not decoded: the connection of a sender that does as it likes is not worth keeping. */
+  /** The rest is not decoded. A sender that ignores the request's headers is not worth a kept connection. */
   release(): void {
     this.#body.close();
   }
@@ -91,7 +91,7 @@ async function* decoded(
     }
   }
   const decoder = decoderOf(first.value);
-  // Errors come to the one who reads.
+  // The reader gets the errors.
   pipeline(sent(), decoder, () => {});
   let bytes = 0;
   try {

@@ -1,8 +1,8 @@
-/** What became of an exchange with an upstream. */
+/** The fault of an exchange with an upstream. */
 export type UpstreamErrorKind =
-  /** No connection, or it broke before a byte of the answer's head came. */
+  /** No connection could be made, or it broke before a byte of the answer's head came. */
   | "unreachable"
-  /** None of our places at it came free in time: it was never asked. */
+  /** None of our places at the upstream became free in time, so it got no request. */
   | "full"
   /** Connected, but the head, the next byte or the end did not come in time. */
   | "timeout"
@@ -10,16 +10,16 @@ export type UpstreamErrorKind =
   | "cut"
   /** The answer passed a size limit. */
   | "too_large"
-  /** The variable of its key is not set: nothing was sent. */
+  /** The environment variable with the upstream's key is not set, so no byte was sent. */
   | "misconfigured";
 
-/** An exchange that failed before or below HTTP. Its text holds no URL and nothing that upstream said. */
+/** An exchange that failed before or below HTTP. Its text holds no URL and no word of the upstream. */
 export class UpstreamError extends Error {
   override readonly name = "UpstreamError";
   readonly kind: UpstreamErrorKind;
-  /** For `unreachable`: the time to connect ran out. True for every `timeout`. */
+  /** For `unreachable`: did the time to connect run out? True for every `timeout`. */
   readonly timedOut: boolean;
-  /** For `unreachable`: a kept-alive connection was already closed at the other end. */
+  /** For `unreachable`: was a kept-alive connection already closed at the other end? */
   readonly stale: boolean;
 
   constructor(

@@ -4,7 +4,7 @@ import { UpstreamError } from "./errors.ts";
 import { httpLimits } from "./limits.ts";
 import { ReplyBody } from "./reply-body.ts";
 
-/** The response headers that something is made of; an upstream's others are dropped as they come. */
+/** The response headers that are used. An upstream's other headers are dropped as they come. */
 export const replyHeaderNames = [
   "content-encoding",
   "content-length",
@@ -17,16 +17,16 @@ export const replyHeaderNames = [
 /** The first value of each. */
 export type ReplyHeaders = { readonly [name in (typeof replyHeaderNames)[number]]?: string };
 
-/** What one exchange needs. */
+/** The parts that one exchange needs. */
 export interface ExchangeOptions {
   pool: Pool;
   url: URL;
   request: HttpRequest;
-  /** Filled by the pool's connector: bytes that a failed socket had read. */
+  /** Bytes that a failed socket had read. The pool's connector fills it. */
   readBefore: WeakMap<object, number>;
 }
 
-/** Sends the request and resolves with the answer's head; the body goes on coming as its reader takes it. */
+/** Sends the request and resolves with the answer's head. The body goes on coming as its reader takes it. */
 export function exchange(options: ExchangeOptions): Promise<HttpReply> {
   const { pool, url, request } = options;
   const { signal } = request;
@@ -56,7 +56,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   #sentAtMs = Number.POSITIVE_INFINITY;
   #timer: NodeJS.Timeout;
   readonly #onAbort = () => this.#stop(this.#options.request.signal.reason);
-  /** Time that the reader took is not upstream's. */
+  /** Time that the reader took does not count as the upstream's. */
   readonly #onTime = () => {
     const tookMs = performance.now() - this.#beganAtMs - (this.#body?.lainMs() ?? 0);
     const leftMs = this.#options.request.timeoutMs - tookMs;
@@ -82,7 +82,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // It was given up while it waited for a connection.
+    // The exchange was given up while it waited for a connection.
     if (this.#isOver) controller.abort(new Error("given up"));
     else {
       this.#sentAtMs = performance.now();
@@ -116,7 +116,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.#fail(this.#errorOf(cause));
   }
 
-  /** Gives up: closes the connection now and rejects what waits for the answer. */
+  /** Gives up: closes the connection now and rejects calls that wait for the answer. */
   #stop(reason: unknown): void {
     if (this.#isOver) return;
     this.#over();

@@ -3,7 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { ReplyBody } from "./reply-body.ts";
 
-/** A body, and what its connection is told. */
+/** A body, and the calls that its connection gets. */
 function bodyOf() {
   const told: string[] = [];
   const controller = { paused: false, pause() {}, resume() {} };

@@ -8,8 +8,8 @@ import { httpLimits } from "./limits.ts";
 import { wholeBodyOf } from "./whole-body.ts";
 
 /**
- * An answer's body between the socket and its reader: pushed on in the turn in which it came. While the reader is full, at most
- * `unreadBytes` (and one chunk) lie in it; then the socket is paused.
+ * An answer's body between the socket and its reader, pushed on in the turn in which it came. While the reader is full, at most
+ * `unreadBytes` (and one chunk) wait in it. Then the socket is paused.
  */
 export class ReplyBody implements HttpBody, Flow {
   readonly chunks = pushed((sink: Sink<Buffer>) => this.#begin(sink));
@@ -23,14 +23,14 @@ export class ReplyBody implements HttpBody, Flow {
   #pulled: AsyncIterator<Buffer> | undefined;
   /** The reader takes more. */
   #isWanted = false;
-  /** Its reader asked while it was given something: it left in that moment, and another one reads on. */
+  /** The reader resumed during a push: it left in that moment, and another reader goes on. */
   #isAskedAgain = false;
-  /** It has taken all that came. */
+  /** The reader has taken everything that came. */
   #isAwaited = false;
   readonly #pressure = new BackPressure();
-  /** Gives what came in one read of the socket, all at once, in the context of its reader: the socket may be another request's. */
+  /** Gives the bytes of one read of the socket at once, in the context of the reader. The socket's context may be another request's. */
   #giveInContext = () => this.#give();
-  /** Set once nothing more is wanted: bytes that may still be thrown away. */
+  /** Set once the reader wants nothing further: bytes that may still come and are thrown away. */
   #trailing: { leftBytes: number; timer: NodeJS.Timeout } | undefined;
 
   /** `stop` closes the connection. */
@@ -39,7 +39,7 @@ export class ReplyBody implements HttpBody, Flow {
     this.#stop = stop;
   }
 
-  /** From the socket. */
+  /** Takes bytes from the socket. */
   came(chunk: Buffer): void {
     if (this.#trailing) {
       this.#trailing.leftBytes -= chunk.length;
@@ -56,14 +56,14 @@ export class ReplyBody implements HttpBody, Flow {
     this.#wake();
   }
 
-  /** Nothing more will come: the end, or what went wrong. */
+  /** No further bytes will come: the end, or the error. */
   finish(reason: unknown): void {
     if (this.#trailing) clearTimeout(this.#trailing.timer);
     if (this.#isEnded || this.#error) return;
     if (reason === undefined) this.#isEnded = true;
     else {
       this.#error = { reason };
-      // What came before a failure may still be read; after an abort it is not wanted.
+      // Bytes that came before a failure may still be read. After an abort they are not wanted.
       if (!(reason instanceof UpstreamError)) this.#unread = [];
     }
     this.#wake();
@@ -100,7 +100,7 @@ export class ReplyBody implements HttpBody, Flow {
     return this.#pressure.isHeldBack();
   }
 
-  /** Milliseconds in which the reader had something to read and did not: they are not the sender's. */
+  /** Milliseconds in which the reader had bytes to read and did not read them. They do not count as the sender's. */
   lainMs(): number {
     return this.#pressure.lainMs();
   }
@@ -127,7 +127,7 @@ export class ReplyBody implements HttpBody, Flow {
         this.#isWanted = (takesMore || this.#isAskedAgain) && !this.#trailing;
       }
     } catch (error) {
-      // A fault of ours in what becomes of it ends this answer, and not the process.
+      // A fault in the code that takes the body ends this answer, and not the process.
       this.#stop();
       this.#unread = [];
       this.#error = { reason: error };
@@ -143,7 +143,7 @@ export class ReplyBody implements HttpBody, Flow {
     this.#pressure.waits();
   }
 
-  /** All unread bytes; lets the socket be read again. */
+  /** All unread bytes. Lets the socket be read again. */
   #take(): Buffer {
     const unread = this.#unread;
     this.#unread = [];
@@ -157,7 +157,7 @@ export class ReplyBody implements HttpBody, Flow {
     if (!this.#isAwaited) return;
     this.#isAwaited = false;
     this.#pressure.came();
-    // When all that the socket brought along with it is there.
+    // Runs when all bytes of the same read of the socket are there.
     process.nextTick(this.#giveInContext);
   }
 }

@@ -69,7 +69,7 @@ test("an account that is alone has all places, until another one asks", async ()
   const other = ask("y");
   first[Symbol.dispose]();
   const theirs = await other;
-  // It has one of the two again when its own are over, and the other is left.
+  // The account has one of the two places again when its own are over, and the other stays free.
   second[Symbol.dispose]();
   (await third)[Symbol.dispose]();
   theirs[Symbol.dispose]();
@@ -78,7 +78,7 @@ test("an account that is alone has all places, until another one asks", async ()
   expect(given).toEqual(["x", "x", "y", "x", "x"]);
   held[Symbol.dispose]();
   (await late)[Symbol.dispose]();
-  // No other account for a quarter of an hour: it is alone.
+  // For a quarter of an hour there was no other account, so this one is alone.
   await clock.advance(15 * 60_000);
   await ask("x");
   await ask("x");
@@ -101,11 +101,11 @@ test("a place that is held back is ended where another account waits, the longes
   await clock.advance(1_000);
   hold(y, "y");
   await clock.advance(heldBackMs);
-  // No other account waits; a request of the same account has its share.
+  // No other account waits. A request of the same account has its share.
   void ask("x");
   await clock.advance(heldBackMs);
   expect(ended).toEqual([]);
-  // It takes something again.
+  // The caller takes something again.
   x.used();
   hold(x, "x");
   const z = ask("z");

@@ -10,15 +10,15 @@ import { type Clock, systemClock } from "#kit/time/clock.ts";
 import { UpstreamError } from "./errors.ts";
 import { heldBackLookMs, heldBackMs } from "./limits.ts";
 
-/** How a place is waited for. */
+/** A request for a place. */
 export interface SlotRequest {
-  /** What is bounded, e.g. an upstream's name. */
+  /** Name of the resource that is bounded, such as an upstream. */
   name: string;
   /** Places; 0: no bound. */
   max: number;
-  /** For whom. */
+  /** The account that wants the place. */
   accountId: string;
-  /** Waiting longer than this is `full`. */
+  /** A longer wait, in ms, is `full`. */
   waitMs: number;
   signal: AbortSignal;
 }
@@ -26,31 +26,31 @@ export interface SlotRequest {
 /** A place that is held until this is disposed of. */
 export interface Place extends Turn {
   /**
-   * The caller takes nothing from now on, until `used`. Where that lasts while another account waits for a place, `end` is
-   * called, once: it has the place given back.
+   * The caller takes nothing from now on, until `used`. Where that lasts while another account waits for a place, `end` is called once.
+   * It must give the place back.
    */
   heldBack(end: () => void): void;
-  /** The caller takes something. */
+  /** The caller takes bytes again. */
   used(): void;
 }
 
-/** Bounds what is in flight by name, shared fairly between accounts. */
+/** Bounds the requests under way by name, shared fairly between accounts. */
 export interface Slots {
-  /** Refuses with RATE_LIMIT_EXCEEDED where the account has too many waiting. */
+  /** Refuses with RATE_LIMIT_EXCEEDED where too many requests of the account wait. */
   acquire(request: SlotRequest): Promise<Place>;
 }
 
-/** Requests of one account that wait for one upstream: each has its money held meanwhile. */
+/** Requests of one account that wait for one upstream. Each has a hold meanwhile. */
 const waitingEach = 256;
 
 const unbounded: Place = { heldBack() {}, used() {}, [Symbol.dispose]() {} };
 
 interface Shared {
   share: FairShare;
-  /** Which accounts ask: one that has been alone for a while may have all places. */
+  /** The accounts that ask. One that has been alone for a while may have all places. */
   use: PlaceUse;
   bounds: string;
-  /** Those whose callers take nothing give way. */
+  /** Ends requests whose callers take nothing. */
   giveWay: GiveWay;
 }
 

@@ -10,14 +10,14 @@ function plain(event: SseEvent): Plain {
   return { name: event.name, data: event.data.toString(), frame: event.frame?.toString() };
 }
 
-/** Parses chunks, each overwritten with its own copy so that views of earlier ones must not change. */
+/** Parses chunks. Each is overwritten with its own copy, so events that are views of earlier ones must not change. */
 function parseChunks(chunks: readonly Buffer[], maxEventBytes = limit.maxEventBytes): Plain[] {
   const parser = createSseParser({ maxEventBytes });
   const events: SseEvent[] = [];
   for (const chunk of chunks) events.push(...parser.push(chunk));
   const last = parser.end();
   if (last) events.push(last);
-  // Read at the very end: what was given out must still hold what it held.
+  // Read at the very end: the events must still hold the same bytes.
   return events.map(plain);
 }
 

@@ -1,21 +1,21 @@
 import { UpstreamError } from "./errors.ts";
 
-/** One server-sent event, as it came. */
+/** One received server-sent event. */
 export interface SseEvent {
   /** Its `event:` field, "" for none. */
   name: string;
-  /** Its data; several `data:` lines are joined by a line feed. */
+  /** Its data. Several `data:` lines are joined by a line feed. */
   data: Buffer;
   /**
-   * The event's own bytes, set where they are exactly `event: NAME` (or no such line), one `data: …` line and an empty
-   * line, all ended by line feeds: such a slice can be passed on as it is.
+   * The event's own bytes. Set only where they are exactly `event: NAME` (or no such line), one `data: …` line and an empty line, all
+   * ended by line feeds. Such a slice can be passed on unchanged.
    */
   frame: Buffer | undefined;
 }
 
 /** Cuts a byte stream into events, with any chunk borders (WHATWG HTML, 9.2.6). */
 export interface SseParser {
-  /** The events that `chunk` completes. They are views of the chunk where it holds them whole: do not write to it. */
+  /** The events that `chunk` completes. They are views of the chunk where it holds them whole, so do not write to it. */
   push(chunk: Uint8Array): SseEvent[];
   /** The event that the stream's end left without its empty line, where it has data. */
   end(): SseEvent | undefined;
@@ -26,7 +26,7 @@ const CR = 13;
 const COLON = 58;
 const SPACE = 32;
 
-/** Makes a parser; an event over `maxEventBytes` is an {@link UpstreamError} `too_large`. */
+/** Makes a parser. An event over `maxEventBytes` is an {@link UpstreamError} `too_large`. */
 export function createSseParser({ maxEventBytes }: { maxEventBytes: number }): SseParser {
   return new Parser(maxEventBytes);
 }
@@ -39,9 +39,9 @@ class Parser implements SseParser {
   /** The unfinished event's bytes are the first `#used` of it. */
   #held: Buffer = Buffer.alloc(0);
   #used = 0;
-  /** May `#held` be appended to in place? Not while an event that was given out is a view of it. */
+  /** May `#held` be appended to in place? Not while an event that was handed out is a view of it. */
   #isOwned = false;
-  /** Of the unfinished event, as offsets into the held bytes. */
+  /** Offsets of the unfinished event in the held bytes. */
   #lineStart = 0;
   #searched = 0;
   #isFirstLine = true;
@@ -60,7 +60,7 @@ class Parser implements SseParser {
     let nextCr = -1;
     for (;;) {
       const lf = bytes.indexOf(LF, this.#searched);
-      // Found once for a chunk: one without any is not searched again for every line.
+      // Searched once for a chunk. A chunk without any is not searched again for every line.
       if (nextCr < this.#searched) nextCr = indexOrEnd(bytes, CR, this.#searched);
       const end = Math.min(lf === -1 ? bytes.length : lf, nextCr);
       // A carriage return at the very end may be half of a pair.
@@ -95,7 +95,7 @@ class Parser implements SseParser {
     return event;
   }
 
-  /** The held bytes with `chunk` behind them; the chunk itself where nothing is held. */
+  /** The held bytes with `chunk` behind them. The chunk itself where no bytes are held. */
   #append(chunk: Uint8Array): Buffer {
     if (this.#used === 0) return asBuffer(chunk);
     const length = this.#used + chunk.length;
@@ -112,7 +112,7 @@ class Parser implements SseParser {
     return this.#held.subarray(0, length);
   }
 
-  /** Keeps what follows the last whole event, with its offsets counted from there. */
+  /** Keeps the bytes behind the last whole event, with its offsets counted from there. */
   #keep(bytes: Buffer, eventStart: number, gaveOut: boolean): void {
     if (eventStart === 0 && !gaveOut && this.#isOwned && this.#used === bytes.length) return;
     this.#held = bytes.subarray(eventStart);
@@ -151,7 +151,7 @@ class Parser implements SseParser {
     else this.#name = bytes.toString("utf8", value, end);
   }
 
-  /** The event that ends at `end`, or undefined where it has no data; begins the next one. */
+  /** The event that ends at `end`, or undefined where it has no data. Begins the next one. */
   #finish(bytes: Buffer, start: number, end: number): SseEvent | undefined {
     const [first, ...rest] = this.#data;
     const event = first && {

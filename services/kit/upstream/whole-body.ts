@@ -3,14 +3,14 @@ import { consume } from "#kit/stream/push-stream.ts";
 import type { BodyRoom, HttpBody } from "./client.ts";
 import { UpstreamError } from "./errors.ts";
 
-/** All of a body. See {@link HttpBody.whole}. */
+/** The whole body. See {@link HttpBody.whole}. */
 export async function wholeBodyOf(
   body: Pick<HttpBody, "chunks">,
   maxBytes: number,
   room?: BodyRoom,
 ): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  /** What was announced is put together as it comes, and lies in memory once. */
+  /** A body with an announced length is joined as it comes, so it is in memory once. */
   let joined: Buffer | undefined;
   let bytes = 0;
   let mostBytes = room?.freeBytes ?? maxBytes;

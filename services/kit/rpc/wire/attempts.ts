@@ -23,7 +23,7 @@ export async function attempts<T>(options: {
   const unreachable = new Set<string>();
   let hasLookedAgain = false;
   let last: unknown;
-  /** Once, where no address took a connection: all may have been replaced at once. */
+  /** Looks the name up once, where no address took a connection: all may have been replaced at once. */
   const lookAgain = async () => {
     if (hasLookedAgain || !options.pool.lookAgain) throw last;
     hasLookedAgain = true;
@@ -66,7 +66,7 @@ async function pick(
   const picked = pool.pick(tried, affinity);
   if (!(picked instanceof Promise)) return picked;
   const found = picked.then((peer) => {
-    // It is found after the caller has left: given back unused.
+    // The address was found after the caller has left, so it is given back unused.
     if (call.isAborted) peer?.done("ok");
     return peer;
   });

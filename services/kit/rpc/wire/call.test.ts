@@ -26,7 +26,7 @@ describe("Call", () => {
 
   test("a deadline that no timer can hold is none", async () => {
     const call = new Call({ timeoutMs: 9_999_999_999 });
-    // A timer of Node's that is told so much ends after 1 ms, and before this one.
+    // Node runs a timer with too long a time after 1 ms, so before this one.
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect(call.isAborted).toBe(false);
     expect(call.leftMs()).toBeGreaterThan(9_000_000_000);

@@ -1,19 +1,19 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** Longest timer that Node has, milliseconds (24 days): a longer one would fire at once. */
+/** Longest timer that Node has, in milliseconds (24 days). A longer one would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** What bounds a call. */
+/** The bounds of a call. */
 export interface CallBounds {
-  /** The caller's; its abort aborts the call. */
+  /** The caller's signal. Its abort aborts the call. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds until the call fails with DeadlineExceeded; 0 and less: at once. Undefined: none. */
+  /** Milliseconds until the call fails with DeadlineExceeded. 0 and less: at once. Undefined: none. */
   timeoutMs?: number | undefined;
 }
 
 /**
- * The life of one call: its deadline, its cancellation, its end. It makes an AbortSignal only where the handler asks for
- * one, and no DOMException at all, because both cost more than all else that a short call does here.
+ * The life of one call: its deadline, its cancellation, its end. It makes an AbortSignal only where the handler asks for one, and no
+ * DOMException at all. Both cost more than all other work of a short call here.
  */
 export class Call {
   #controller: AbortController | undefined;
@@ -50,13 +50,13 @@ export class Call {
     return this.#state === "aborted";
   }
 
-  /** True where the deadline ended it. */
+  /** True where the deadline ended the call. */
   get isLate(): boolean {
     const reason = this.#reason;
     return reason instanceof ConnectError && reason.code === Code.DeadlineExceeded;
   }
 
-  /** Milliseconds left, below 0 when it is late; undefined without a deadline. */
+  /** Milliseconds left, below 0 when it is late. Undefined without a deadline. */
   leftMs(): number | undefined {
     return this.#endsAt === undefined ? undefined : this.#endsAt - performance.now();
   }
@@ -73,7 +73,7 @@ export class Call {
     this.#followed.push(signal);
   }
 
-  /** Calls `listener` once when the call is aborted, at once where it is. Never when it ends well. */
+  /** Calls `listener` once when the call is aborted, at once where it already is. Never called when the call ends well. */
   onAbort(listener: (reason: unknown) => void): void {
     if (this.#state === "aborted") listener(this.#reason);
     if (this.#state !== "open") return;
@@ -93,12 +93,12 @@ export class Call {
     this.#controller?.abort(reason);
   }
 
-  /** Throws the reason where it is aborted. */
+  /** Throws the reason where the call is aborted. */
   throwIfAborted(): void {
     if (this.#state === "aborted") throw this.#reason;
   }
 
-  /** It is over: no timer and no listener stays. */
+  /** Ends the call: no timer and no listener stays. */
   end(): void {
     if (this.#state !== "open") return;
     this.#state = "over";
@@ -107,7 +107,7 @@ export class Call {
     this.#controller?.abort(overError());
   }
 
-  /** `work`, or the reason of the call's abort as soon as that comes. */
+  /** The result of `work`, or the reason of the call's abort as soon as that comes. */
   race<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       work.then(resolve, reject);
@@ -115,7 +115,7 @@ export class Call {
     });
   }
 
-  /** What `error` means to the caller: where the call was aborted, why it was. */
+  /** The error for the caller. Where the call was aborted, that is the reason of the abort. */
   errorOf(error: unknown): ConnectError {
     return this.isAborted
       ? ConnectError.from(this.#reason, Code.Canceled)
@@ -137,7 +137,7 @@ function deadlineError(): ConnectError {
 
 let sharedOverError: ConnectError | undefined;
 
-/** One for all calls: it says nothing of any of them, and an Error is dear to make. */
+/** One error for all calls, because an Error is expensive to make. It holds nothing of any call. */
 function overError(): ConnectError {
   sharedOverError ??= new ConnectError("the call is over", Code.Canceled);
   return sharedOverError;

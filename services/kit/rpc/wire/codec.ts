@@ -4,16 +4,16 @@ import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";
 import { memo } from "#kit/base/memo.ts";
 import { plain, prefixOf } from "./envelope.ts";
 
-/** How a method's messages are written and read. */
+/** Writes and reads a method's messages. */
 export interface Codec {
   path: string;
   write(message: Message): Uint8Array;
   read(bytes: Uint8Array): Message;
-  /** May be sent again though an earlier attempt may have been carried out. */
+  /** May the call be sent again, though an earlier attempt may have been carried out? */
   isRepeatable: boolean;
 }
 
-/** Looks a method's codec up, making it once. */
+/** Looks up a method's codec, which is made once. */
 export function codecs(maxBytes: number): (method: DescMethod) => Codec {
   const limits = { readMaxBytes: maxBytes, writeMaxBytes: maxBytes };
   return memo((method: DescMethod): Codec => {
@@ -36,7 +36,7 @@ export async function whole(messages: AsyncIterable<Message>, codec: Codec): Pro
   return parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
 }
 
-/** A stream of requests as it is sent. */
+/** The bytes of a stream of requests. */
 export async function* enveloped(
   messages: AsyncIterable<Message>,
   codec: Codec,

@@ -6,9 +6,9 @@ export const prefixBytes = 5;
 export const endFlag = 0b10;
 const compressedFlag = 0b01;
 
-/** One message of a stream as it came. */
+/** One received message of a stream. */
 export interface Envelope {
-  /** The last one: JSON, with error and trailers. */
+  /** The last message: JSON, with error and trailers. */
   isEnd: boolean;
   payload: Uint8Array;
 }
@@ -22,15 +22,15 @@ export function prefixOf(flags: number, payloadBytes: number): Buffer {
 }
 
 /**
- * Cuts a stream of bytes into messages. A message that lies in one chunk is a slice of it, not a copy; only one that is
- * spread over several is put together.
+ * Cuts a stream of bytes into messages. A message that is whole in one chunk is a slice of it, not a copy. Only a message that is
+ * spread over several chunks is joined.
  */
 export class EnvelopeParser {
   readonly #maxBytes: number;
   readonly #onEnvelope: (envelope: Envelope) => void;
   #parts: Buffer[] = [];
   #size = 0;
-  /** Bytes that must be there before anything can be done: a prefix, or a prefix with its payload. */
+  /** Bytes that must have come before work can be done: a prefix, or a prefix with its payload. */
   #needed = prefixBytes;
 
   /** Messages over `maxBytes` are refused by their prefix already. */
@@ -44,7 +44,7 @@ export class EnvelopeParser {
     return this.#size > 0;
   }
 
-  /** Takes what came. Throws a ConnectError on a message that is too large or compressed. */
+  /** Takes the next bytes. Throws a ConnectError on a message that is too large or compressed. */
   push(chunk: Buffer): void {
     this.#size += chunk.length;
     if (this.#size < this.#needed) {
@@ -62,7 +62,7 @@ export class EnvelopeParser {
     if (rest.length > 0) this.#parts.push(rest);
   }
 
-  /** Hands out each complete message; answers what is left. */
+  /** Hands out each complete message. Answers the bytes that are left. */
   #cut(bytes: Buffer): Buffer {
     let at = 0;
     for (;;) {
@@ -86,8 +86,8 @@ export class EnvelopeParser {
 }
 
 /**
- * The same bytes as what messages say they hold: a Buffer's `slice` and `toString` are not those of a Uint8Array, and bytes
- * of a message must not depend on the way it came.
+ * The same bytes as a plain Uint8Array, which is the declared type in messages. A Buffer's `slice` and `toString` differ. The bytes of
+ * a message must not depend on the way in which it came.
  */
 export function plain(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -7,7 +7,7 @@ import { Exchange, type WireRequest } from "./exchange.ts";
 import { headersOf, type RawHeaders } from "./headers.ts";
 import { Inbox } from "./inbox.ts";
 
-/** An answer that goes on coming. */
+/** An answer that is a stream. */
 export interface StreamReply<T> {
   header: Headers;
   /** Empty until the last message was read. */
@@ -35,7 +35,7 @@ export class StreamExchange<T> extends Exchange {
     };
     this.#inbox = new Inbox(source, parse);
     this.#parser = new EnvelopeParser(maxBytes, (envelope) => this.#take(envelope));
-    // Without a reader of its own, a failure after the head is the inbox's alone.
+    // A failure after the head has no other reader than the inbox.
     call.onAbort(() => this.#inbox.fail(call.errorOf(undefined)));
   }
 

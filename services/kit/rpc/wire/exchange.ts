@@ -18,8 +18,8 @@ export interface WireRequest {
 }
 
 /**
- * One request on one connection. Subclasses take what comes back; each of their hooks is called in order, and `failed` at
- * most once and last.
+ * One request on one connection. Subclasses take the answer. Each of their hooks is called in order, and `failed` at most once and
+ * last.
  */
 export abstract class Exchange implements Dispatcher.DispatchHandler {
   readonly #call: Call;
@@ -27,7 +27,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
   #peer: PickedPeer | undefined;
   #isOver = false;
   #bodyError: unknown;
-  /** False: nothing of the request can have reached a peer that would do it. */
+  /** False: nothing of the request can have reached a peer that would carry it out. */
   isSent = false;
   /** True once the answer's head is there. */
   isAnswered = false;
@@ -76,7 +76,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // It was given up while it waited for a connection.
+    // The call was given up while it waited for a connection.
     if (this.#isOver) controller.abort(new Error("given up"));
     else this.isSent = true;
   }
@@ -118,7 +118,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
     this.failed(this.#errorOf(cause));
   }
 
-  /** What the sender of messages throws is the call's error, not the connection's. */
+  /** An error of the code that sends messages is the call's error, not the connection's. */
   async *#noting(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     try {
       yield* body;
@@ -128,7 +128,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** The peer is not there yet: as good as not sent. */
+  /** The peer has not started yet, which counts as not sent. */
   #notTaken(): void {
     this.isSent = false;
     this.#over("unreachable");

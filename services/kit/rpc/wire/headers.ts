@@ -1,23 +1,23 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** Before the names of a unary answer's trailers, which travel as headers. */
+/** Prefix of the names of a unary answer's trailers, which travel as headers. */
 export const trailerPrefix = "trailer-";
 
 /** Headers as HTTP libraries give them: names in lower case. */
 export type RawHeaders = Readonly<IncomingHttpHeaders>;
 
-/** One header's value; several of them joined. */
+/** One header's value. Several values are joined. */
 export function oneOf(raw: RawHeaders, name: string): string | undefined {
   const value = raw[name];
   return Array.isArray(value) ? value.join(", ") : value;
 }
 
-/** All of them as Headers. */
+/** All headers as Headers. */
 export function headersOf(raw: RawHeaders): Headers {
   return picked(raw, (name) => name);
 }
 
-/** Those of a unary answer that are not its trailers. */
+/** The headers of a unary answer that are not its trailers. */
 export function leadingOf(raw: RawHeaders): Headers {
   return picked(raw, (name) => (name.startsWith(trailerPrefix) ? undefined : name));
 }
@@ -34,7 +34,7 @@ function picked(raw: RawHeaders, nameOf: (name: string) => string | undefined): 
   for (const key in raw) {
     const name = nameOf(key);
     const value = raw[key];
-    // Names with a colon are HTTP/2's own.
+    // Names with a colon are those of HTTP/2 itself.
     if (!name || name.startsWith(":") || value === undefined) continue;
     if (typeof value === "string") headers.append(name, value);
     else for (const one of value) headers.append(name, one);

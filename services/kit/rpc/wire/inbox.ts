@@ -1,11 +1,11 @@
 import { messageOverheadBytes, readAheadBytes } from "./limits.ts";
 
-/** Messages that are read before their places are given back, if others still wait. */
+/** Messages that are read before their places are freed, if others still wait. */
 const compactEvery = 1024;
 
-/** Where an inbox's messages come from. */
+/** The source of an inbox's messages. */
 export interface InboxSource {
-  /** Stop sending: enough lies here. */
+  /** Stops sending: enough messages wait here. */
   pause(): void;
   /** Go on. */
   resume(): void;
@@ -14,21 +14,21 @@ export interface InboxSource {
 }
 
 /**
- * Messages on their way from a socket to one reader. What lies here is bounded: the source is paused while whole messages
- * of more than {@link readAheadBytes} wait.
+ * Messages on their way from a socket to one reader. Their number is bounded: the source is paused while whole messages of more than
+ * {@link readAheadBytes} wait.
  */
 export class Inbox<T> implements AsyncIterableIterator<T> {
   readonly #source: InboxSource;
   readonly #parse: (payload: Uint8Array) => T;
   #payloads: Uint8Array[] = [];
-  /** Those of {@link #payloads} that were read: shifting would move all that wait. */
+  /** How many of {@link #payloads} were read. Removing each would move all that wait. */
   #read = 0;
   #bytes = 0;
   #isPaused = false;
   #waiting: PromiseWithResolvers<IteratorResult<T>> | undefined;
   #end: { error: unknown } | undefined;
 
-  /** `parse` is applied when a message is read, so that its errors meet the reader in their place. */
+  /** `parse` runs when a message is read, so that its errors reach the reader in the right order. */
   constructor(source: InboxSource, parse: (payload: Uint8Array) => T) {
     this.#source = source;
     this.#parse = parse;
@@ -50,7 +50,7 @@ export class Inbox<T> implements AsyncIterableIterator<T> {
     this.#source.pause();
   }
 
-  /** No more will come: the reader gets what lies here, then the end, or the error where there is one. */
+  /** No more messages will come. The reader gets those that wait here, then the end, or the error where there is one. */
   finish(error?: unknown): void {
     if (this.#end) return;
     this.#end = { error };
@@ -59,7 +59,7 @@ export class Inbox<T> implements AsyncIterableIterator<T> {
     if (waiting) this.#conclude(waiting);
   }
 
-  /** The call is aborted: what lies here is dropped. */
+  /** The call is aborted, so the waiting messages are dropped. */
   fail(error: unknown): void {
     this.#drop();
     this.finish(error);
@@ -122,7 +122,7 @@ export class Inbox<T> implements AsyncIterableIterator<T> {
     }
   }
 
-  /** An error is told once; a reader that comes again finds the end. */
+  /** An error is given once. A reader that comes again finds the end. */
   #conclude(answer: PromiseWithResolvers<IteratorResult<T>>): void {
     const error = this.#end?.error;
     this.#end = { error: undefined };

@@ -23,20 +23,20 @@ import type { Call } from "./call.ts";
 
 type AnyRequest = UnaryRequest | StreamRequest;
 type AnyResponse = UnaryResponse | StreamResponse;
-/** What an interceptor may have made of one: see {@link UnaryCall}. */
+/** A request or answer that an interceptor may have copied: see {@link UnaryCall}. */
 export type Copied<T> = Omit<T, "signal" | "header" | "trailer"> &
   Partial<Pick<T, Extract<keyof T, "signal" | "header" | "trailer">>>;
-/** What interceptors wrap. */
+/** The function that interceptors wrap. */
 export type AnyFn = (request: AnyRequest) => Promise<AnyResponse>;
 
 /** A handler's side of a call. Its headers are made at the first use. */
 export interface ServedContext extends HandlerContext {
-  /** The headers that the handler or an interceptor set; undefined where neither did. */
+  /** The headers that the handler or an interceptor set. Undefined where neither did. */
   readonly setHeader: Headers | undefined;
   readonly setTrailer: Headers | undefined;
 }
 
-/** What a context is made of. */
+/** The parts of a context. */
 export interface ServedContextInit {
   method: DescMethod;
   protocolName: string;
@@ -50,7 +50,7 @@ export function servedContext(init: ServedContextInit): ServedContext {
   return new Context(init);
 }
 
-/** A class, because an object with getters of its own costs as much as all else that a short call does here. */
+/** A class, because an object with its own getters costs as much as all other work of a short call here. */
 class Context implements ServedContext {
   readonly method: DescMethod;
   readonly service: DescMethod["parent"];
@@ -113,9 +113,8 @@ export function intercepted(last: AnyFn, interceptors: readonly Interceptor[]): 
 }
 
 /**
- * What interceptors see of a unary call. Its signal is made at the first use and stands on the prototype, because
- * an object with a getter of its own costs as much as ten without: an interceptor that makes a copy leaves it behind, and
- * the call's own counts.
+ * The request of a unary call, as interceptors see it. Its signal is made at the first use, by a getter on the prototype. An object
+ * with a getter of its own costs as much as ten without. So a copy that an interceptor makes has no signal, and the call's own is used.
  */
 export class UnaryCall implements UnaryRequest {
   readonly stream = false;
@@ -128,7 +127,7 @@ export class UnaryCall implements UnaryRequest {
   readonly contextValues: ContextValues;
   readonly #bounds: { readonly signal: AbortSignal };
 
-  /** `bounds` has the signal. */
+  /** `bounds` holds the signal. */
   constructor(
     method: DescMethod,
     message: Message,
@@ -149,10 +148,10 @@ export class UnaryCall implements UnaryRequest {
   }
 }
 
-/** Where an answer's headers come from: the handler's context, or what came over the wire. Made when they are asked for. */
+/** The source of an answer's headers: the handler's context, or the answer over the wire. They are made when they are first read. */
 export type AnswerHeaders = Pick<HandlerContext, "responseHeader" | "responseTrailer">;
 
-/** What interceptors see of the answer to a unary call. As with {@link UnaryCall}, a copy has the headers of the original. */
+/** The answer to a unary call, as interceptors see it. As with {@link UnaryCall}, a copy has the headers of the original. */
 export class UnaryAnswer implements UnaryResponse {
   readonly stream = false;
   readonly service: UnaryResponse["service"];
@@ -201,7 +200,7 @@ export async function invokeUnary(
   return response.message as Message;
 }
 
-/** Runs a streaming handler of any kind behind its interceptors. Headers may be set until the first message is asked for. */
+/** Runs a streaming handler of any kind behind its interceptors. Headers may be set until the first message is read. */
 export async function invokeStream(
   spec: MethodImplSpec,
   context: ServedContext,
@@ -252,7 +251,7 @@ async function outputOf(
   }
 }
 
-/** `source` with its messages made complete. */
+/** `source`, with its messages made complete. */
 export function created(
   desc: DescMessage,
   source: AsyncIterable<MessageInitShape<DescMessage>>,
@@ -283,7 +282,7 @@ async function single<T>(source: AsyncIterable<T>): Promise<T> {
   return first.value;
 }
 
-/** The handler's context, with what an interceptor put in the place of its parts. */
+/** The handler's context, with the parts that an interceptor replaced. */
 function contextOf(req: AnyRequest, own: AnyRequest, context: ServedContext): HandlerContext {
   if (req === own) return context;
   return {

@@ -4,7 +4,7 @@ import { joinInTurns } from "#kit/base/in-turns.ts";
 import { type Envelope, EnvelopeParser, tooLarge } from "./envelope.ts";
 import { Inbox } from "./inbox.ts";
 
-/** A request's whole body. Over `maxBytes`: ResourceExhausted; cut off: Canceled. */
+/** A request's whole body. Over `maxBytes` it is ResourceExhausted. A body that is cut off is Canceled. */
 export function readBody(req: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     if (Number(req.headers["content-length"] ?? 0) > maxBytes) {
@@ -26,14 +26,14 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Uint8A
       resolve(chunks?.length === 1 && first ? first : joinInTurns(chunks ?? []));
     });
     req.on("error", () => reject(goneError()));
-    // Each request closes; an Error is made only where the handler is still reading.
+    // Each request emits `close`. An Error is made only where the handler is still reading.
     req.on("close", () => {
       if (!req.complete) reject(goneError());
     });
   });
 }
 
-/** The messages of a request that streams. A handler that stops reading them leaves the rest unread, but the answer goes out. */
+/** The messages of a request that streams. Where a handler stops reading, the rest stays unread, but the answer is sent. */
 export function readMessages<T>(
   req: IncomingMessage,
   maxBytes: number,
@@ -69,7 +69,7 @@ export function readMessages<T>(
   return inbox;
 }
 
-/** Why a call ends whose caller has closed the connection. */
+/** The error of a call whose caller has closed the connection. */
 export function goneError(): ConnectError {
   return new ConnectError("the caller has gone", Code.Canceled);
 }

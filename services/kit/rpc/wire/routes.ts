@@ -10,9 +10,9 @@ export interface Route {
   spec: MethodImplSpec;
   isStream: boolean;
   interceptors: readonly Interceptor[];
-  /** Largest request or message of a stream, bytes. */
+  /** Largest request or message of a stream, in bytes. */
   maxBytes: number;
-  /** Reads a request's message; `isBinary`: protobuf, else JSON. Throws a ConnectError. */
+  /** Reads a request's message. `isBinary`: protobuf, otherwise JSON. Throws a ConnectError. */
   read(bytes: Uint8Array, isBinary: boolean): Message;
   /** Writes an answer's message. Throws a ConnectError. */
   write(message: Message, isBinary: boolean): Uint8Array;

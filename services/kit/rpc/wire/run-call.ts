@@ -14,7 +14,7 @@ import { staged } from "#kit/stream/stages.ts";
 import type { Call } from "./call.ts";
 import { type Copied, intercepted, UnaryCall } from "./invoke.ts";
 
-/** A client's side of a call: what its interceptors see. */
+/** A client's side of a call, as its interceptors see it. */
 export interface CallRequest {
   method: DescMethod;
   url: string;
@@ -24,8 +24,8 @@ export interface CallRequest {
 }
 
 /**
- * Runs a unary call through the client's interceptors, then `send`. Rejects with a ConnectError; where the call was
- * aborted, with why. Ends the call.
+ * Runs a unary call through the client's interceptors, then `send`. Rejects with a ConnectError, or with the reason of the abort where
+ * the call was aborted. Ends the call.
  */
 export async function runUnary(
   common: CallRequest,
@@ -44,7 +44,7 @@ export async function runUnary(
   }
 }
 
-/** As {@link runUnary}, for streams: the call ends with the last message, or when the reader leaves. */
+/** The same as {@link runUnary} for streams. The call ends with the last message, or when the reader leaves. */
 export async function runStream(
   common: CallRequest,
   message: AsyncIterable<Message>,
@@ -80,7 +80,10 @@ export async function runStream(
   }
 }
 
-/** What the interceptors end in. A request that one of them has put in the place of ours brings a signal of its own. */
+/**
+ * The innermost function, behind the interceptors. A request that an interceptor put in place of the original brings a signal of its
+ * own.
+ */
 function lastOf<Req extends UnaryRequest | StreamRequest, Res>(
   call: Call,
   request: Req,
@@ -107,14 +110,14 @@ function reading<T>(source: AsyncIterable<T>, call: Call, over: () => void): Asy
       return meant;
     },
     leave() {
-      // The other end learns of it at once, also where the source does not stop.
+      // The other end learns of it at once, even where the source does not stop.
       call.abort(leftError());
       over();
     },
   });
 }
 
-/** Lets the sender of a stream's requests know that the handler takes no more. What it throws about that is its own concern. */
+/** Informs the sender of a stream's requests that the handler takes no further ones. An error that it throws then is ignored. */
 function leave(source: AsyncIterable<unknown>): void {
   source[Symbol.asyncIterator]()
     .return?.()

@@ -18,7 +18,7 @@ export async function serveStream(
   const type = isBinary ? "application/connect+proto" : "application/connect+json";
   const writer = new StreamWriter(res, () => appendTo(["content-type", type], context.setHeader));
   const fail = (error: unknown) => writer.end(new Headers(context.setTrailer), outwardError(error));
-  // The caller is answered at its deadline, though the handler may still be winding down.
+  // The caller gets its answer at the deadline, though the handler may still be finishing.
   call.onAbort(() => fail(call.errorOf(undefined)));
   const input = readMessages(req, route.maxBytes, (bytes) => route.read(bytes, isBinary));
   call.onAbort(() => input.fail(call.errorOf(undefined)));
@@ -35,7 +35,7 @@ export async function serveStream(
     fail(error);
   } finally {
     call.end();
-    // What the handler left unread must not stand before the connection's next request.
+    // Requests that the handler left unread must not block the connection's next request.
     void input.return();
     req.resume();
   }

@@ -17,7 +17,7 @@ export async function serveUnary(
   try {
     if (fault) throw fault;
     const input = route.read(await call.race(readBody(req, route.maxBytes)), isBinary);
-    // The caller is answered at its deadline, though the handler may still be winding down.
+    // The caller gets its answer at the deadline, though the handler may still be finishing.
     const output = await call.race(invokeUnary(route.spec, context, input, route.interceptors));
     const body = route.write(output, isBinary);
     answer(res, context, { status: 200, type: isBinary ? "application/proto" : json, body });

@@ -12,7 +12,7 @@ import type { Route } from "./routes.ts";
 export interface ServedCall {
   call: Call;
   context: ServedContext;
-  /** What is wrong with its protocol headers; to be answered instead of being served. */
+  /** The fault in its protocol headers. It is answered, and the call is not served. */
   fault: ConnectError | undefined;
 }
 
@@ -45,13 +45,13 @@ function encodingFault(encoding: string | string[] | undefined): ConnectError | 
   );
 }
 
-/** What goes to the caller: nothing of an error that was not meant for it. */
+/** The error that the caller gets: nothing of an error that was not meant for it. */
 export function outwardError(error: unknown): ConnectError {
   if (error instanceof ConnectError) return error;
   return new ConnectError("internal error", Code.Internal, undefined, undefined, error);
 }
 
-/** The metadata of an error that was made here; what another server sent along stays here. */
+/** The metadata of an error that was made here. Metadata from another server is not passed on. */
 export function metadataOf(error: ConnectError): Headers {
   const metadata = new Headers();
   const isRelayed = (error as { isWireError?: boolean }).isWireError === true;

@@ -5,8 +5,8 @@ import { endFlag, prefixOf } from "./envelope.ts";
 import { batchBytes } from "./limits.ts";
 
 /**
- * Writes a stream's answer. What is ready in one turn goes out as one write: a message waits for those that can be had
- * without waiting, and for nothing else.
+ * Writes a stream's answer. Messages that are ready in one turn are written at once. A message waits only for those that are available
+ * without waiting.
  */
 export class StreamWriter {
   readonly #res: ServerResponse;
@@ -17,7 +17,7 @@ export class StreamWriter {
   #isFull = false;
   readonly #flush = () => this.flush();
 
-  /** `head` gives the headers, names and values in turn; it is asked when the first bytes go out. */
+  /** `head` gives the headers, names and values in turn. It is called when the first bytes are written. */
   constructor(res: ServerResponse, head: () => string[]) {
     this.#res = res;
     this.#head = head;
@@ -29,12 +29,12 @@ export class StreamWriter {
     if (this.#bytes >= batchBytes) this.flush();
     else if (!this.#isScheduled) {
       this.#isScheduled = true;
-      // Runs when all that was ready has had its turn.
+      // Runs after all ready messages were added.
       process.nextTick(this.#flush);
     }
   }
 
-  /** Undefined where more may be added now; else resolves when the reader has caught up, or has gone. */
+  /** Undefined where more may be added now. Otherwise resolves when the reader has caught up, or has gone. */
   whenRoom(): Promise<void> | undefined {
     if (!this.#isFull) return undefined;
     return new Promise((resolve) => {
@@ -48,7 +48,7 @@ export class StreamWriter {
     });
   }
 
-  /** Writes what was added. */
+  /** Writes the added messages. */
   flush(): void {
     this.#isScheduled = false;
     if (this.#parts.length === 0 || !this.#isOpen) return;

@@ -8,7 +8,7 @@ import { type AnswerHeaders, UnaryAnswer } from "./invoke.ts";
 /** Content type of a unary request and its answer. */
 export const unaryType = "application/proto";
 
-/** What an answer is to the caller. Throws the ConnectError that came instead of a message. */
+/** The answer for the caller. Throws the ConnectError that came instead of a message. */
 export function unaryResponse(req: UnaryRequest, reply: UnaryReply, codec: Codec) {
   const { headers, status, body } = reply;
   const type = oneOf(headers, "content-type");
@@ -38,7 +38,7 @@ class ReceivedHeaders implements AnswerHeaders {
   }
 }
 
-/** Throws what an answer that is no message means, if it means anything. */
+/** Throws the error in an answer that is no message, if it holds one. */
 function refuseUnary({ status, headers, body }: UnaryReply): void {
   const encoding = oneOf(headers, "content-encoding")?.toLowerCase() ?? "identity";
   if (encoding !== "identity") {

@@ -21,7 +21,7 @@ import {
 } from "#kit/store/blobs.ts";
 import type { Clock } from "#kit/time/clock.ts";
 
-/** What a folder store is made of. */
+/** Options of a folder store. */
 export interface FolderBlobsOptions {
   /** Made where it does not exist. One process at a time writes to it. */
   folder: string;
@@ -29,16 +29,16 @@ export interface FolderBlobsOptions {
   ids: Ids;
 }
 
-/** Unfinished writes of a process that died are older than this; one write never takes that long. */
+/** Unfinished writes of a process that died are older than this. One write never takes that long. */
 const staleAfterMs = 60 * 60_000;
-/** Beside the shards; a key's part never begins with a dot. */
+/** A folder beside the shards. A part of a key never begins with a dot. */
 const unfinished = ".unfinished";
 
 /**
- * Blobs as files: `<folder>/<2 hex>/<key with ~ for />`, so that a million of them are 4,000 a folder. Each is written
- * beside its place, synced, and then linked into it: linking fails where the name is taken, so nothing is ever
- * overwritten, and a crash leaves at most an unfinished file, which the next start removes. Where the disk is full, fails or
- * takes no writes, an operation is refused with SERVICE_UNAVAILABLE.
+ * Blobs as files: `<folder>/<2 hex>/<key with ~ for />`, so that a million of them are 4,000 a folder. Each is written beside its
+ * place, synced, and then linked into it. Linking fails where the name is taken, so no blob is ever overwritten. A crash leaves at most
+ * an unfinished file, which the next start removes. Where the disk is full, fails or takes no writes, an operation is refused with
+ * SERVICE_UNAVAILABLE.
  */
 export async function openFolderBlobs(options: FolderBlobsOptions): Promise<BlobStore> {
   const { folder, ids } = options;
@@ -79,7 +79,7 @@ async function writeDraft(
     signal?.throwIfAborted();
     hash.update(chunk);
     sizeBytes += chunk.byteLength;
-    // What `source` throws is its own: only the disk's errors are the store's.
+    // An error of `source` is thrown unchanged. Only errors of the disk are the store's.
     await onDisk(writeAll(file, chunk));
   }
   signal?.throwIfAborted();
@@ -117,7 +117,7 @@ async function openFile(
   }
 }
 
-/** Large enough that reading costs little beside sending, small enough for thousands of slow readers. */
+/** Large enough that reading costs little beside sending, and small enough for thousands of slow readers. */
 const readChunkBytes = 128 * 1024;
 
 async function statOf(path: string): Promise<BlobStat | undefined> {

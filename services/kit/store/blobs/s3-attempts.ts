@@ -3,20 +3,20 @@ import { isS3Fault, type S3Fault } from "./s3-call.ts";
 import { awayRefusal } from "./s3-errors.ts";
 import { attemptBudgetMs, attemptPauseMs, maxAttemptPauseMs } from "./s3-limits.ts";
 
-/** How to go on. */
+/** Options for trying again. */
 export interface AttemptOptions {
   signal?: AbortSignal | undefined;
-  /** Answers that time can change, besides that the store is away. */
+  /** Answers that time can change, besides a store that is away. */
   also?: S3Fault[];
-  /** An attempt takes as long as it takes. */
+  /** An attempt may take any time. */
   long?: boolean;
 }
 
 /**
- * Runs work that may be done twice. Where the store is away, or one of `also` is its answer, it runs again, with growing
- * pauses, for some seconds from its beginning (of `long` work: from the first failure); then, and where the store denies,
- * it is refused with SERVICE_UNAVAILABLE. All other errors pass at once. Rejects with the signal's reason where that
- * aborts in a pause.
+ * Runs work that may be done twice. Where the store is away, or its answer is one of `also`, the work runs again with growing pauses.
+ * That goes on for some seconds from its beginning (of `long` work: from the first failure). After that, and where the store denies,
+ * the work is refused with SERVICE_UNAVAILABLE. All other errors pass at once. Rejects with the signal's reason where the signal aborts
+ * in a pause.
  */
 export async function attempt<T>(
   clock: Clock,
@@ -35,7 +35,7 @@ export async function attempt<T>(
       if (clock.steady() + pauseMs >= giveUpAt) throw awayRefusal(error);
       unsure = true;
     }
-    // Between half and all of the pause: replicas that failed together do not come back together.
+    // Between half and all of the pause, so that replicas that failed together do not come back together.
     await clock.sleep(pauseMs * (0.5 + Math.random() / 2), signal);
   }
 }

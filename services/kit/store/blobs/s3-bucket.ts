@@ -8,29 +8,29 @@ import { listPageKeys, silenceMs, writeSilenceMs } from "./s3-limits.ts";
 import type { Spooled } from "./s3-spool.ts";
 import type { S3Target } from "./s3-url.ts";
 
-/** What a store says of an object. */
+/** A store's facts about an object. */
 export interface S3Object {
   sizeBytes: number;
   storedAtMs: number;
-  /** Of the PUT that made it; undefined where it is not one of ours. */
+  /** The id of the PUT that made it. Undefined where genmesh did not make it. */
   putId: string | undefined;
 }
 
-/** The requests of a bucket, each sent once; they reject with an S3CallError. */
+/** The requests of a bucket, each sent once. They reject with an S3CallError. */
 export interface S3Bucket {
   /** Undefined where there is no such object. */
   head(key: string): Promise<S3Object | undefined>;
-  /** Writes where nothing is; a signal that aborts before the last byte was handed over ends it. */
+  /** Writes where no object is. A signal that aborts before the last byte was handed over ends it. */
   write(key: string, content: Spooled, putId: string, signal?: AbortSignal): Promise<void>;
   read(key: string, range?: ByteRange): Promise<Readable>;
   remove(key: string): Promise<void>;
-  /** Some objects in the order of their keys, those after `after`; none where there are no more. */
+  /** Some objects in the order of their keys, those after `after`. None where there are no further ones. */
   page(prefix: string, after: string): Promise<ListedBlob[]>;
   /** Makes the bucket where it is missing. */
   make(): Promise<void>;
 }
 
-/** Metadata names the PUT that made an object. */
+/** Name of the metadata with the PUT that made an object. */
 const putIdName = "genmesh-put";
 
 /** The requests of `target`'s bucket. */
@@ -41,7 +41,7 @@ export function createS3Bucket(target: S3Target, caller: S3Caller): S3Bucket {
 class BucketRequests implements S3Bucket {
   readonly #target: S3Target;
   readonly #caller: S3Caller;
-  /** Found out by the first write: a store that does not know conditions says so, or ignores them. */
+  /** The first write finds this out: a store that does not know conditions refuses or ignores them. */
   #isConditional = true;
 
   constructor(target: S3Target, caller: S3Caller) {
@@ -108,7 +108,7 @@ class BucketRequests implements S3Bucket {
     try {
       await this.#caller.call(silenceMs, (client) => client.makeBucket(bucket, region));
     } catch (error) {
-      // Another process was faster; another account's bucket of that name is not ours to use.
+      // Another process was faster. A bucket of that name in another account must not be used.
       if (!isS3Fault(error, "taken") || !(await this.#exists())) throw error;
     }
   }
@@ -138,7 +138,7 @@ class BucketRequests implements S3Bucket {
       signal?.addEventListener("abort", stop, { once: true });
       try {
         const options = { method: "PUT", bucketName: bucket, objectName: key, headers };
-        // Its putObject would hold the whole object in memory.
+        // The client's putObject would hold the whole object in memory.
         const digest = secure ? "" : content.sha256;
         const answer = await client.makeRequestStreamAsync(options, body, digest, [200], region);
         await finished(answer.resume());
@@ -155,14 +155,14 @@ function unlessAbsent(error: unknown): undefined {
 }
 
 /**
- * An answer's body for a reader of any speed: a store that stays silent while the reader waits ends it with a refusal,
- * a reader that does not come for its bytes has all the time it likes. Destroying it closes the connection.
+ * An answer's body for a reader of any speed. A store that stays silent while the reader waits ends it with a refusal. A reader that
+ * does not read has any time. Destroying it closes the connection.
  */
 function bodyOf(response: IncomingMessage): Readable {
   const body = new PassThrough();
   const { socket } = response;
   const onSilence = () => {
-    // What waits here the reader has not fetched yet; only where nothing does, the store is to blame.
+    // Bytes wait here that the reader has not read yet. Only where none wait, the store is too slow.
     if (response.readableLength > 0 || body.writableNeedDrain) socket.setTimeout(silenceMs);
     else response.destroy(new Error(`the store was silent for ${silenceMs} ms`));
   };

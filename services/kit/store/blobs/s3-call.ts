@@ -7,13 +7,13 @@ import { connectionWaitMs, maxConnections, maxIdleConnections } from "./s3-limit
 import type { S3Target } from "./s3-url.ts";
 
 /**
- * What a store's refusal means.
+ * The meaning of a store's refusal.
  * - `absent`: no such object (of a HEAD: or no such bucket). `no-bucket`: the bucket is missing.
- * - `taken`: the object is there, and was to be written only where it is not.
- * - `conflict`: another write of the same key was going on; trying again tells how it ended.
- * - `unsupported`: the store does not know what it was asked.
- * - `denied`: credentials, rights, region or clock are wrong; trying again would end alike.
- * - `away`: not reached, silent, or failing. What was asked may have been done; trying again makes sense.
+ * - `taken`: the object exists, and was to be written only where it does not.
+ * - `conflict`: another write of the same key was under way. Trying again shows how it ended.
+ * - `unsupported`: the store does not know the request.
+ * - `denied`: credentials, rights, region or clock are wrong. Trying again would end the same way.
+ * - `away`: not reached, silent, or failing. The request may have been carried out. Trying again makes sense.
  */
 export type S3Fault =
   | "absent"
@@ -24,7 +24,7 @@ export type S3Fault =
   | "denied"
   | "away";
 
-/** The store did not do what it was asked. */
+/** The store did not carry out a request. */
 export class S3CallError extends Error {
   override readonly name = "S3CallError";
   readonly fault: S3Fault;
@@ -43,21 +43,21 @@ export function isS3Fault(error: unknown, ...faults: S3Fault[]): error is S3Call
 /** Requests to one store. */
 export interface S3Caller extends Disposable {
   /**
-   * Runs one request of the client, once. It fails where the store is silent for `silenceMs` before `work` is done.
-   * Rejects with an {@link S3CallError}.
+   * Runs one request of the client, once. It fails where the store is silent for `silenceMs` before `work` is done. Rejects with an
+   * {@link S3CallError}.
    */
   call<T>(silenceMs: number, work: (client: Client) => Promise<T>): Promise<T>;
 }
 
-/** One call, beside what the client itself knows of its request. */
+/** One call, with the facts that the client does not keep of its request. */
 interface Exchange {
   silenceMs: number;
   status: number | undefined;
-  /** The client has what it asked for; of a read that is the beginning of the body, whose reader is patient itself. */
+  /** The client has its answer. Of a read that is the beginning of the body, whose reader has its own time-out. */
   isOver: boolean;
 }
 
-/** Prepares the client and its connections; connects with the first request. */
+/** Prepares the client and its connections. Connects with the first request. */
 export function createS3Caller(target: S3Target): S3Caller {
   const pool = {
     keepAlive: true,
@@ -66,8 +66,8 @@ export function createS3Caller(target: S3Target): S3Caller {
     scheduling: "lifo" as const,
   };
   const agent = target.secure ? new HttpsAgent(pool) : new HttpAgent(pool);
-  // The client's errors do not tell the status, and its requests have no limits of their own: both belong to the call
-  // within which the client makes a request.
+  // The client's errors do not hold the status, and its requests have no limits on waiting. Both belong to the call within which the
+  // client makes a request.
   const exchanges = new AsyncLocalStorage<Exchange>();
   const request: Request = (options, onResponse) => {
     const exchange = exchanges.getStore();
@@ -83,7 +83,7 @@ export function createS3Caller(target: S3Target): S3Caller {
     region: target.region,
     transport: { request } as never,
     transportAgent: agent,
-    // Its own would log to the console, and sends a spent stream again.
+    // The client's own retries would log to the console, and send a stream again that was read already.
     retryOptions: { disableRetry: true },
   });
   return {
@@ -111,7 +111,7 @@ function patient(secure: boolean, exchange: Exchange) {
   return (options: RequestOptions, onResponse: (response: IncomingMessage) => void) => {
     const sent = request({ ...options, timeout: silenceMs }, (response) => {
       exchange.status = response.statusCode;
-      // The client throws these away unread, which would keep the connection.
+      // The client does not read these answers, which would block the connection.
       if (unreadStatuses.has(response.statusCode ?? 0)) response.resume();
       onResponse(response);
     });
@@ -129,7 +129,7 @@ function patient(secure: boolean, exchange: Exchange) {
 
 type Request = ReturnType<typeof patient>;
 
-/** `request`, each of which is a span to the answer's last byte. */
+/** `request`, with a span for each call, to the answer's last byte. */
 function seen({ host, port }: S3Target, request: Request): Request {
   if (!isTraced()) return request;
   return (options, onResponse) => {
@@ -169,7 +169,7 @@ function faultOf(status: number | undefined, error: unknown): S3Fault {
     case 501:
       return "unsupported";
     case 400:
-      // A body that came too slowly; all else is our own mistake.
+      // A body that came too slowly. All other codes are our own mistake.
       return code === "RequestTimeout" ? "away" : "denied";
     case 301:
     case 307:
@@ -178,7 +178,7 @@ function faultOf(status: number | undefined, error: unknown): S3Fault {
     case 405:
       return "denied";
     default:
-      // No status: no answer. 200 with an error: it broke off.
+      // No status means no answer. 200 with an error means that the answer broke off.
       return "away";
   }
 }

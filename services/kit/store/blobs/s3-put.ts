@@ -6,18 +6,18 @@ import type { S3Bucket } from "./s3-bucket.ts";
 import { isS3Fault } from "./s3-call.ts";
 import { type Spooled, spool } from "./s3-spool.ts";
 
-/** What a write needs. */
+/** The parts that a write needs. */
 export interface PutContext {
   bucket: S3Bucket;
   clock: Clock;
   ids: Ids;
-  /** Where large blobs wait until their size is known. */
+  /** The folder where large blobs wait until their size is known. */
   scratchFolder: string;
 }
 
 /**
- * Writes a blob by one PUT. Each PUT carries an id of its own, so that after a lost answer the object itself tells
- * whether it is ours: another writer's is never taken for ours, or removed.
+ * Writes a blob by one PUT. Each PUT has an id. So after a lost answer the object itself shows whether this PUT made it. Another
+ * writer's object is never mistaken for it, or removed.
  */
 export async function putBlob(
   key: string,
@@ -40,7 +40,7 @@ export async function putBlob(
   return { sizeBytes: spooled.sizeBytes, sha256: spooled.sha256 };
 }
 
-/** What is to be written. */
+/** A blob that is to be written. */
 interface Draft {
   putId: string;
   spooled: Spooled;
@@ -68,19 +68,19 @@ async function putOnce(
       await bucket.write(key, spooled, putId, signal);
     } catch (error) {
       if (!isS3Fault(error, "taken")) throw error;
-      // By the attempt before this one, perhaps, which had not ended when we looked.
+      // The attempt before this one may have made it, if it had not ended when we looked.
       if (!unsure || (await bucket.head(key))?.putId !== putId) throw taken();
     }
   };
   await attempt(clock, write, { signal, also: ["conflict"], long: true });
 }
 
-/** What cannot be removed now, the collection of unused blobs will find. */
+/** An object that cannot be removed now is found by the collection of unused blobs. */
 async function removeOwn(key: string, { putId }: Draft, { bucket }: PutContext): Promise<void> {
   try {
     const found = await bucket.head(key);
     if (found?.putId === putId) await bucket.remove(key);
   } catch {
-    // The caller is told why it ended, and that is not this.
+    // The caller gets the reason for the end, which is another one.
   }
 }

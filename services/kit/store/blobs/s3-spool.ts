@@ -3,18 +3,19 @@ import type { Readable } from "node:stream";
 import { type NamelessFile, openNamelessFile } from "#kit/store/nameless-file.ts";
 import { maxBlobBytes, maxBufferedBytes } from "./s3-limits.ts";
 
-/** Bytes whose number and digest are known, which one PUT needs before its first byte. */
+/** Bytes with their number and digest, which one PUT needs before its first byte. */
 export interface Spooled extends AsyncDisposable {
   sizeBytes: number;
   /** Lower-case hexadecimal. */
   sha256: string;
-  /** Them all, from the beginning; as often as one likes. */
+  /** All bytes, from the beginning. It may be called several times. */
   body(): Buffer | Readable;
 }
 
 /**
- * Takes all that `source` brings: small blobs into memory, larger ones into a nameless file on the disk of `folder`. Rejects with the source's error, the signal's reason,
- * SERVICE_UNAVAILABLE where the folder's disk takes no writes, or a RangeError where S3 would not take so much.
+ * Takes all bytes of `source`: small blobs into memory, larger ones into a nameless file on the disk of `folder`. Rejects with the
+ * source's error or the signal's reason. Rejects with SERVICE_UNAVAILABLE where the folder's disk takes no writes. Rejects with a
+ * RangeError where the blob is too large for S3.
  */
 export async function spool(
   source: AsyncIterable<Uint8Array>,

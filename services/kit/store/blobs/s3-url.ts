@@ -1,4 +1,4 @@
-/** Where an S3 store is, and what opens it. */
+/** Address and credentials of an S3 store. */
 export interface S3Target {
   /** TLS. */
   secure: boolean;
@@ -12,16 +12,15 @@ export interface S3Target {
 
 const accepts =
   "must be s3+http://ACCESS:SECRET@HOST:PORT/BUCKET?region=R or s3+https://…, percent-encoded";
-/** What S3 accepts; dots are left out of nothing here, for path-style addresses carry them. */
+/** The names that S3 accepts. Dots are allowed, because path-style addresses carry them. */
 const bucketPattern = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const hostPattern = /^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/;
 const regionPattern = /^[A-Za-z0-9-]{1,63}$/;
 const defaultRegion = "us-east-1";
 
 /**
- * Reads `s3+http://ACCESS:SECRET@HOST:PORT/BUCKET?region=R` or `s3+https:`. PORT may be left out (80, 443), and so may
- * the region (us-east-1). Throws a TypeError whose message says what is accepted and what is wrong, and repeats
- * nothing of the URL.
+ * Reads `s3+http://ACCESS:SECRET@HOST:PORT/BUCKET?region=R` or `s3+https:`. PORT may be left out (80, 443), and so may the region
+ * (us-east-1). Throws a TypeError that names the accepted form and the fault, and repeats nothing of the URL.
  */
 export function parseS3Url(text: string): S3Target {
   const scheme = /^s3\+(https?):\/\//.exec(text)?.[1];

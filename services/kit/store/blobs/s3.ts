@@ -17,36 +17,36 @@ import { putBlob } from "./s3-put.ts";
 import { spool } from "./s3-spool.ts";
 import { parseS3Url } from "./s3-url.ts";
 
-/** What an S3 store is made of. */
+/** Options of an S3 store. */
 export interface S3BlobsOptions {
   /** See {@link parseS3Url}. */
   url: string;
-  /** A process that only reads needs no right to look at the bucket, or to make it; default false. */
+  /** A process that only reads needs no right to check the bucket, or to make it. Default: false. */
   readOnly?: boolean;
-  /** Where large blobs wait until their size is known; default the system's temporary folder. */
+  /** The folder where large blobs wait until their size is known. Default: the system's temporary folder. */
   scratchFolder?: string;
   clock: Clock;
   ids: Ids;
   log: Logger;
 }
 
-/** A {@link BlobStore} in a bucket; disposing closes its connections. */
+/** A {@link BlobStore} in a bucket. Disposing closes its connections. */
 export interface S3Blobs extends BlobStore, AsyncDisposable {
   /**
-   * Asks the store, once; rejects where it does not answer, denies a process that also writes, or, after a write was
-   * given up, where it takes none.
+   * Sends the store one request. Rejects where it does not answer, or denies a process that also writes. After a write was given up,
+   * rejects where the store takes no write.
    */
   check(): Promise<void>;
 }
 
 /**
- * Blobs as objects of a bucket, which is made where it is missing. Only plain verbs are used: PUT, GET with Range, HEAD,
- * DELETE, LIST v2. A key is written once by looking first and by `If-None-Match: *`; a store that does not know the
- * condition leaves the moment between the two. Where the store is away, or denies, every operation is refused with
- * SERVICE_UNAVAILABLE within some seconds; a write whose answer was lost may then have happened.
+ * Blobs as objects of a bucket, which is made where it is missing. Only plain verbs are used: PUT, GET with Range, HEAD, DELETE, LIST
+ * v2. A key is written once by checking first and by `If-None-Match: *`. With a store that does not know the condition, two writers can
+ * still meet in the moment between the two. Where the store is away, or denies, every operation is refused with SERVICE_UNAVAILABLE
+ * within some seconds. A write whose answer was lost may then have happened.
  *
- * Rejects where the store denies what will be needed, and throws a TypeError where the URL makes no sense. A store that
- * is away at the moment is no reason.
+ * Rejects where the store denies an operation that will be needed. Throws a TypeError where the URL makes no sense. Does not reject
+ * where the store is away at the moment.
  */
 export async function openS3Blobs(options: S3BlobsOptions): Promise<S3Blobs> {
   const { clock, ids, log, readOnly = false, scratchFolder = tmpdir() } = options;
@@ -61,7 +61,7 @@ export async function openS3Blobs(options: S3BlobsOptions): Promise<S3Blobs> {
       throw error;
     }
   }
-  // A store that has no room left answers questions all the same.
+  // A store without room still answers questions.
   let isInDoubt = false;
   const tryToWrite = async () => {
     const key = ids.make("check");
@@ -102,7 +102,7 @@ export async function openS3Blobs(options: S3BlobsOptions): Promise<S3Blobs> {
       try {
         await bucket.head("check");
       } catch (error) {
-        // Credentials that may read objects and not list them are denied what is missing.
+        // A store denies missing objects to credentials that may read objects and not list them.
         if (!(readOnly && isS3Fault(error, "denied"))) throw error;
       }
       if (isInDoubt) await tryToWrite();
@@ -130,7 +130,7 @@ async function prepare(bucket: S3Bucket, log: Logger): Promise<void> {
 async function* list(bucket: S3Bucket, clock: Clock, prefix: string): AsyncIterable<ListedBlob> {
   for (let after = ""; ; ) {
     const page = await attempt(clock, () => bucket.page(prefix, after));
-    // In a bucket that is shared, others' objects may have names that no blob has.
+    // In a shared bucket, others' objects may have names that no blob has.
     yield* page.filter(({ key }) => isBlobKey(key));
     const last = page.at(-1)?.key;
     if (last === undefined || last === after) return;

@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** "operation outcome times" of all that was counted. */
+/** "operation outcome times" of each count. */
 async function counted(where: Metrics = metrics): Promise<string[]> {
   const [reading] = await where.read();
   const counts = (reading?.values ?? []).filter((one) => one.metricName?.endsWith("_count"));
@@ -111,12 +111,12 @@ const sourceMs = 50;
 
 async function* slow() {
   const begunMs = performance.now();
-  // Time itself is what the test is about.
+  // The test is about time itself.
   while (performance.now() - begunMs < sourceMs) await setTimeout(sourceMs);
   yield Buffer.from("bytes");
 }
 
-/** A second passes with each look, so that attempts are few. */
+/** A clock that moves a second at each call, so that attempts are few. */
 function impatient(): () => number {
   let now = 0;
   return () => {

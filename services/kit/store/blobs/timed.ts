@@ -10,13 +10,13 @@ import {
 } from "#kit/store/blobs.ts";
 
 type Operation = "put" | "open" | "stat" | "delete" | "list";
-/** `left`: the caller did not want it any more, or failed to bring what was to be stored. */
+/** `left`: the caller gave the operation up, or failed to bring the bytes to store. */
 type Outcome = "ok" | "absent" | "taken" | "away" | "left" | "failed";
 
 /**
- * `store`, whose operations are timed with their repeats, as `genmesh_blob_operation_seconds`. The time is the store's:
- * of a `put` that from the last byte of its source on (of one that never got there, all of it), of an `open` that to the
- * first byte, of a `list` that in which the next name is waited for.
+ * `store`, with its operations and their repeats timed as `genmesh_blob_operation_seconds`. The time is the store's. Of a `put` it runs
+ * from the last byte of its source on; of one that never got there, it is all of the time. Of an `open` it runs to the first byte. Of a
+ * `list` it is the time of waiting for the next name.
  */
 export function timedBlobs(store: BlobStore, metrics: Metrics, kind: "file" | "s3"): BlobStore {
   const children = childrenOf(
@@ -114,7 +114,7 @@ interface Brought {
   hasFailed: boolean;
 }
 
-/** All that `source` brings; `brought` tells how that ended. */
+/** All bytes of `source`. `brought` gets the way in which it ended. */
 async function* watched(
   source: AsyncIterable<Uint8Array>,
   brought: Brought,

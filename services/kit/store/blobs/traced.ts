@@ -1,7 +1,7 @@
 import type { BlobStore } from "#kit/store/blobs.ts";
 import { traced } from "#kit/telemetry/spans.ts";
 
-/** `store`, whose verbs are spans of the traces that they are part of. */
+/** `store`, with a span for each operation within a trace. */
 export function tracedBlobs(store: BlobStore, kind: "file" | "s3"): BlobStore {
   const seen = <T>(verb: "put" | "open" | "stat" | "delete", work: () => Promise<T>) =>
     traced(

@@ -42,7 +42,7 @@ test("after some seconds it is refused, with the cause", async () => {
   await turn();
   await clock.advance(attemptBudgetMs);
   await refused;
-  // Often enough to notice an election's end, seldom enough to leave it in peace.
+  // Often enough to notice an election's end, and seldom enough not to disturb it.
   expect(work.mock.calls.length).toBeGreaterThan(5);
   expect(work.mock.calls.length).toBeLessThan(30);
 });

@@ -7,19 +7,16 @@ import {
   operationTimeoutMs,
 } from "./limits.ts";
 
-/**
- * Work on the database that may be done twice. `unsure`: an attempt before this one may have been carried out, although
- * no answer said so.
- */
+/** Work on the database that may be done twice. `unsure`: an earlier attempt got no answer, and may have been carried out. */
 export type Work<T> = (unsure: boolean) => Promise<T>;
 
 /** Runs {@link Work} until the server has answered. */
 export type Attempt = <T>(work: Work<T>) => Promise<T>;
 
 /**
- * Makes an {@link Attempt}: where the server is away it goes again, with growing pauses, for some seconds, and where another write
- * went first for as long as an operation may take; then it refuses with SERVICE_UNAVAILABLE, and the outcome is unknown. All other
- * errors pass at once.
+ * Makes an {@link Attempt}. Where the server is away, it tries again with growing pauses, for some seconds. Where another write was
+ * first, it tries again for as long as an operation may take. Then it refuses with SERVICE_UNAVAILABLE, and the outcome is unknown. All
+ * other errors pass at once.
  */
 export function createAttempt(clock: Clock): Attempt {
   return async (work) => {
@@ -34,7 +31,7 @@ export function createAttempt(clock: Clock): Attempt {
         if (clock.steady() + pauseMs >= beganAt + budgetMs) throw awayRefusal(error);
         unsure = true;
       }
-      // Between half and all of the pause: replicas that failed together do not come back together.
+      // Between half and all of the pause, so that replicas that failed together do not come back together.
       await clock.sleep(pauseMs * (0.5 + Math.random() / 2));
     }
   };

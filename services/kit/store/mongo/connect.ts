@@ -22,50 +22,50 @@ import { inTime, type Settling, settled } from "./settled.ts";
 import { traceCommands } from "./spans.ts";
 
 /**
- * One MongoDB database, shared by the services of a process. Reads are majority reads of the primary and so never roll
- * back; writes are confirmed by a majority, in the journal. Int64 comes back as bigint, and a bigint is stored as one.
+ * One MongoDB database, shared by the services of a process. Reads are majority reads of the primary and so never roll back. Writes are
+ * confirmed by a majority, in the journal. Int64 comes back as bigint, and a bigint is stored as Int64.
  */
 export interface MongoDatabase extends AsyncDisposable {
-  /** A collection; its types are what the caller says they are. */
+  /** A collection. The caller declares its types, and they are not checked. */
   collection<T extends Document>(name: string): Collection<T>;
-  /** Pauses between attempts are its. */
+  /** Times the pauses between attempts. */
   readonly clock: Clock;
-  /** Runs work that may be done twice, again while the server is away. See {@link createAttempt}. */
+  /** Runs work that may be done twice, and repeats it while the server is away. See {@link createAttempt}. */
   attempt: Attempt;
-  /** Asks the server, once; rejects where it is away, or, after an attempt was given up, where it takes no writes. */
+  /** Sends the server one question. Rejects where it is away. After an attempt was given up, rejects where it takes no writes. */
   ping(): Promise<void>;
-  /** Milliseconds since the epoch as the server has it. Refuses with SERVICE_UNAVAILABLE where it is away. */
+  /** Milliseconds since the epoch by the server's clock. Refuses with SERVICE_UNAVAILABLE where the server is away. */
   serverTime(): Promise<number>;
-  /** Runs work that takes as long as it takes (building an index), on a connection of its own. */
+  /** Runs work that may take any time (building an index), on a connection of its own. */
   patiently<T>(work: (db: MongoDatabase) => Promise<T>): Promise<T>;
 }
 
-/** How to reach a database. */
+/** Options for reaching a database. */
 export interface MongoOptions {
-  /** `mongodb://` or `mongodb+srv://`; all that it says of pools, TLS and credentials holds. */
+  /** `mongodb://` or `mongodb+srv://`. Its settings of pools, TLS and credentials apply. */
   url: string;
-  /** Default: the one that the URL names, which then must name one. */
+  /** Default: the name in the URL, which then must have one. */
   name?: string;
   /** Default: the machine's. */
   clock?: Clock;
-  /** Is told of each command before it is sent. */
+  /** Called with each command before it is sent. */
   onCommand?: (event: CommandStartedEvent) => void;
-  /** Commands of a trace are spans of it; costs each command a little. */
+  /** Makes spans of commands within a trace, which costs each command a little. */
   isTraced?: boolean;
 }
 
-/** The database that a URL names; undefined where it names none. */
+/** The database that a URL names. Undefined where it names none. */
 export function mongoDatabaseName(url: string): string | undefined {
   const name = /^mongodb(?:\+srv)?:\/\/[^/?]+\/([^/?]+)/.exec(url)?.[1];
   return name === undefined ? undefined : decodeURIComponent(name);
 }
 
-/** Prepares a connection pool; connects with the first operation. Throws where the URL makes no sense. */
+/** Prepares a connection pool. Connects with the first operation. Throws where the URL makes no sense. */
 export function openMongo(options: MongoOptions): MongoDatabase {
   return open(options, { isPatient: false });
 }
 
-/** A client of the driver, and what bounds its operations. */
+/** A client of the driver, with the bounds of its operations. */
 interface OwnClient {
   client: MongoClient;
   db: Db;
@@ -73,12 +73,12 @@ interface OwnClient {
   isConnected: boolean;
 }
 
-/** `isPatient`: operations take as long as they take. */
+/** `isPatient`: operations may take any time. */
 function open(options: MongoOptions, { isPatient }: { isPatient: boolean }): MongoDatabase {
   const { clock = systemClock } = options;
   const server = new ServerClient(options, isPatient);
   const attempt = createAttempt(clock);
-  // A server whose disk is full, or that may not be written to, answers questions all the same.
+  // A server with a full disk, or one that refuses writes, still answers questions.
   let isInDoubt = false;
   return {
     clock,
@@ -117,7 +117,7 @@ function open(options: MongoOptions, { isPatient }: { isPatient: boolean }): Mon
   };
 }
 
-/** The driver's client of one database; another takes its place where operations get no answer in time. */
+/** The driver's client of one database. Another one replaces it where operations get no answer in time. */
 class ServerClient {
   readonly #options: MongoOptions;
   readonly #name: string;
@@ -136,12 +136,12 @@ class ServerClient {
 
   async connect(): Promise<void> {
     const one = this.#own;
-    // A driver's client whose first connection failed stays closed for ever, unless it is told to connect anew.
+    // A driver's client whose first connection failed stays closed for ever, unless it is asked to connect again.
     if (!one.isConnected) await this.within(() => one.client.connect());
     one.isConnected = true;
   }
 
-  /** `work`, which is given up after the time of an operation unless the client is patient. */
+  /** Runs `work`. It is given up after the time of an operation, unless the client is patient. */
   within<T>(work: (db: Db) => Promise<T>): Promise<T> {
     const { db, settling } = this.#own;
     return this.#isPatient ? work(db) : inTime(work(db), settling);
@@ -174,7 +174,7 @@ class ServerClient {
       writeConcern: { w: "majority", journal: true, wtimeoutMS: majorityTimeoutMs },
       readConcern: { level: "majority" },
       readPreference: "primary",
-      // The stores make every write safe to repeat and repeat it themselves; the driver's way needs a replica set.
+      // The stores make every write safe to repeat and repeat it themselves. The driver's repeats need a replica set.
       retryWrites: false,
       retryReads: false,
       useBigInt64: true,
@@ -183,7 +183,7 @@ class ServerClient {
     if (onCommand) client.on("commandStarted", onCommand);
     if (isTraced) traceCommands(client);
     const onLost = () => {
-      // The first of those that hung together has made it anew.
+      // The first of the operations that got no answer has replaced the client already.
       if (this.#isClosed || this.#own.client !== client) return;
       this.#own = this.#make();
       client.close().catch(() => {});
@@ -193,7 +193,7 @@ class ServerClient {
   }
 }
 
-/** Where it is tried whether the server takes writes: one document. */
+/** The collection with one document that tests whether the server takes writes. */
 const trialCollection = "write_trials";
 
 async function tryToWrite(db: Db): Promise<void> {

@@ -5,7 +5,7 @@ type Driver = typeof import("mongodb");
 const require = createRequire(import.meta.url);
 let driver: Driver | undefined;
 
-/** The driver's classes, loaded with their first use: adapters are imported in processes that have no MongoDB, too. */
+/** The driver's classes, loaded with their first use. Processes without MongoDB import the adapters, too. */
 export function mongodb(): Driver {
   driver ??= require("mongodb") as Driver;
   return driver;

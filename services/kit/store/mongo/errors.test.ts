@@ -14,14 +14,14 @@ import { awayRefusal, isDuplicate, mongoFault } from "./errors.ts";
 const server = (code: number, errorLabels: string[] = []) =>
   new MongoServerError({ message: "m", code, errorLabels });
 
-/** What the driver throws for all that is under way when its monitor gets no answer; the class is not exported. */
+/** The driver's error for all operations under way when its monitor gets no answer. The class is not exported. */
 class InterruptedError extends MongoNetworkError {
   override get name() {
     return "PoolClearedOnNetworkError";
   }
 }
 
-/** Several documents of which some were refused; `unconfirmed`: and the others lack a majority. */
+/** A write of several documents, some of which were refused. `unconfirmed`: the others lack a majority. */
 function bulk(codes: number[], unconfirmed = false): MongoBulkWriteError {
   const writeErrors = codes.map((code) => ({ code }));
   const result = { getWriteConcernError: () => (unconfirmed ? { code: 64 } : undefined) };

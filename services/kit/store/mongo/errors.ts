@@ -4,26 +4,27 @@ import { mongodb } from "./driver.ts";
 import { awayRetryMs } from "./limits.ts";
 
 /**
- * What an error of the driver means.
- * - `duplicate`: a unique index has the value already; nothing was written (of several documents: not that one).
- * - `away`: the server cannot be reached, is not the primary, or could not confirm. Whether a write happened is not
- *   known, and trying again makes sense.
- * - `final`: trying again would end alike.
+ *
+ * The meaning of an error of the driver.
+ * - `duplicate`: a unique index has the value already. Nothing was written (of several documents: not that one).
+ * - `away`: the server cannot be reached, is no longer the primary, or failed to confirm. A write may have happened. Trying again
+ *   makes sense.
+ * - `final`: trying again would end the same way.
  */
 export type MongoFault = "duplicate" | "away" | "final";
 
 const duplicateCode = 11_000;
 
-/** The server's codes for a write that gave way to another one. */
+/** The server's codes for a write that lost to another one. */
 const conflictCodes = {
   WriteConflict: 112,
-  // What compatible servers over PostgreSQL pass on of it, SQLSTATE 40001 and 40P01: MongoDB goes again by itself there.
+  // Compatible servers over PostgreSQL pass on SQLSTATE 40001 and 40P01 as these. MongoDB itself tries again there.
   SerializationFailure: 16_777_220,
   DeadlockDetected: 16_908_292,
 };
 const conflicts: ReadonlySet<number> = new Set(Object.values(conflictCodes));
 
-/** The server's codes for "not now". InternalError is among them: the server has failed, not what it was asked. */
+/** The server's codes for "not now". InternalError is among them: the server has failed, and the request is not at fault. */
 const awayCodes: ReadonlySet<number> = new Set(
   Object.values({
     ...conflictCodes,
@@ -58,13 +59,13 @@ const awayCodes: ReadonlySet<number> = new Set(
     NotPrimaryNoSecondaryOk: 13_435,
     NotPrimaryOrSecondary: 13_436,
     OutOfDiskSpace: 14_031,
-    // What compatible servers over PostgreSQL pass on of SQLSTATE 53100 and 25006: its disk is full, or it takes no writes.
+    // Compatible servers over PostgreSQL pass on SQLSTATE 53100 and 25006 as these: the disk is full, or it takes no writes.
     DiskFull: 4_293,
     ReadOnlyTransaction: 100_663_618,
   }),
 );
 
-/** The driver's names for a connection that could not be had, beside MongoNetworkError's kin; not all are exported. */
+/** The driver's names for a failed connection, beside the subclasses of MongoNetworkError. Not all are exported. */
 const awayNames: ReadonlySet<string> = new Set([
   "MongoServerSelectionError",
   "MongoPoolClosedError",
@@ -75,14 +76,14 @@ const awayNames: ReadonlySet<string> = new Set([
   "MongoTopologyClosedError",
   "MongoServerClosedError",
   "MongoClientClosedError",
-  // Of operations that were under way when their client was closed and made anew.
+  // Errors of operations that were under way when their client was closed and replaced.
   "MongoExpiredSessionError",
   "MongoCursorExhaustedError",
-  // Written, but not confirmed by a majority: it may yet be rolled back.
+  // Written, but not confirmed by a majority, so it may still be rolled back.
   "MongoWriteConcernError",
 ]);
 
-/** Node's codes for a socket that closed while the driver wrote to it: of that moment its errors come undressed. */
+/** Node's codes for a socket that closed while the driver wrote to it. In that moment the driver throws Node's errors unchanged. */
 const socketCodes: ReadonlySet<unknown> = new Set([
   "EPIPE",
   "ECONNRESET",
@@ -95,13 +96,13 @@ const socketCodes: ReadonlySet<unknown> = new Set([
 
 const awayLabels = ["RetryableWriteError", "RetryableError", "SystemOverloadedError"];
 
-/** Tells what `error` means; undefined where it is neither the driver's nor a socket's. */
+/** The meaning of `error`. Undefined where it is neither the driver's nor a socket's. */
 export function mongoFault(error: unknown): MongoFault | undefined {
   const { MongoError, MongoNetworkError, MongoBulkWriteError } = mongodb();
   if (!(error instanceof MongoError)) {
     return socketCodes.has((error as { code?: unknown } | null)?.code) ? "away" : undefined;
   }
-  // Some of its kin have names of another pattern.
+  // Some of its subclasses have names of another pattern.
   if (error instanceof MongoNetworkError || awayNames.has(error.name)) return "away";
   if (error instanceof MongoBulkWriteError) return bulkFault(error);
   const code = Number(error.code);
@@ -109,17 +110,20 @@ export function mongoFault(error: unknown): MongoFault | undefined {
   return isAway(code) || awayLabels.some((label) => error.hasErrorLabel(label)) ? "away" : "final";
 }
 
-/** Did the server answer that another write went first? It is there, and MongoDB itself goes again as long as an operation may take. */
+/**
+ * Did the server answer that another write was first? Then the server is there. MongoDB itself tries again as long as an operation may
+ * take.
+ */
 export function isConflict(error: unknown): boolean {
   return error instanceof mongodb().MongoServerError && conflicts.has(Number(error.code));
 }
 
-/** Was it a unique index, and nothing else, that refused? */
+/** Did a unique index refuse, and nothing else? */
 export function isDuplicate(error: unknown): boolean {
   return mongoFault(error) === "duplicate";
 }
 
-/** The refusal of a store that is away; `cause` is for our own log. */
+/** The refusal of a store that is away. `cause` is for our own log. */
 export function awayRefusal(cause: unknown): RefusalError {
   return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
     metadata: { retry_after_ms: `${awayRetryMs}` },
@@ -127,17 +131,17 @@ export function awayRefusal(cause: unknown): RefusalError {
   });
 }
 
-/** Is it that refusal because the server could not be reached, and not because others wrote all the time? */
+/** Did this refusal come because the server could not be reached, and not because of constant other writes? */
 export function isAwayRefusal(error: unknown): boolean {
   if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) return false;
   const { cause } = error as RefusalError;
   return mongoFault(cause) === "away" && !isConflict(cause);
 }
 
-/** Of several documents: a duplicate beside anything worse says nothing. */
+/** Of several documents: a duplicate beside a worse error decides nothing. */
 function bulkFault(error: MongoBulkWriteError): MongoFault {
   if (error.result.getWriteConcernError()) return "away";
-  // The driver dresses up a broken connection as an answer of the server.
+  // The driver presents a broken connection as an answer of the server.
   const inner: unknown = error.errorResponse;
   if (inner instanceof mongodb().MongoError) return mongoFault(inner) ?? "final";
   const codes = [error.writeErrors].flat().map(({ code }) => Number(code));

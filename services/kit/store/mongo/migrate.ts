@@ -3,30 +3,30 @@ import type { MongoDatabase } from "./connect.ts";
 import { isDuplicate } from "./errors.ts";
 import { maxMigrationRounds } from "./limits.ts";
 
-/** An index that a store's queries rest on. */
+/** An index that a store's queries need. */
 export interface MongoIndex {
-  /** Never given to another index: a changed one is a new one. */
+  /** Never given to another index. A changed index is a new one. */
   name: string;
-  /** Fields in their order, each rising or falling. */
+  /** Fields in their order, each ascending or descending. */
   key: Record<string, 1 | -1>;
   unique?: boolean;
-  /** Only documents that match are in it. */
+  /** The index holds only documents that match. */
   partial?: Document;
 }
 
 /**
- * One step of a component's schema. It may run twice, also at the same time as in another replica, and documents of the
- * step before are still being written while it runs.
+ * One step of a component's schema. It may run twice, even at the same time as in another replica. Documents of the step before are
+ * still being written while it runs.
  */
 export type MongoStep = (db: MongoDatabase) => Promise<void>;
 
-/** What a component keeps in the database. */
+/** The schema of a component in the database. */
 export interface MongoSchema {
-  /** "ledger", "auth", …: under what its version is kept. */
+  /** The name under which its version is kept: "ledger", "auth", …. */
   component: string;
   /** All indexes, by collection. */
   indexes: Record<string, readonly MongoIndex[]>;
-  /** From version 0 on, each once, in order; one that was shipped is never changed. */
+  /** From version 0 on, each once, in order. A step that was released is never changed. */
   steps: readonly MongoStep[];
 }
 
@@ -37,17 +37,17 @@ export class NewerSchemaError extends Error {
 
 interface VersionDocument {
   _id: string;
-  /** How many steps were made. */
+  /** The number of steps that were made. */
   version: number;
 }
 
-/** Where the versions of all components are kept. */
+/** The collection with the versions of all components. */
 const versions = "schema_version";
 
 /**
- * Brings each component's collections up to this build: steps that were not made yet, in order, then indexes that are not
- * there yet. Replicas that start at the same time do the same things twice and end alike. Throws NewerSchemaError where a component
- * was written by a newer build, before anything is changed.
+ * Brings each component's collections up to this build: first the missing steps in order, then missing indexes. Replicas that start at
+ * the same time may do the same work twice, with the same result. Throws NewerSchemaError where a component was written by a newer
+ * build, before anything is changed.
  */
 export async function migrate(db: MongoDatabase, schemas: readonly MongoSchema[]): Promise<void> {
   for (const schema of schemas) refuseNewer(schema, await versionOf(db, schema));
@@ -89,7 +89,7 @@ async function versionOf(db: MongoDatabase, { component }: MongoSchema): Promise
   return Number(found?.version ?? 0);
 }
 
-/** From `version` to the next; does nothing where another replica was there first. */
+/** Raises the version from `version` to the next. Does nothing where another replica was first. */
 async function raise(db: MongoDatabase, component: string, version: number): Promise<void> {
   const collection = db.collection<VersionDocument>(versions);
   const next = version + 1;

@@ -1,16 +1,16 @@
 import { mongodb } from "./driver.ts";
 
-/** How long an operation may take, and who is told of one that took longer. */
+/** How long an operation may take, and the function to call for one that took longer. */
 export interface Settling {
   withinMs: number;
   onLost(): void;
 }
 
 /**
- * An object of the driver (a collection, a cursor) whose operations settle: one that has not in time rejects as a server that is
- * away does. The driver's own times do not bound all of an operation: mongodb 7 writes a command to a socket that the server has
- * just closed, and then waits for ever for that socket to be written out (Connection.writeCommand), in a place of the pool that it
- * never gives back. `current` gives the object as it is at each call, and what bounds that.
+ * An object of the driver (a collection, a cursor) whose operations always settle. One that does not settle in time rejects as if the
+ * server were away. The driver's own time-outs do not bound all of an operation. mongodb 7 may write a command to a socket that the
+ * server has just closed, and wait for ever for that write (Connection.writeCommand). It never gives back the place in its pool.
+ * `current` gives the object and its bounds at each call.
  */
 export function settled<T extends object>(current: () => { object: T; settling: Settling }): T {
   const own: T = new Proxy(current().object, {
@@ -31,7 +31,7 @@ export function settled<T extends object>(current: () => { object: T; settling: 
   return own;
 }
 
-/** A single operation that settles likewise. */
+/** A single operation that settles in the same way. */
 export function inTime<T>(work: Promise<T>, { withinMs, onLost }: Settling): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
@@ -56,7 +56,7 @@ async function* documentsOf(cursor: Cursor): AsyncGenerator<unknown> {
   try {
     for (let next = await cursor.next(); next !== null; next = await cursor.next()) yield next;
   } finally {
-    // What was read stands, also where the server cannot be told.
+    // The rows that were read stay valid, even where closing the cursor fails.
     await cursor.close().catch(() => {});
   }
 }

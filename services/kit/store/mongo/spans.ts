@@ -2,7 +2,7 @@ import type { Span } from "@opentelemetry/api";
 import type { CommandFailedEvent, CommandStartedEvent, MongoClient } from "mongodb";
 import { type Attributes, errorType, failSpan, isTraced, startSpan } from "#kit/telemetry/spans.ts";
 
-/** Makes a span of each command that is part of a trace: its name and collection, never what it asks or brings. */
+/** Makes a span of each command within a trace: its name and collection, never its content. */
 export function traceCommands(client: MongoClient): void {
   const open = new Map<number, Span>();
   client.on("commandStarted", (event) => {
@@ -33,13 +33,13 @@ function specOf({ commandName, command }: CommandStartedEvent) {
   } as const;
 }
 
-/** Most commands name their collection where they name themselves. */
+/** Most commands hold the collection under their own name. */
 function collectionOf(commandName: string, command: Record<string, unknown>): string | undefined {
   const target = commandName === "getMore" ? command.collection : command[commandName];
   return typeof target === "string" ? target : undefined;
 }
 
-/** The server's code where it gave one: its words repeat keys. */
+/** The server's code where it gave one. Its text repeats keys. */
 function failedWith({ failure }: CommandFailedEvent, span: Span): void {
   const { code } = failure as { code?: unknown };
   if (typeof code === "number") {

@@ -4,8 +4,8 @@ import { awayRefusal, isAwayRefusal } from "./errors.ts";
 import { operationTimeoutMs } from "./limits.ts";
 
 /**
- * Runs work when its turn has come. `hasWaited`: other work of its name was before it. `signal`: the caller has left; work that has not begun
- * by then never does, and is rejected with the signal's reason.
+ * Runs work when its turn has come. `hasWaited`: other work of its name was before it. `signal`: aborts when the caller leaves. Work
+ * that has not begun by then never begins, and is rejected with the signal's reason.
  */
 type InTurn = <T>(
   name: string,
@@ -14,12 +14,12 @@ type InTurn = <T>(
 ) => Promise<T>;
 
 /**
- * Runs work of the same name one after the other. Requests for the same place in a unique index come together: a server that keeps such
+ * Runs work of the same name one after the other. Requests for the same place in a unique index come together. A server that keeps such
  * an index by locks has each two of them wait for each other, a second a pair. With turns only other processes can come in between.
  *
- * Where work is refused because the database is away, all that waits behind it is refused with it and never begun: the last of many
- * would else wait for a server that is gone as often as there are others before it. What comes later is tried again. Work whose turn has
- * not come for as long as one operation may take is refused likewise.
+ * Where work is refused because the database is away, all work that waits behind it is refused too, and never begins. Otherwise the
+ * last one would wait for the missing server once for each one before it. Later work is tried again. Work whose turn has not come
+ * within the time of one operation is refused in the same way.
  */
 export function createTurns(clock: Pick<Clock, "sleep">): InTurn {
   const last = new Map<string, Promise<void>>();
@@ -34,13 +34,13 @@ export function createTurns(clock: Pick<Clock, "sleep">): InTurn {
       if (isAwayRefusal(error)) over.reject(error);
       else over.resolve();
     };
-    // Nothing may wait behind it.
+    // No other work may wait behind it.
     promise.catch(() => {});
     try {
       if (before) await turnAfter(before, clock, signal);
     } catch (error) {
       if (isAwayRefusal(error)) end(error);
-      // What is behind one that gives up waits for what it has waited for.
+      // Work behind one that gives up waits for the one before that.
       else before?.then(() => end(), end);
       throw error;
     }

@@ -4,7 +4,7 @@ import type { MongoDatabase } from "./connect.ts";
 import { mongoFault } from "./errors.ts";
 import { lanesOfWrites, maxWritesTogether } from "./limits.ts";
 
-/** An update of one document that fits. */
+/** An update of one document that matches. */
 export interface Change<T> {
   filter: Filter<T>;
   update: UpdateFilter<T>;
@@ -12,17 +12,20 @@ export interface Change<T> {
 
 /** A kind of write on single documents. */
 export interface WriteKind<I, O> {
-  /** One. `unsure`: it may have been carried out before, without a word. Each error that it rejects with is final or `away`. */
+  /**
+   * Makes one write. `unsure`: it may have been carried out before, without an answer. Each error that it rejects with is final or
+   * `away`.
+   */
   alone(input: I, unsure: boolean): Promise<O>;
-  /** Two or more in one command; undefined for each of which its answer does not tell how it went. */
+  /** Makes two or more in one command. Undefined for each one whose result the answer does not show. */
   all(inputs: readonly I[]): Promise<readonly (O | undefined)[]>;
 }
 
 /**
- * Lets writes that come at the same time travel as one command: most of what a write costs, here and at the server, is
- * its command. Each is still a write of its own, as durable as alone. Those that the common answer does not tell apart are made
- * once more, each alone and `unsure`; so is each of them after a command that got no answer. `waitMs` is how long the
- * first waits for others: for writes that no caller waits for.
+ * Lets writes that come at the same time share one command, because the command is most of a write's cost, here and at the server. Each
+ * is still a write of its own, and as durable as alone. A write whose result the shared answer does not show is made again, alone and
+ * `unsure`. After a command without an answer this is done for each of its writes. `waitMs` is how long the first one waits for others.
+ * It is for writes that no caller waits for.
  */
 export function writeTogether<I, O>(
   db: MongoDatabase,
@@ -37,7 +40,7 @@ export function writeTogether<I, O>(
         return await all(inputs);
       } catch (error) {
         if (mongoFault(error) === "away") throw error;
-        // What is wrong with one of them is no fault of the others.
+        // A fault of one of them is no fault of the others.
         return [];
       }
     },
@@ -50,7 +53,7 @@ export function writeTogether<I, O>(
     });
 }
 
-/** Updates one document; false where none fits. */
+/** Updates one document. False where none matches. */
 export async function changeOne<T extends Document>(
   collection: Collection<T>,
   { filter, update }: Change<T>,
@@ -59,7 +62,7 @@ export async function changeOne<T extends Document>(
   return matchedCount === 1;
 }
 
-/** Makes changes of different documents in one command. True: all fitted. False: some did, or none. */
+/** Makes changes of different documents in one command. True: all matched. False: only some did, or none. */
 export async function changeAll<T extends Document>(
   collection: Collection<T>,
   changes: readonly Change<T>[],
@@ -72,8 +75,8 @@ export async function changeAll<T extends Document>(
 }
 
 /**
- * Deletes up to `limit` documents that fit, and answers how many went. They are looked up first, because a command that deletes
- * knows no limit; what fits no more by then stays.
+ * Deletes up to `limit` documents that match, and answers how many were deleted. They are looked up first, because a command that
+ * deletes knows no limit. A document that does not match any longer by then stays.
  */
 export async function deleteSome<T extends Document>(
   collection: Collection<T>,
