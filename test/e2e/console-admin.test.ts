@@ -143,6 +143,33 @@ describe("the operator's routes", () => {
     expect((await post("/keys", { accountId: "acct_none" })).code).toBe("object_not_found");
   });
 
+  test("write down what limit a new key was given, and no word of a property that is none", async () => {
+    const { accountId, keyId } = await world.caller();
+    const limits = [
+      { asked: { limitUsdMicros: 500 }, told: { limitUsdMicros: 500, limit_reset: "monthly" } },
+      { asked: { limit: 0.25, limit_reset: null }, told: { limit: 0.25, limit_reset: null } },
+      { asked: { limit: 2, limit_reset: "daily" }, told: { limit: 2, limit_reset: "daily" } },
+      { asked: { limit: null }, told: { limitUsdMicros: null, limit_reset: "monthly" } },
+      { asked: {}, told: { limitUsdMicros: null, limit_reset: "monthly" } },
+    ];
+    for (const { asked } of limits) {
+      expect((await post("/keys", { accountId, ...asked })).status).toBe(201);
+    }
+    for (const asked of [{ limit: 1, limit_reset: "hush" }, { hush: 1 }]) {
+      expect((await post("/keys", { accountId, ...asked })).status).toBe(400);
+      expect((await operator.patch(`/keys/${keyId}`, { limit: 1, ...asked })).status).toBe(400);
+    }
+    const { json: log } = await get(`/audit?account=${accountId}&limit=100`);
+    const made = log.data.filter((one: Document) => one.outcome === "done").toReversed();
+    expect(made.map((one: Document) => one.details)).toEqual(limits.map(({ told }) => told));
+    const { json: all } = await get("/audit?limit=10");
+    expect(all.data.filter((one: Document) => one.action === "key.update")).toMatchObject([
+      { target: keyId, details: { changed: "limit" }, outcome: "refused" },
+      { target: keyId, details: { changed: "limit, limit_reset" }, outcome: "refused" },
+    ]);
+    expect(JSON.stringify(all)).not.toContain("hush");
+  });
+
   test("show jobs of all accounts without what their callers wrote, and holds", async () => {
     const caller = await world.caller({ credits: 9n });
     const job = await submit(caller, "images", { model: "small-image", prompt: "hush hush" });
