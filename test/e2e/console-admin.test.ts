@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { until } from "../support/until.ts";
 import { type Document, ended, startMediaWorld, submit } from "./media-world.ts";
 import { adminToken, operatorSession } from "./operator-session.ts";
@@ -115,14 +116,23 @@ describe("the operator's routes", () => {
   });
 
   test("list, make, rotate and revoke keys of all accounts", async () => {
-    const { accountId } = await world.caller();
-    const wanted = { accountId, name: "App", scopes: ["text"], limitUsdMicros: 500 };
+    const { accountId, ...caller } = await world.caller();
+    const models = ["scripted"];
+    const wanted = { accountId, name: "App", scopes: ["text"], models, limitUsdMicros: 500 };
     const made = await post("/keys", { ...wanted, expiresAt: "2099-01-01T00:00:00Z" });
     expect(made).toMatchObject({
       status: 201,
       json: { object: "key", state: "active", scopes: ["text"], limitUsdMicros: 500 },
     });
     const { id, secret } = made.json;
+    // What the API has too is called and written as there.
+    const owner = await world.withKey({ ...caller, accountId }, { scopes: [Scope.KEYS] });
+    const { data } = (await owner.get(`/keys/${id}`)).json;
+    const shared = Object.entries(made.json).filter(([name]) => Object.hasOwn(data, name));
+    expect(data).toMatchObject(Object.fromEntries(shared));
+    expect(Object.keys(made.json).filter((name) => !Object.hasOwn(data, name))).toEqual([
+      ...["object", "state", "revokedAt", "secret"],
+    ]);
     const rotated = await post(`/keys/${id}/rotate`, { graceSeconds: 0 });
     expect(rotated.json.secret).not.toBe(secret);
     expect((await post(`/keys/${id}/revoke`, {})).json.state).toBe("revoked");
