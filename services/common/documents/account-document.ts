@@ -42,3 +42,17 @@ export function printedAccount(account: Account) {
     ...(account.closeTime ? { closedAt: isoTime(account.closeTime) } : {}),
   };
 }
+
+/** An account's wallets as the command prints them for scripts; one without entries has zeros. */
+export function printedWallets({ usdMicros, credits }: GetBalanceResponse) {
+  return { usdMicros: printedWallet(usdMicros), credits: printedWallet(credits) };
+}
+
+function printedWallet(wallet: Wallet | undefined) {
+  return {
+    available: wallet?.available ?? 0n,
+    reserved: wallet?.reserved ?? 0n,
+    spendable: wallet?.spendable ?? 0n,
+    monthSpent: wallet?.monthSpent ?? 0n,
+  };
+}

@@ -106,24 +106,24 @@ function dollars(amount: bigint | undefined): number | null {
   return amount === undefined ? null : Number(amount) / 1_000_000;
 }
 
-/** A key as operators see it in the console, at `nowMs`. */
+/**
+ * A key as operators see it in the console, at `nowMs`: a part of what its account's managers see, and its state. Scopes and models are
+ * as they are stored. Empty ones stand for what is implied.
+ */
 export function operatorsKeyDocument(key: ApiKey, nowMs: number) {
+  const { id, accountId, name, label, created_at, expires_at, lastUsedAt, ...bounds } =
+    toKeyDocument(key, {});
   return {
     object: "key",
-    id: key.keyId,
-    accountId: key.accountId,
-    name: key.name,
-    hint: key.secretHint,
+    ...{ id, accountId, name, label },
     scopes: key.scopes.map(scopeName),
     models: key.allowedModels,
     state: keyStateOf(key, nowMs),
-    createdAt: isoTimeOrNull(key.createTime),
-    expiresAt: isoTimeOrNull(key.expireTime),
+    ...{ created_at, expires_at, lastUsedAt },
     revokedAt: isoTimeOrNull(key.revokeTime),
-    lastUsedAt: isoTimeOrNull(key.lastUseTime),
-    limitUsdMicros: key.monthlyUsdMicrosLimit ?? null,
-    limit_reset: key.monthlyUsdMicrosLimit === undefined ? null : limitResetWord(key.limitReset),
-    requestsPerMinute: key.requestsPerMinute,
+    limitUsdMicros: bounds.limitUsdMicros,
+    limit_reset: bounds.limit_reset,
+    requestsPerMinute: bounds.requestsPerMinute,
   };
 }
 
