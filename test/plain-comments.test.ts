@@ -8,10 +8,17 @@ const held: readonly string[] = [
   "services/common",
   "services/host",
   "services/kit",
+  "services/media",
+  "services/upstreams",
 ];
 
 /** Folders within those that are not held to the rules yet. */
-const notYet: readonly string[] = ["services/host/cli"];
+const notYet: readonly string[] = [
+  "services/host/cli",
+  "services/media/speech",
+  "services/media/webhooks",
+  "services/upstreams/text",
+];
 
 const isIn = (file: string, folder: string) => file.startsWith(`${folder}/`);
 

@@ -23,7 +23,7 @@ export interface CatalogContext {
   clock: Clock;
   log: Logger;
   metrics: Metrics;
-  /** Threads in which drafts are judged. */
+  /** Threads that judge drafts. */
   workshop: Workshop;
 }
 

@@ -22,7 +22,7 @@ import { createSqliteJobStore } from "./jobs/store-sqlite.ts";
 import { createJobChanges, type JobChanges } from "./jobs/watch.ts";
 import { leaseMs } from "./limits.ts";
 
-/** What the API and the workers of media both need. What is disposable here belongs to the host, which made it. */
+/** The parts that both the API and the workers of media need. Disposable parts belong to the host, which made them. */
 export interface MediaCommonDeps {
   clock: Clock;
   ids: Ids;
@@ -34,38 +34,38 @@ export interface MediaCommonDeps {
   peers: Pick<Peers, "billing">;
   catalog: LiveCatalog;
   upstreams: MediaUpstreams;
-  /** Hear of each account whose money is held; an account that they do not know has smaller shares. */
+  /** Gets each account whose money is held. An account that it does not know has smaller shares. */
   payers?: Payers;
-  /** Days for which terminal jobs, their outputs and speeches are kept; 0: for ever. */
+  /** Days for which terminal jobs, their outputs and speech are kept. 0: for ever. */
   retentionDays: number;
-  /** What the API and the workers of one process have in common; default: made anew, for a process with one of them. */
+  /** The parts that the API and the workers of one process share. Default: new ones, for a process with one of the two. */
   shared?: MediaShared;
   /** Only tests listen. */
   failPoints?: FailPoints;
 }
 
-/** What the media service needs. */
+/** The parts that the media service needs. */
 export interface MediaDeps extends MediaCommonDeps {
   verifier: ImageVerifier;
-  /** For addresses that callers name. */
+  /** Fetches addresses that callers name. */
   fetcher: GuardedFetcher;
-  /** Threads for what would keep the event loop. */
+  /** Threads for work that would block the event loop. */
   workshop: Workshop;
-  /** A folder of our own for uploads on their way; made where it does not exist. */
+  /** A folder of this process for uploads under way. Made where it does not exist. */
   tempFolder: string;
-  /** Bytes an account may store; default 1 GiB. */
+  /** Bytes an account may store. Default: 1 GiB. */
   quotaBytes?: number;
 }
 
-/** What a media worker needs. */
+/** The parts that a media worker needs. */
 export interface MediaWorkerDeps extends MediaCommonDeps {
-  /** Most jobs of each kind at once in this process, 0 to 1,000; default 4. */
+  /** Most jobs of each kind at once in this process, 0 to 1,000. Default: 4. */
   workers?: Partial<Record<MediaKind, number>>;
 }
 
 /**
- * One a process: its counters have one registry, a watch hears of a worker's changes at once, and all its sweepers and workers
- * notice at the same moment that the clock was set.
+ * Each process has one. Its counters have one registry, and a watch sees a worker's changes at once. All sweepers and workers notice at
+ * the same moment that the clock was set.
  */
 export interface MediaShared {
   events: JobEvents;
@@ -73,7 +73,7 @@ export interface MediaShared {
   leaseTime: LeaseTime;
 }
 
-/** Makes what the API and the workers of a process share. */
+/** Makes the parts that the API and the workers of a process share. */
 export function createMediaShared(
   deps: Pick<MediaCommonDeps, "clock" | "log" | "metrics">,
 ): MediaShared {
@@ -86,7 +86,7 @@ export function createMediaShared(
 
 const dayMs = 24 * 3_600_000;
 
-/** Days in ms; 0 for ever. */
+/** Days in ms. 0: for ever. */
 export function retentionMsOf({ retentionDays }: Pick<MediaCommonDeps, "retentionDays">): number {
   return retentionDays * dayMs;
 }

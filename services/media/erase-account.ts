@@ -9,17 +9,17 @@ import { cancelJob, type FinishContext } from "./jobs/finish.ts";
 import type { JobState } from "./jobs/job.ts";
 import { eraseBatch } from "./limits.ts";
 
-/** What erasing an account works on. */
+/** The parts that erasing an account needs. */
 export interface EraseAccountContext extends FinishContext, EraseContext {
-  /** Erases some of the account's uploads; true: none was left. */
+  /** Erases some of the account's uploads. True: none was left. */
   eraseFiles(accountId: string): Promise<boolean>;
-  /** Erases some of the speeches of these keys; true: none was left. */
+  /** Erases some of the speech of these keys. True: none was left. */
   eraseSpeeches(keyIds: readonly string[]): Promise<boolean>;
-  /** Erases some of the account's webhooks; true: none was left. */
+  /** Erases some of the account's webhooks. True: none was left. */
   eraseWebhooks(accountId: string): Promise<boolean>;
 }
 
-/** The RPC that erases what a closing account left: a batch of each kind a call, so that no call lasts long. */
+/** The RPC that erases the data of a closing account. Each call erases a batch of each kind, so that no call lasts long. */
 export function createEraseAccountRoute(
   context: EraseAccountContext,
 ): Pick<ServiceImpl<typeof MediaService>, "eraseAccount"> {
@@ -38,7 +38,7 @@ export function createEraseAccountRoute(
   };
 }
 
-/** Cancels what waits, deletes what has ended; what runs ends and is charged. True: no job of the account was left. */
+/** Cancels waiting jobs and deletes ended ones. A running job ends and is charged. True: no job of the account was left. */
 async function eraseJobs(accountId: string, context: EraseAccountContext): Promise<boolean> {
   const { store } = context;
   const list = (states: readonly JobState[]) =>
@@ -52,7 +52,7 @@ async function eraseJobs(accountId: string, context: EraseAccountContext): Promi
   return ended.length === 0 && (await list(openStates)).length === 0;
 }
 
-/** A job that has gone on meanwhile is met in its next state by the next call. */
+/** A job that has gone on meanwhile is found in its next state by the next call. */
 async function calmly(change: Promise<unknown>): Promise<void> {
   await change.catch((error) => {
     const { JOB_NOT_FOUND, JOB_NOT_CANCELLABLE, JOB_NOT_DELETABLE } = ErrorReason;

@@ -4,46 +4,46 @@ import type { Metrics } from "#kit/base/metrics.ts";
 import type { Job, JobFailure, MediaKind } from "./jobs/job.ts";
 import { wasAnswerLost } from "./jobs/lost-answer.ts";
 
-/** What the jobs of media count and log. Never a prompt, a key, or anything that a caller named. */
+/** Counts and logs of media's jobs. Never a prompt, a key, or anything that a caller named. */
 export interface JobEvents {
-  /** A submission was answered with its job; `replayed`: it was there already. */
+  /** A submission was answered with its job. `replayed`: the job existed already. */
   submitted(job: Job, replayed: boolean): void;
   /** A submission was not accepted, after it was written down. */
   rejected(job: Job, failure: JobFailure): void;
-  /** A worker has a job. */
+  /** A worker has claimed a job. */
   claimed(job: Job): void;
-  /** A worker may no longer speak for a job that it runs. */
+  /** A worker may no longer change a job that it runs. */
   leaseLost(job: Job): void;
-  /** A job was handed back, set aside because its upstream's answer is unknown, or turned away by its upstream. */
+  /** A job was handed back, put off because its upstream's answer is unknown, or refused by its upstream. */
   givenBack(job: Job, why: "stopping" | "unknown" | "not_taken"): void;
   /** A job is terminal. */
   ended(job: Job): void;
   /** A worker stopped: its job was cancelled. */
   stoppedCancelled(job: Job): void;
-  /** An upstream was told that a cancelled job's task is not wanted; `isTaken`: it will not go on with it. */
+  /** An upstream was asked to cancel a cancelled job's task. `isTaken`: it will not go on with it. */
   cancelledUpstream(job: Job, isTaken: boolean): void;
   /** Its caller deleted a job. */
   deleted(job: Job): void;
-  /** Its hold did not end as the job did: an operator ended it, or billing has lost it. */
+  /** A job's hold did not end as the job did: an operator ended it, or billing has lost it. */
   holdEndedOtherwise(job: Job, charged: bigint): void;
-  /** The sweep drove on a job that no worker had. */
+  /** The sweeper drove on a job that no worker had. */
   swept(state: Job["state"]): void;
-  /** A record and its outputs are gone because their time was over. */
+  /** A record and its outputs were removed because their time was over. */
   forgotten(job: Job): void;
   /** A blob that no record names was removed. */
   collected(blobKey: string): void;
   /** Jobs of a kind that this process works on now. */
   running(kind: MediaKind, jobs: number): void;
-  /** How many jobs of a kind are in a state, and how old the oldest is, wherever they are worked on. */
+  /** The number of jobs of a kind in a state, and the age of the oldest, over all processes. */
   standing(kind: MediaKind, state: Job["state"], jobs: number, oldestMs: number): void;
-  /** Something failed and will be tried again. */
+  /** A step failed and will be tried again. */
   trouble(what: string, jobId: string | undefined, error: unknown): void;
 }
 
-/** Seconds: from a built-in image to a day in the queue. */
+/** Seconds, from a built-in image to a day in the queue. */
 const waitBuckets = [0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200, 86_400];
 
-/** Makes the events of one service. The API and the worker of one process share theirs. */
+/** Makes the events of one service. The API and the worker of one process share them. */
 export function createJobEvents(deps: { log: Logger; metrics: Metrics }): JobEvents {
   const { log } = deps;
   const count = countersOf(deps.metrics);
@@ -170,7 +170,7 @@ function countersOf(metrics: Metrics) {
   };
 }
 
-/** As the job's history says it. */
+/** In the words of the job's history. */
 function howClaimed({ fence, resumeId, events }: Job): string {
   if (fence === 1) return "first";
   if (resumeId !== undefined) return "resumed";

@@ -1,56 +1,56 @@
 /**
- * The places between two steps of a job's life, in their order: where a process can die with the one done and the other
- * not. Every step has one; the crash tests stop the process at each of them.
+ * The places between two steps of a job's life, in their order. A process can die there, with the one step done and the other not.
+ * Every step has one, and the crash tests stop the process at each of them.
  */
 export const failPoints = [
-  /** Submission: written down, nothing else. */
+  /** Submission: the job is written down, nothing else. */
   "inserted",
-  /** The hold stands, nothing else is done. */
+  /** The hold is open, nothing else is done. */
   "reserved",
-  /** References are in the account's storage, the job does not know. */
+  /** References are in the account's storage, but not in the job. */
   "imported",
-  /** The job knows; it is not accepted. */
+  /** References are in the job, but it is not accepted. */
   "attached",
   "accepted",
   "published",
-  /** The job is rejected; where its price was held, it still is. */
+  /** The job is rejected. Where its price was held, it still is. */
   "rejected",
-  /** Worker: claimed, nothing sent. */
+  /** Worker: the job is claimed, nothing is sent. */
   "claimed",
-  /** It is written down that a request goes to the upstream, which has not gone. */
+  /** It is written down that a request goes to the upstream, but the request was not sent. */
   "sending",
-  /** The upstream has accepted, its id is not stored. */
+  /** The upstream has accepted, but its id is not stored. */
   "upstream-accepted",
   "resumable",
-  /** An object is stored, the job does not know. */
+  /** An object is stored, but not in the job. */
   "stored",
-  /** The outputs have won. */
+  /** The outputs have become the job's. */
   "won",
-  /** Charged, not completed. */
+  /** Charged, but not completed. */
   "settled",
   "completed",
-  /** The generation failed; the hold stands. */
+  /** The generation failed. The hold is still open. */
   "lost",
-  /** Released, not failed. */
+  /** The hold is released, but the job has not failed yet. */
   "released",
   "failed",
-  /** Its caller cancelled it; the hold stands, and a worker may be at it. */
+  /** The caller cancelled the job. The hold is open, and a worker may be working on it. */
   "cancelled",
-  /** Its caller deleted it; its bytes and pins are still there. */
+  /** The caller deleted the job. Its bytes and pins still exist. */
   "deleted",
-  /** They are not. */
+  /** The bytes and pins of a deleted job are gone. */
   "erased",
   /** A stopping worker's job is claimable again. */
   "handed-back",
-  /** No upstream would take it: the job waits in the queue. */
+  /** No upstream took the job, so it waits in the queue. */
   "waiting",
-  /** Its wait is over, no worker was woken. */
+  /** The job's wait is over, but no worker was woken. */
   "offered",
-  /** The references of an ended job were let go of. */
+  /** The references of an ended job were unpinned. */
   "unpinned",
-  /** A job's end is among the webhooks, the job does not know. */
+  /** A job's end is among the webhooks, but the job does not show that. */
   "announced",
-  /** A receiver has answered a webhook, which is not written down. */
+  /** A receiver has answered a webhook, but the answer is not written down. */
   "sent",
   /** Retention: the record is gone, its objects are not. */
   "forgotten",
@@ -59,7 +59,7 @@ export const failPoints = [
 /** One of them. */
 export type FailPoint = (typeof failPoints)[number];
 
-/** Is told where the work stands; must return at once. In production there is no listener. */
+/** Called with the place that the work has reached. Must return at once. In production there is no listener. */
 export type FailPoints = (point: FailPoint) => void;
 
 /** No listener. */

@@ -34,7 +34,7 @@ export {
 } from "./context.ts";
 export { createMediaWorker } from "./worker/index.ts";
 
-/** The media service: jobs, speech and files, and the sweeper of all three. Workers are services of their own. */
+/** The media service: jobs, speech and files, and the sweeper of all three. Workers are separate services. */
 export function createMedia(deps: MediaDeps): Service {
   const [life, work, closing] = [
     new AbortController(),
@@ -80,7 +80,7 @@ export function createMedia(deps: MediaDeps): Service {
   };
 }
 
-/** What the service is made of. `life`: until no job may be driven any more; `closing`: until no caller may watch one. */
+/** The parts of the service. `life` lasts until no job may be driven any longer, `closing` until no caller may watch one. */
 function createParts(
   deps: MediaDeps,
   { life, closing }: { life: AbortSignal; closing: AbortSignal },
@@ -163,7 +163,7 @@ function createParts(
   };
 }
 
-/** Until what is under way has its end, or `signal` aborts. */
+/** Waits for the work under way to end, or for `signal` to abort. */
 async function untilIdle(work: { idle(): Promise<void> }, signal: AbortSignal): Promise<void> {
   await Promise.race([work.idle(), whenAborted(signal)]);
 }

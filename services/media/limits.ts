@@ -1,158 +1,170 @@
 import type { FairShareBounds } from "#kit/share/fair-share.ts";
 
-/** Characters of a piece of music's title: longer is no title. */
+/** Characters of the title of a piece of music. A longer text is no title. */
 export const maxTitleCharacters = 1_000;
 
-/** Characters of a reference's file id: above it no file has one. */
+/** Characters of a reference's file id. No file has a longer one. */
 export const maxFileIdLength = 100;
 
-/** Turns of a submission that finds its idempotency slot taken, and then free again: each is another caller's refusal. */
+/** Turns of a submission that finds its idempotency slot taken, and then free again. Each of them is a refusal of another caller. */
 export const maxSubmitTurns = 8;
-/** For bringing a job's references in, whether or not its caller still waits: seven of 10 s each and their decoding, in ms. */
+/** Milliseconds for importing a job's references, whether or not its caller still waits: seven of 10 s each and their decoding. */
 export const importTimeoutMs = 120_000;
 /**
- * A `reserving` job belongs to the request that made it for so long after its last word, in ms: then it is rejected, within the
- * contract's 5 s.
+ * A `reserving` job belongs to the request that made it for this many ms after its last beat. Then it is rejected, within the 5 s of
+ * the API's contract.
  */
 export const reservingLeaseMs = 4_500;
-/** How often a submission says that it still lives, in ms: one such word may be lost. */
+/** Time between two beats of a submission, in ms. One beat may be lost. */
 export const reservingBeatMs = 1_500;
-/** When billing asks about a job's hold, counted from the job's making: by then nearly every submission has ended, in ms. */
+/** When billing asks about a job's hold, in ms after the job was made. Nearly every submission has ended by then. */
 export const holdCheckMs = 60_000;
-/** How long billing is told to keep the hold of a job that is not yet accepted, in ms. */
+/** How long billing is asked to keep the hold of a job that is not accepted yet, in ms. */
 export const keepReservingMs = 60_000;
-/** Allowed for a submission until its acceptance, in ms: far more than its import and every new turn of it take. */
+/** Most milliseconds of a submission until its acceptance: far more than its import and all its turns take. */
 const maxReservingMs = 3_600_000;
 
-/** From acceptance to the first work (the contract's), in ms. */
+/** Milliseconds from acceptance to the first work, by the API's contract. */
 export const maxQueuedMs = 24 * 3_600_000;
-/** From the first work to the end (the contract's), in ms. */
+/** Milliseconds from the first work to the end, by the API's contract. */
 export const maxRunningMs = 30 * 60_000;
-/** How long an output that a job refers to is kept at least, in ms: the longest that the job may take from its submission on. */
+/** How long an output that a job refers to is kept at least, in ms: the longest time from the job's submission to its end. */
 export const lentMs = maxReservingMs + maxQueuedMs + maxRunningMs;
-/** A worker that is not heard from for this long has lost its job (the contract's), in ms. */
+/** A worker that gives no sign for this many ms has lost its job, by the API's contract. */
 export const leaseMs = 30_000;
-/** First pause of a job that no upstream would take, in ms; doubled each time. */
+/** First pause of a job that no upstream took, in ms. It doubles each time. */
 export const firstWaitMs = 2_000;
-/** Longest such pause, also where `Retry-After` asks for more, in ms: a mistaken answer does not cost a job its day. */
+/** Longest such pause, even where `Retry-After` asks for more, in ms. So a wrong answer does not cost a job its day. */
 export const maxWaitMs = 300_000;
 /**
- * How long a job waits for the operator to pay, where all its upstreams say that their account is empty, in ms: time to react to the alert, and
- * less than the 285 s for which OpenAI's clients wait for pictures, so that these hear why there are none.
+ * How long a job waits for the operator to pay, where all its upstreams answer that their account is empty, in ms. That is time to
+ * react to the alert. It is less than the 285 s for which OpenAI's clients wait for images, so these get the reason for the failure.
  */
 export const maxEmptyMs = 240_000;
 /**
- * How long a lost worker may still bring an answer that can come to it alone, once its lease is over, in ms: longer than a store's change of
- * its primary takes, and short enough that the job is decided within the contract's two minutes.
+ * How long a lost worker may still bring an answer that only it can get, in ms after its lease is over. That is longer than a store's
+ * change of its primary takes. It is short enough that the job is decided within the two minutes of the API's contract.
  */
 export const lostAnswerMs = 60_000;
-/** How often a worker renews its leases, in ms: two may fail. */
+/** Time between two renewals of a worker's leases, in ms. Two may fail. */
 export const heartbeatMs = 8_000;
-/** A worker that could not renew a lease gives up this long before others may claim the job, in ms. */
+/** A worker that could not renew a lease gives up this many ms before others may claim the job. */
 export const leaseMarginMs = 4_000;
-/** Attempts that may be lost (the contract's); the third lost one fails the job. */
+/** Attempts that may be lost, by the API's contract. The third lost one fails the job. */
 export const maxAttempts = 3;
-/** First pause after an upstream's answer stayed unknown, in ms; doubled each time. */
+/** First pause after an upstream's answer stayed unknown, in ms. It doubles each time. */
 export const setAsideMs = 2_000;
 /** Longest such pause, in ms. */
 export const maxSetAsideMs = 60_000;
-/** Least time between two stored reports of progress of one job, in ms: a poll every 3 s shows each step. */
+/** Least time between two stored reports of progress of one job, in ms. A caller that polls every 3 s sees each step. */
 export const progressEveryMs = 1_000;
-/** Steps of its life that a job keeps; the newest ones (the contract's). */
+/** Steps of its life that a job keeps: the newest ones, by the API's contract. */
 export const maxEvents = 100;
 
-/** Jobs of each kind that one process renders itself at once where nothing else is said: fewer keep a machine busy. */
+/** Jobs of each kind that one process renders itself at once, by default. Fewer keep a machine busy. */
 export const defaultWorkers = 4;
-/** Most that may be said: each holds a lease, and what it renders in memory. */
+/** The highest allowed value. Each job holds a lease, and the memory of its rendering. */
 export const maxWorkers = 1_000;
 /**
- * Jobs of a kind that one process has at one upstream which renders elsewhere, where the catalog gives that upstream no
- * `maxConcurrent`: they mostly wait, each with a lease that is renewed and a connection or a look at its task now and then.
+ * Jobs of a kind that one process has at one upstream that renders elsewhere, where the catalog gives it no `maxConcurrent`. They
+ * mostly wait. Each has a lease that is renewed, and a connection or an occasional look at its task.
  */
 export const upstreamJobs = 64;
-/** Jobs of one account among these: where an upstream hangs, its other callers still have places. */
+/** Jobs of one account among these. Where an upstream does not answer, its other callers still have places. */
 export const upstreamJobsEach = 48;
-/** How often an idle worker looks for due jobs without having been woken, in ms: queues forget, and model limits free up elsewhere. */
+/**
+ * Time between two looks of an idle worker for due jobs without a wake-up, in ms. Queues forget wake-ups, and model limits become free
+ * at other workers.
+ */
 export const claimPollMs = 2_000;
 /** Pause of a worker whose store or queue does not answer, in ms. */
 export const claimRetryMs = 1_000;
-/** Waiting groups (model, upstream, account) looked at for one claim; beyond it a claim goes on where the last one ended. */
+/** Waiting groups (model, upstream, account) that one claim looks at. Beyond that a claim goes on where the last one ended. */
 export const maxClaimGroups = 2_000;
 /**
- * Waiting groups of accounts that run nothing, after which a claim looks no further: no account runs fewer, and the next
+ * After this many waiting groups of accounts without a running job, a claim looks no further. No account runs fewer jobs, and the next
  * claim goes on behind them. So a claim costs the same with a hundred waiting accounts as with a hundred thousand.
  */
 export const enoughIdleGroups = 64;
-/** Lost running jobs of a kind looked at for one claim, longest lost first. */
+/** Lost running jobs of a kind that one claim looks at, longest lost first. */
 export const maxLostJobs = 100;
 
-/** How often due jobs are looked for, by index, in ms. */
+/** Time between two searches for due jobs, by index, in ms. */
 export const sweepIntervalMs = 500;
-/** Due jobs taken at a look. */
+/** Due jobs that are taken in one look. */
 export const sweepBatch = 100;
-/** Due jobs driven on at once: billing and blobs are not run over after an outage. */
+/** Due jobs that are driven on at once. So billing and blobs are not overloaded after an outage. */
 export const sweepConcurrency = 16;
-/** A job that was taken by a sweeper is looked at again after this, in ms: the sweeper that took it may have died. */
+/** A job that a sweeper took is looked at again after this, in ms, because that sweeper may have died. */
 export const sweepRetryMs = 4_000;
-/** A job whose wake-up is not known to be published is taken up after this, in ms (the contract: within 2 s). */
+/** A job whose wake-up may not have been published is taken up after this, in ms. The API's contract says within 2 s. */
 export const unpublishedMs = 1_000;
-/** First pause until a queued job's wake-up is published again, in ms; doubled each time. */
+/** First pause until a queued job's wake-up is published again, in ms. It doubles each time. */
 export const republishMs = 10_000;
-/** Longest such pause, in ms: workers look for themselves too, so this only speeds up what a lost wake-up slowed. */
+/** Longest such pause, in ms. Workers look for jobs themselves too, so this only shortens the delay after a lost wake-up. */
 export const maxRepublishMs = 300_000;
-/** When a job that stands between two steps (settling, failing) is taken up, in ms (the contract: within 5 s). */
+/** When a job between two steps (settling, failing) is taken up, in ms. The API's contract says within 5 s. */
 export const stepDueMs = 3_000;
 /**
- * How long the record of a rejected submission stays, for a caller that was joining it, in ms: longer than an import takes. It costs
- * nothing, so the rate of requests alone bounds how many there are: 18,000 of an account, of 3 KB.
+ * How long the record of a rejected submission stays, in ms, for a caller that was joining it. That is longer than an import takes. It
+ * costs nothing, so only the rate of requests bounds their number: 18,000 of an account, of 3 KB.
  */
 export const rejectedKeptMs = 3 * 60_000;
 /**
- * Failed jobs of one account that are kept, of each kind, the newest: they cost nothing, so that nothing else bounds how many an
- * account makes. 3,000 are a hundred a day of the usual retention.
+ * Failed jobs of one account that are kept, of each kind: the newest. They cost nothing, so nothing else bounds how many an account
+ * makes. 3,000 are a hundred a day of the usual retention.
  */
 export const maxFailedJobs = 3_000;
-/** Of those beyond, so many go with each further failure: one more than one, so that there become fewer. */
+/** This many of the surplus are removed with each further failure. It is more than one, so that their number falls. */
 export const retiredAtOnce = 10;
-/** How long what is left of a deleted job without an idempotency key stays, so that a listing can go on behind it, in ms. */
+/** How long the rest of a deleted job without an idempotency key stays, in ms, so that a listing can go on behind it. */
 export const deletedKeptMs = 3_600_000;
-/** How often a worker looks whether its jobs were cancelled, in ms (the contract: within about a second). */
+/** Time between two checks of a worker whether its jobs were cancelled, in ms. The API's contract says within about a second. */
 export const cancelLookMs = 500;
-/** How long a cancelled attempt waits for the upstream to name the task that it was just asked for, in ms; then it is cut off. */
+/** How long a cancelled attempt waits for the upstream to name the task that was just requested, in ms. Then the request is cut off. */
 export const cancelGraceMs = 10_000;
-/** For telling an upstream that a task is cancelled, in ms: well below the edge's deadline, for the caller's answer waits. */
+/**
+ * Milliseconds for asking an upstream to cancel a task. That is well below the edge's deadline, because the caller's answer waits for
+ * it.
+ */
 export const cancelUpstreamMs = 4_000;
-/** Bytes of what its caller wrote and its model's call that a failed job keeps, for an operator to repeat it; of more it keeps nothing. */
+/**
+ * Bytes of its caller's texts and its model's call that a failed job keeps, so that an operator can repeat it. Where there are more, it
+ * keeps none.
+ */
 export const maxFailedRequestBytes = 16 * 1024;
 
-/** How often open jobs are counted, for the operator's metrics, in ms: about as often as metrics are read. */
+/** Time between two counts of open jobs, for the operator's metrics, in ms. Metrics are read about as often. */
 export const censusIntervalMs = 15_000;
-/** How often blobs are looked through for what no owner needs, in ms: well inside the contract's 24 h. */
+/** Time between two searches for blobs that no owner needs, in ms. That is well inside the 24 h of the API's contract. */
 export const collectIntervalMs = 3_600_000;
-/** Least age of a blob to be collected, in ms: twice the longest time between an object's storing and its job's end. */
+/** Least age of a blob to be collected, in ms: twice the longest time between storing an object and its job's end. */
 export const minCollectAgeMs = 2 * maxRunningMs;
 
-/** Jobs a page, where the caller says nothing, and at most. */
+/** Jobs a page, by default, and at most. */
 export const pageSizes = {
   key: { default: 20, most: 100 },
   account: { default: 100, most: 1_000 },
 } as const;
 /**
- * Bytes of what callers wrote (their metadata) in one page of jobs; then it ends, and the next begins. A page is made and sent whole,
- * and with this has a megabyte at most.
+ * Bytes of callers' texts (their metadata) in one page of jobs. Beyond them the page ends, and the next begins. A page is made and sent
+ * whole, and has a megabyte at most with this.
  */
 export const maxPageBytes = 512 * 1024;
-/** Jobs of a list that are read in one turn of the event loop, or in one batch of MongoDB: one may have 650 KB, which is some ms. */
+/** Jobs of a list that are read in one turn of the event loop, or in one batch of MongoDB. One may have 650 KB, which takes some ms. */
 export const jobsReadAtOnce = 4;
-/** Silence of a watch after which it sends a heartbeat (the contract's), in ms. */
+/** A watch sends a heartbeat after this many ms of silence, by the API's contract. */
 export const watchHeartbeatMs = 15_000;
-/** How often a watch looks at its job's mark, in ms: changes made by another process are seen this late, and {@link sharedLookMs}. */
+/**
+ * Time between two looks of a watch at its job's mark, in ms. Changes made by another process are seen after at most this and {@link
+ * sharedLookMs}.
+ */
 export const watchPollMs = 750;
-/** What one watch has read of a job, or of the marks of all watched jobs, is news enough for the others, in ms. */
+/** A watch's read of a job, or of the marks of all watched jobs, is new enough for the others for this many ms. */
 export const sharedLookMs = 250;
 /**
- * Watches of one process: each asks for its job's mark every {@link watchPollMs}. An account that has its share is refused the next
- * one at once; it can watch jobs one after the other, or look at them.
+ * Watches of one process. Each reads its job's mark every {@link watchPollMs}. An account with its full share is refused a further one
+ * at once. It can watch jobs one after the other, or read them.
  */
 export const watchShare: FairShareBounds = {
   places: 2_048,
@@ -160,51 +172,55 @@ export const watchShare: FairShareBounds = {
   eachUnpaid: { places: 64, waiting: 0 },
   waitMs: 0,
 };
-/** Characters of an operation id (the contract's). */
+/** Characters of an operation id, by the API's contract. */
 export const maxOperationIdLength = 128;
 
-/** Waiting jobs read at one look, by index alone: a lane of more is left behind with the next look. */
+/** Waiting jobs that are read in one look, by index alone. A lane with more is left with the next look. */
 export const claimPage = 100;
-/** The last place in the line of waiting jobs that callers are told: from there on it says little. */
+/** The last place in the line of waiting jobs that callers see. Later places would tell them little. */
 export const maxQueuePosition = 1_000;
-/** Waiting jobs read at one look at the line, by index alone; of one group of them no more, for none behind them is told its place. */
+/**
+ *
+ * Waiting jobs that are read in one look at the line, by index alone. Further ones of one group are not read, because those behind them
+ * have no shown place.
+ */
 export const linePage = maxQueuePosition;
-/** Such looks for one picture of the line: some ms of a database's time. Where more wait, no place is told. */
+/** Such looks for one reading of the line: some ms of a database's time. Where more jobs wait, no place is shown. */
 export const maxLinePages = 16;
-/** Waiting accounts in a picture of the line; each is looked up once. Where more wait, no place is told. */
+/** Waiting accounts in one reading of the line. Each is looked up once. Where more wait, no place is shown. */
 export const maxLineAccounts = 1_000;
-/** How long a process tells places by one picture of a kind's line, in ms. */
+/** How long a process uses one reading of a kind's line, in ms. */
 export const lineLookMs = 1_000;
-/** Completed jobs of a kind that tell how long those of one line take, the newest: a few of each of some upstreams. */
+/** The newest completed jobs of a kind, which show how long jobs of one line take: a few of each of some upstreams. */
 export const measuredJobs = 128;
-/** How long a process goes by one reading of these, in ms. */
+/** How long a process uses one reading of these, in ms. */
 export const measuredLookMs = 15_000;
 
-/** Searches of one claim; each but the last found a job, or a place, that another worker took meanwhile. */
+/** Searches of one claim. Each except the last found a job, or a place, that another worker took meanwhile. */
 export const maxClaimRounds = 64;
-/** Turns of one transition; each but the last met a change made by another process meanwhile. */
+/** Turns of one transition. Each except the last met a change made by another process meanwhile. */
 export const maxTransitionRounds = 64;
-/** Turns of an insert whose slot is taken, and then free again: each is another's refusal. */
+/** Turns of an insert whose slot is taken, and then free again. Each of them is another caller's refusal. */
 export const maxInsertRounds = 8;
 /**
- * Changes of a job that it remembers by name. A process that had no answer asks within 10 s whether its change was made;
- * in that time a job changes twenty times at most: its progress each second, its lease, its steps.
+ * Changes of a job that it remembers by name. A process that got no answer asks within 10 s whether its change was made. In that time a
+ * job changes at most twenty times: its progress each second, its lease, its steps.
  */
 export const changesKept = 32;
-/** Looks of one sweep at the due jobs of a state; each but the last met another sweeper. What is left, the next one finds. */
+/** Looks of one sweep at the due jobs of a state. Each except the last met another sweeper. The next sweep finds the rest. */
 export const maxTakeRounds = 16;
 
-/** References fetched, decoded and stored at once in one process: each has up to 20 MiB in memory. */
+/** References that one process fetches, decodes and stores at once. Each has up to 20 MiB in memory. */
 export const importShare: FairShareBounds = {
   places: 32,
-  // Slow hosts that an account names hold up its own jobs alone; seven references a job.
+  // Slow hosts in an account's URLs delay only its own jobs. A job has at most seven references.
   each: { places: 7, waiting: 1_024 },
   eachUnpaid: { places: 7, waiting: 28 },
-  // Below the edge's deadline of a submission.
+  // Below the edge's deadline for a submission.
   waitMs: 60_000,
 };
-/** Attempts at one reference whose file is deleted, or given up, while the job takes hold of it. */
+/** Attempts at one reference whose file is deleted, or given up, while the job pins it. */
 export const maxImportTurns = 5;
 
-/** Jobs, uploads and speeches of a closing account that one call erases, of each: some seconds of a slow store's time. */
+/** Jobs, uploads and speech of a closing account that one call erases, of each: some seconds of a slow store's time. */
 export const eraseBatch = 50;

@@ -15,7 +15,7 @@ import type { QueuePlaces } from "./jobs/waiting-jobs.ts";
 import { type JobChanges, watchJob } from "./jobs/watch.ts";
 import { pageSizes } from "./limits.ts";
 
-/** What the routes need. */
+/** The parts that the routes need. */
 export interface JobRoutesContext extends SubmitContext, FinishContext, EraseContext {
   changes: JobChanges;
   places: QueuePlaces;
@@ -23,7 +23,7 @@ export interface JobRoutesContext extends SubmitContext, FinishContext, EraseCon
   watches: FairShare;
   /** Aborts when this process stops answering. */
   closing: AbortSignal;
-  /** Holds of the service that are no jobs'; undefined: not theirs either. */
+  /** Answers for holds of this service that belong to no job. Undefined: they belong to nothing else either. */
   resolveOtherHold(holdId: string, accountId: string): Promise<HoldVerdict | undefined>;
 }
 
@@ -42,7 +42,7 @@ export type JobMethods = Pick<
   | "retryJob"
 >;
 
-/** Makes the RPCs; their promises stand in the service's proto file. */
+/** Makes the RPCs. The service's proto file states their promises. */
 export function createJobRoutes(context: JobRoutesContext): JobMethods {
   const { store, clock, changes, places, closing, watches } = context;
 
@@ -84,7 +84,7 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
         state: statusOf(status),
         kind: kindOf(kind),
       });
-      // The caller's own cursor, passed on as it came.
+      // The caller's own cursor, passed on unchanged.
       if (!page) refuse(ErrorReason.INVALID_VALUE, { param: "cursor" });
       const { jobs, hasMore, nextToken } = page;
       return { jobs: await Promise.all(jobs.map(placed)), nextPageToken: nextToken, hasMore };
@@ -119,7 +119,7 @@ async function findSeen(
   return job && isSeen && isShown(job) ? job : undefined;
 }
 
-/** The same of the store, of one kind where that is given. Refuses with JOB_NOT_FOUND. */
+/** The same job of the store, of one kind where that is given. Refuses with JOB_NOT_FOUND. */
 async function seenOf(
   asked: { jobId: string; kind: JobKind; allKeys?: boolean },
   call: HandlerContext,
@@ -131,7 +131,7 @@ async function seenOf(
   return job;
 }
 
-/** What billing and the operator call. */
+/** The RPCs for billing and the operator. */
 function operatorRoutes(
   context: JobRoutesContext,
 ): Pick<JobMethods, "resolveHold" | "listAccountJobs" | "inspectJob" | "retryJob"> {

@@ -2,7 +2,7 @@ import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { claimRetryMs } from "./limits.ts";
 
-/** Repeats work at a store of ours while the store is away (a full disk, a server that restarts), until `signal` aborts. */
+/** Repeats work at a store of this service while the store is away (a full disk, a server that restarts), until `signal` aborts. */
 export async function untilStored<T>(
   { clock, signal }: { clock: Clock; signal: AbortSignal },
   work: () => Promise<T>,

@@ -5,35 +5,35 @@ import { UpstreamError } from "#kit/upstream/errors.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
-/** What calling configured upstreams needs. */
+/** The parts that calling configured upstreams needs. */
 export interface CallContext {
   http: HttpClient;
-  /** The value of a variable that a catalog names as `apiKeyEnv`; undefined: it is not set. */
+  /** The value of an environment variable that a catalog names as `apiKeyEnv`. Undefined: it is not set. */
   secrets: (envName: string) => string | undefined;
 }
 
-/** The header that a key is sent in: `Authorization` with the scheme `Bearer`, unless an upstream wants it otherwise. */
+/** The header that carries a key: `Authorization` with the scheme `Bearer`, unless an upstream needs another one. */
 export interface KeyHeader {
-  /** Lower case. */
+  /** In lower case. */
   name: string;
-  /** The word before the key; absent: none. */
+  /** The word before the key. Absent: none. */
   scheme?: string;
 }
 
 const bearer: KeyHeader = { name: "authorization", scheme: "Bearer" };
 
-/** One request to an upstream, within the origin of its base URL: its key goes along. */
+/** One request to an upstream, within the origin of its base URL. It carries the upstream's key. */
 export interface UpstreamCall
   extends Pick<HttpRequest, "method" | "url" | "body" | "once" | "onSent" | "signal"> {
   upstream: Upstream;
   headers?: Readonly<Record<string, string>>;
-  /** How the key goes along; default {@link bearer}. "none": it does not. */
+  /** The way in which the key is sent. Default: {@link bearer}. "none": it is not sent. */
   key?: KeyHeader | "none" | undefined;
-  /** The answer's head comes when a stream begins, not when everything is generated; default false. */
+  /** Does the answer's head come when a stream begins, not when everything is generated? Default: false. */
   isStream?: boolean;
-  /** Milliseconds to the answer's last byte; at most, and by default, the upstream's. */
+  /** Milliseconds to the answer's last byte. The upstream's own value is the default and the maximum. */
   timeoutMs?: number | undefined;
-  /** Milliseconds to its head, where that takes less than what follows; default `timeoutMs`. */
+  /** Milliseconds to the answer's head, where it takes less time than the body. Default: `timeoutMs`. */
   headTimeoutMs?: number | undefined;
 }
 
@@ -74,7 +74,7 @@ function keyText({ scheme }: KeyHeader, key: string): string {
   return scheme === undefined ? key : `${scheme} ${key}`;
 }
 
-/** A body that is a JSON object; undefined where it is something else. Over `maxBytes`: `too_large`. */
+/** A body that is a JSON object. Undefined where it is something else. Over `maxBytes` it is `too_large`. */
 export async function readObject(
   body: HttpBody,
   maxBytes: number,
@@ -82,17 +82,17 @@ export async function readObject(
   return objectIn(await body.whole(maxBytes));
 }
 
-/** The JSON object that bytes hold; undefined where they hold something else, or what is nested too deep to be walked. */
+/** The JSON object in these bytes. Undefined where they hold something else, or where it is nested too deep to be walked. */
 export function objectIn(bytes: Buffer): JsonObject | undefined {
   return isTooDeep(bytes) ? undefined : anyObjectIn(bytes);
 }
 
-/** Is an answer nested deeper than a request may be? What reads it and writes it anew would overflow the stack. */
+/** Is an answer nested deeper than a request may be? Code that reads it and writes it again would overflow the stack. */
 export function isTooDeep(bytes: Uint8Array): boolean {
   return shapeFault(bytes, { marks: Number.POSITIVE_INFINITY }) === "deep";
 }
 
-/** The same, however deep: for its own fields alone. */
+/** The JSON object, nested to any depth. For reading its own fields alone. */
 export function anyObjectIn(bytes: Buffer): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(bytes.toString());
@@ -102,7 +102,7 @@ export function anyObjectIn(bytes: Buffer): JsonObject | undefined {
   }
 }
 
-/** An error's body, as far as it is a JSON object and comes soon; else an empty one. Never rejects. */
+/** An error's body, where it is a JSON object and comes soon. Otherwise an empty one. Never rejects. */
 export async function readErrorBody({ body }: HttpReply): Promise<JsonObject> {
   const timer = setTimeout(() => body.close(), answerLimits.errorMs);
   const object = await readObject(body, answerLimits.errorBytes).catch(() => undefined);
@@ -111,12 +111,12 @@ export async function readErrorBody({ body }: HttpReply): Promise<JsonObject> {
   return object ?? {};
 }
 
-/** The error that an error's body tells: its `error`, or the body itself. */
+/** The error in an error's body: its `error`, or the body itself. */
 export function errorIn(body: JsonObject): JsonObject {
   return isJsonObject(body.error) ? body.error : body;
 }
 
-/** Codes by which upstreams say that they refused a request for its content. */
+/** Codes of upstreams for a refusal because of the request's content. */
 const policyCodes: ReadonlySet<string> = new Set([
   "bio_policy",
   "content_against_policy",
@@ -139,7 +139,7 @@ export function isPolicyCode(code: unknown): boolean {
   return typeof code === "string" && policyCodes.has(code.toLowerCase());
 }
 
-/** Codes by which upstreams say that the operator's account there may spend no more, with any status. */
+/** Codes of upstreams, with any status, for an operator's account there that may not be charged any further. */
 const emptyAccountCodes: ReadonlySet<string> = new Set([
   "billing_hard_limit_reached",
   "billing_not_active",
@@ -151,13 +151,13 @@ const emptyAccountCodes: ReadonlySet<string> = new Set([
   "quota_exceeded",
 ]);
 
-/** Does an error mean that the operator's account at the upstream has run empty? `words`: its `code`, its `type`, its `status`. */
+/** Does an error mean that the operator's account at the upstream has no money left? `words`: its `code`, its `type`, its `status`. */
 export function isEmptyAccount(status: number, words: readonly unknown[]): boolean {
   if (status === 402) return true;
   return words.some((word) => typeof word === "string" && emptyAccountCodes.has(word));
 }
 
-/** Codes, types and statuses beside these by which upstreams explain an error, and that tell an operator what to do. */
+/** Other codes, types and statuses with which upstreams explain an error, and that help an operator. */
 const otherCodes: ReadonlySet<string> = new Set([
   // OpenAI, servers like it, and other deployments of genmesh.
   "authentication_error",
@@ -217,8 +217,9 @@ const otherCodes: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What a log may say of the words by which an upstream names its error: a word that is known here, or `other`, for an upstream may
- * repeat there what it was sent. The one that tells a refusal for content before the others; undefined where there is no word.
+ * The word for a log of the words by which an upstream names its error: a word that is known here, or `other`. An upstream may repeat
+ * the request there, so unknown words are not logged. A word for a refusal because of content comes before others. Undefined where
+ * there is no word.
  */
 export function knownCode(words: readonly unknown[]): string | undefined {
   const texts = words.filter((word) => typeof word === "string").map((word) => word.toLowerCase());

@@ -7,7 +7,7 @@ import { falFaults } from "./fal/catalog.ts";
 import type { ProtocolName } from "./protocols.ts";
 import { replicateCallFaults, replicateFaults } from "./replicate/catalog.ts";
 
-/** A model of a catalog file, as far as protocols judge it: what its kind does not have is absent. */
+/** The part of a catalog file's model that protocols judge. Keys that its kind lacks are absent. */
 export interface OfferedModel {
   kind: ServedKind;
   maxReferences?: number;
@@ -23,13 +23,13 @@ export interface OfferedModel {
     active: boolean;
   }[];
   voices?: readonly string[];
-  /** As catalog/calls.ts has it. */
+  /** In the form of catalog/calls.ts. */
   call?: unknown;
 }
 
-/** A call of a model, as far as protocols judge it. */
+/** The part of a model's call that protocols judge. */
 export interface OfferedCall {
-  /** What was found in the file that it names as `workflow`; absent where it names none. */
+  /** The content of the file that it names as `workflow`. Absent where it names none. */
   workflow?: { text: string; fault?: never } | { text?: never; fault: string };
   input: JsonObject;
   output: string;
@@ -38,18 +38,18 @@ export interface OfferedCall {
 /** A path in the model or the call that is judged. */
 export type At = (...rest: FaultPath) => FaultPath;
 
-/** What a protocol asks of the models that it serves, when a catalog is loaded. */
+/** A protocol's rules for the models that it serves, when a catalog is loaded. */
 export interface ProtocolRules {
   /**
-   * What a model offers that the upstream cannot make, or what its `call` gets wrong: more would be a job that can only fail. Reading
-   * a part of a model that is at fault itself throws; ask rules that read several by `eachValid` and `whereValid`.
+   * Faults where a model offers output that the upstream cannot make, or where its `call` is wrong. Such a job could only fail. Reading
+   * a faulty part of a model throws. Run rules that read several by `eachValid` and `whereValid`.
    */
   check?(model: OfferedModel, at: At): FoundFault[];
-  /** What one of its calls gets wrong that only this protocol knows of. */
+  /** Faults of one of its calls that only this protocol knows. */
   checkCall?(call: OfferedCall, at: At): FoundFault[];
 }
 
-/** The rules that protocols have beside what their rows in protocols.ts say. */
+/** The rules that protocols have beside their rows in protocols.ts. */
 export const catalogRules: Readonly<Partial<Record<ProtocolName, ProtocolRules>>> = {
   builtin: { check: builtinFaults },
   fal: { check: falFaults },

@@ -13,7 +13,7 @@ test("a form is read as it was written, with any names and texts", async () => {
   const form = await new Response(body, { headers }).formData();
   expect([...form.keys()]).toEqual(["model", "prompt", "list[]", "list[]", "file"]);
   expect(form.get("model")).toBe("whisper");
-  // As browsers do it, and the standard wants.
+  // The form of browsers, and of the standard.
   expect(form.get("prompt")).toBe('two\r\nlines, "quoted"\r\n--form-x--');
   expect(form.getAll("list[]")).toEqual(["a", ""]);
   const file = form.get("file") as File;

@@ -1,20 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { joinInTurns } from "#kit/base/in-turns.ts";
 
-/** A file on its way into a form. */
+/** A file that is sent in a form. */
 export interface FormFile {
   bytes: Uint8Array;
-  /** With an ending: upstreams look at it. */
+  /** With an ending, which upstreams use. */
   fileName: string;
   mimeType: string;
 }
 
-/** A field of a form, text or a file; a name may come more than once. */
+/** A field of a form, text or a file. A name may come more than once. */
 export type FormField = readonly [name: string, value: string | FormFile];
 
 /**
- * A multipart form (RFC 7578, written as browsers do) with its header; large ones in several turns of the event loop. FormData
- * copies each file twice, each time at once.
+ * A multipart form (RFC 7578, written as browsers do) with its header. A large one is made in several turns of the event loop. FormData
+ * would copy each file twice, each time at once.
  */
 export async function encodeForm(
   fields: readonly FormField[],

@@ -33,9 +33,9 @@ async function outputsOf(): Promise<MediaOutputs> {
   return { images: [await samplePng()], video: sampleMp4(), sound: sampleMp3() };
 }
 
-/** A file of each kind; a large one of more than is parsed of an answer. */
+/** A file of each kind. A large one has more bytes than are parsed of an answer. */
 async function fileOf(kind: Kind, isLarge: boolean): Promise<Buffer> {
-  // What stands behind a picture's end is allowed.
+  // Bytes behind an image's end are allowed.
   if (kind === "image")
     return Buffer.concat([await samplePng(), Buffer.alloc(isLarge ? 6 * mib : 0)]);
   if (kind === "video") return sampleMp4({ frameBytes: isLarge ? 100_000 : 200 });
@@ -52,7 +52,7 @@ async function called(kind: Kind) {
   return { request: requests[kind], references: kind === "video" ? [png, png] : [] };
 }
 
-/** Servers whose answers have these texts in the places of their outputs. */
+/** Servers whose answers have these texts in place of their outputs. */
 const servers: Record<string, Start> = {
   async fal(kind, texts) {
     const fal = await startFal({ key: upstreamKey });
@@ -187,7 +187,7 @@ test.each(Object.keys(servers).filter((name) => name !== "Replicate, one"))(
     await using server = await open(name, "image", [url, uriOf(two, "image/png"), url]);
     await using world = await createWorld();
     const request = { ...imageRequest, count: 3 };
-    // A name in b64_json is none.
+    // A name in b64_json is no file.
     const work = world.upstreams.generate(world.task({ ...server.asked, request }).task);
     if (name === "OpenAI, b64_json") return expect(work).rejects.toMatchObject({ fault: "failed" });
     expect((await work).map(({ width }) => width)).toEqual([64, 80, 64]);

@@ -25,7 +25,7 @@ import { type Member, members } from "./members.fixture.ts";
 
 const status = (code: number): Behaviour => ({ kind: "status", status: code });
 
-/** Bytes without a word of how many there are, whose end is one: nothing of HTTP is wrong with it. */
+/** Bytes without a stated length that end in order, so HTTP shows no fault. */
 function ended(bytes: Uint8Array, headers: Record<string, string> = {}): Behaviour {
   return {
     kind: "custom",
@@ -37,7 +37,7 @@ function ended(bytes: Uint8Array, headers: Record<string, string> = {}): Behavio
   };
 }
 
-/** Fewer bytes than the head says, and the end of the connection. */
+/** Fewer bytes than the head states, and then the end of the connection. */
 function shorter(bytes: Uint8Array): Behaviour {
   return {
     kind: "custom",
@@ -106,7 +106,7 @@ test.each(structured)("%s that ends early, though cleanly, is asked for again", 
   expect(member.file.seen()).toHaveLength(3);
 });
 
-// Another deployment tells the digest: a later attempt may fetch what has it.
+// Another deployment sends the digest, so a later attempt may fetch the file that matches.
 const undigested = structured.filter(([name]) => !name.startsWith("genmesh"));
 
 test.each(undigested)("%s that is never whole has failed", async (_, open) => {
@@ -133,7 +133,7 @@ test.each(members)(
     const waits = Promise.withResolvers<void>();
     const clock = {
       ...systemClock,
-      // Looks cost no time; the pause between two requests for the file is long.
+      // Looks take no time, and the pause between two requests for the file is long.
       sleep(ms: number, signal?: AbortSignal) {
         if (member.file.seen().length === 0) return Promise.resolve();
         waits.resolve();

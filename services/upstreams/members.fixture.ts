@@ -19,9 +19,9 @@ import {
 
 /** One route of a test server. */
 interface ScriptedRoute {
-  /** What its next requests get, one each. */
+  /** Sets the behaviours of its next requests, one each. */
   next(...behaviours: Behaviour[]): void;
-  /** What all of them get from now on; undefined: the usual answer. */
+  /** Sets the behaviour of all requests from now on. Undefined: the usual answer. */
   always(behaviour: Behaviour | undefined): void;
   seen(): readonly SeenRequest[];
 }
@@ -29,11 +29,11 @@ interface ScriptedRoute {
 /** A test server of one protocol, and a job of one kind for it. */
 export interface Member extends AsyncDisposable {
   asked: Pick<GenerationTask, "upstream" | "request"> & Partial<GenerationTask>;
-  /** Where what it makes is fetched. */
+  /** The route of its output's file. */
   file: ScriptedRoute;
-  /** Routes at which it is asked how the task is, each of them. */
+  /** The routes that answer the state of the task. */
   looks: readonly ScriptedRoute[];
-  /** What it makes. */
+  /** The bytes of its output. */
   bytes: Uint8Array;
 }
 

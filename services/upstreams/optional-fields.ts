@@ -9,16 +9,16 @@ import {
 import type { Capabilities, OptionalField } from "./capabilities.ts";
 import { capabilitiesOf } from "./protocols.ts";
 
-/** What of a request decides which call of its model it gets. */
+/** The part of a request that decides which call of its model it uses. */
 export interface AskedShape {
   kind: "image" | "video" | "music";
-  /** Of a video "t2v" or "i2v". */
+  /** For a video: "t2v" or "i2v". */
   mode?: string;
-  /** Of a video: its second reference is the last frame. */
+  /** For a video: is its second reference the last frame? */
   firstLastFrame?: boolean;
 }
 
-/** Does an upstream take a field of this request: by its protocol's row, or by the model's call where that decides? */
+/** Does an upstream take a field of this request? Its protocol's row decides, or the model's call where the row leaves that open. */
 export function isTaken(
   name: OptionalField,
   request: AskedShape,
@@ -44,7 +44,7 @@ function isPlaced(name: OptionalField, input: string): boolean {
   });
 }
 
-/** Fields that a model takes in each of its modes: any of its upstreams may get the job, so all of them have to. */
+/** Fields that a model takes in each of its modes. Any of its upstreams may get the job, so all of them must take the field. */
 export function fieldsTaken(
   model: Model,
   { upstreams }: Pick<Snapshot, "upstreams">,

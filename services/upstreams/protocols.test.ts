@@ -34,7 +34,7 @@ const requests = {
   video: { ...videoRequest, durationSeconds: 1, resolution: "96p" },
   music: musicRequest,
 };
-/** A protocol that a newer version has and this one does not know. */
+/** A protocol of a newer version that this one does not know. */
 const unknown = 99 as UpstreamProtocol;
 
 let images: Buffer[];
@@ -42,7 +42,7 @@ beforeAll(async () => {
   images = [await samplePng(64, 48), await samplePng(80, 40)];
 });
 
-/** An upstream of a protocol, and how its models are called; undefined where it needs none. */
+/** An upstream of a protocol, and the calls of its models. Undefined where it needs no server. */
 async function start(name: ProtocolName) {
   switch (name) {
     case "openai":
@@ -63,7 +63,7 @@ async function start(name: ProtocolName) {
     case "comfyui": {
       const double = await startComfy({ key: upstreamKey });
       double.outputs.video = sampleMp4({ seconds: 1 });
-      // What the workflow loads where a job has no reference.
+      // The file that the workflow loads where a job has no reference.
       double.disk.set("input/example.png", images[0] as Buffer);
       double.usual.pace = "looks";
       return { scripted: { ...double, baseUrl: double.origin }, calls: comfyCalls };
@@ -80,7 +80,7 @@ test("each row has a protocol of the wire to itself", () => {
 });
 
 describe("a row says what its drivers do", () => {
-  // A song of builtin renders for seconds: builtin/media.test.ts holds it to its row.
+  // A piece of music by builtin takes seconds to render. builtin/media.test.ts checks that row.
   const made = protocolNames.flatMap((name) =>
     jobKinds.flatMap((kind) =>
       rows[name].serves[kind] && !(name === "builtin" && kind === "music") ? [{ name, kind }] : [],

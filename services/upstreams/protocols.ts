@@ -10,9 +10,9 @@ import { openai } from "./openai/capabilities.ts";
 import { replicate } from "./replicate/capabilities.ts";
 
 /**
- * Every upstream protocol by its name in the catalog. The tables of drivers (text/drivers.ts, media/drivers.ts) are complete by
- * type: a row here that says more than its folder can do does not compile. They are apart, because the gateway and the catalog
- * read this table and load no driver; catalog-rules.ts, because the gateway loads no rules either.
+ * Every upstream protocol by its name in the catalog. The tables of drivers (text/drivers.ts, media/drivers.ts) are complete by type. A
+ * row that claims more than its folder can do does not compile. They are separate files, because the gateway and the catalog read this
+ * table and load no driver. catalog-rules.ts is separate, too, because the gateway loads no rules.
  */
 export const protocols = {
   openai,
@@ -40,18 +40,18 @@ const names = new Map<UpstreamProtocol, ProtocolName>(
   protocolNames.map((name) => [protocols[name].wire, name]),
 );
 
-/** The name of a protocol on the wire; undefined for one that only a newer version knows. */
+/** The name of a protocol on the wire. Undefined for one that only a newer version knows. */
 export function protocolName(protocol: UpstreamProtocol): ProtocolName | undefined {
   return names.get(protocol);
 }
 
-/** What a protocol can do; undefined for one that only a newer version knows. */
+/** The abilities of a protocol. Undefined for one that only a newer version knows. */
 export function capabilitiesOf(protocol: UpstreamProtocol): Capabilities | undefined {
   const name = names.get(protocol);
   return name && protocols[name];
 }
 
-/** Can it be asked for this operation of text? */
+/** Does it serve this operation of text? */
 export function servesText(
   protocol: UpstreamProtocol,
   operation: "responses" | "compact" | "chat" | "embeddings" | "transcriptions",
@@ -62,12 +62,12 @@ export function servesText(
   return chat !== undefined && (operation === "chat" || chat.responses);
 }
 
-/** Does it speak Chat Completions itself? Others are asked in the Responses format. */
+/** Does it speak Chat Completions itself? Other upstreams get requests in the Responses format. */
 export function isNativeChat(protocol: UpstreamProtocol): boolean {
   return capabilitiesOf(protocol)?.serves.chat?.chat === "native";
 }
 
-/** May a job of the kind be asked for again there without being paid for twice? */
+/** May a job of the kind be requested again there without being paid for twice? */
 export function isRepeatable(
   protocol: UpstreamProtocol,
   kind: "image" | "video" | "music",

@@ -39,10 +39,10 @@ function call(
   return { upstream, url, onText, signal };
 }
 
-/** What RFC 6455 has a server add to the client's key. */
+/** The text that RFC 6455 makes a server add to the client's key. */
 const handshake = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/** Lets WebSockets in, and resolves with the first. */
+/** Accepts WebSockets, and resolves with the first. */
 function letIn(): Promise<WebSocket> {
   const sockets = new WebSocketServer({ server });
   return new Promise((resolve) => {

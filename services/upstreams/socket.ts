@@ -4,24 +4,24 @@ import type { WebSocket } from "undici";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CallContext } from "./call.ts";
 
-/** What an upstream tells over a WebSocket while it is at work. Nothing is sent to it but the request for it. */
+/** A WebSocket for an upstream's reports while it works. After the opening request, no byte is sent to it. */
 export interface SocketCall {
   upstream: Upstream;
-  /** http or https, within the origin of the upstream's base URL: its key goes along. */
+  /** http or https, within the origin of the upstream's base URL. The upstream's key is sent with it. */
   url: string;
-  /** Called with each message of text that is not larger than {@link maxTextBytes}; binary ones are dropped. Must not throw. */
+  /** Called with each message of text up to {@link maxTextBytes}. Binary messages are dropped. Must not throw. */
   onText(text: string): void;
   signal: AbortSignal;
 }
 
-/** Largest message that is read, bytes: previews of pictures come as well, and are dropped. A larger one ends the connection. */
+/** Largest message that is read, in bytes. Previews of images come as well, and are dropped. A larger one ends the connection. */
 const maxMessageBytes = 16 * 1024 * 1024;
-/** Largest message of text that is handed on, characters: the state of a few thousand nodes. */
+/** Largest message of text that is handed on, in characters: the state of a few thousand nodes. */
 const maxTextBytes = 512 * 1024;
 
 /**
- * Opens a WebSocket at an upstream. Resolves once it is open, or could not be opened: what comes over it is welcome and never
- * needed, so that nothing is thrown where it is refused or breaks. Disposing closes it.
+ * Opens a WebSocket at an upstream. Resolves once it is open, or could not be opened. Its messages are useful but never needed, so
+ * nothing is thrown where it is refused or breaks. Disposing closes it.
  */
 export async function openSocket(
   { secrets }: Pick<CallContext, "secrets">,
@@ -53,7 +53,7 @@ export async function openSocket(
   const close = () => {
     signal.removeEventListener("abort", close);
     socket.close();
-    // A peer that does not answer the farewell keeps no connection.
+    // A peer that does not answer the close must not keep the connection.
     connection?.destroySoon();
     dispatcher.destroy().catch(() => {});
   };

@@ -22,7 +22,7 @@ const judging: ThreadTask = {
   toError: (why) => unavailable(new Error(why)),
 };
 
-/** Makes it, to judge in the workshop. */
+/** Makes a checker that judges in the workshop. */
 export function createDraftChecker(workshop: Workshop): DraftChecker {
   const share = createFairShare(draftShare);
   return {

@@ -6,7 +6,7 @@ const outcomes = new Map<number, string>([
   [ActionOutcome.REFUSED, "refused"],
 ]);
 
-/** What became of an action. Without an end, its process ended in between or its answer was lost. */
+/** The outcome of an action. An action without an end: its process ended in between, or its answer was lost. */
 function outcomeOf({ outcome }: OperatorAction): string {
   return outcomes.get(outcome) ?? "started";
 }

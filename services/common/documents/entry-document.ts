@@ -66,7 +66,7 @@ export function ledgerEntryDocument(entry: Entry) {
   };
 }
 
-/** What an entry did to a job's hold, as the command prints it for scripts. */
+/** The change that an entry made to a job's hold, as the command prints it for scripts. */
 export function printedEntry(entry: Entry) {
   return {
     time: isoTime(entry.time),

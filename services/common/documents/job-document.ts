@@ -137,7 +137,7 @@ function toJobError(error: JobError | undefined) {
   };
 }
 
-// A service of a later release may know more.
+// A service of a later release may know others.
 const jobKinds: Partial<Record<JobKind, JobNames>> = jobNames;
 const jobStatuses: Partial<Record<JobStatus, string>> = statusNames;
 

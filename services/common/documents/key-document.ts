@@ -8,7 +8,7 @@ import { isoTime, isoTimeOrNull } from "./answer-values.ts";
 /** The charges of a key that its document shows. An absent one is not known, and is shown as null. */
 export type KeyCharges = Partial<Omit<KeyUsage, "keyId" | "$typeName" | "$unknown">>;
 
-/** A key as its account's managers see it: OpenRouter's properties, and ours. */
+/** A key as its account's managers see it: OpenRouter's properties, and our own. */
 export function toKeyDocument(key: ApiKey, usage: KeyCharges) {
   return {
     hash: key.keyId,
@@ -52,7 +52,7 @@ function sharedFields(key: ApiKey, usage: KeyCharges) {
     usage_daily: dollars(usage.daySpent),
     usage_weekly: dollars(usage.weekSpent),
     usage_monthly: dollars(usage.monthSpent),
-    // There are no keys of upstreams that a caller brings.
+    // A caller cannot bring keys of upstreams.
     include_byok_in_limit: false,
     byok_usage: 0,
     byok_usage_daily: 0,
@@ -108,7 +108,7 @@ function dollars(amount: bigint | undefined): number | null {
 
 /**
  * A key as operators see it in the console, at `nowMs`: a part of what its account's managers see, and its state. Scopes and models are
- * as they are stored. Empty ones stand for what is implied.
+ * as they are stored. An empty list means all that is implied.
  */
 export function operatorsKeyDocument(key: ApiKey, nowMs: number) {
   const { id, accountId, name, label, created_at, expires_at, lastUsedAt, ...bounds } =
@@ -146,7 +146,7 @@ export function printedKey(key: ApiKey) {
     secretHint: key.secretHint,
     scopes: key.scopes.map(scopeName),
     allowedModels: key.allowedModels,
-    // A month's limit has the name of before there were others, for scripts.
+    // For scripts, a month's limit keeps its name of the time before there were others.
     ...(reset === "monthly"
       ? { monthlyUsdMicros: limit }
       : {

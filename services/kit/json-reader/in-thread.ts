@@ -13,7 +13,7 @@ export function inThread({ bytes, wanted }: { bytes: Uint8Array; wanted: Wanted 
       const { reason, message, param } = error;
       return { reason, message, ...(param ? { param } : {}) };
     }
-    // A body that nests too deep for the stack, or is too much for the heap's strings, is no JSON to us.
+    // A body that nests too deep for the stack, or is too much for the heap's strings, counts as no JSON.
     if (!(error instanceof RangeError)) throw error;
     return { reason: ErrorReason.INVALID_JSON, message: "The body must be a valid JSON object." };
   }

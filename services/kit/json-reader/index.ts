@@ -76,7 +76,7 @@ const reading: Omit<ThreadTask, "lane"> = {
   tries: 1,
   toError: (why) => unavailable(new Error(why)),
 };
-/** A reader whose long work is done in the workshop. */
+/** Makes a reader whose long work is done in the workshop. */
 export function createJsonReader(workshop: Workshop): JsonReader {
   const laneOf = (lane: Lane, bounds: FairShareBounds) => ({
     share: createFairShare(bounds),

@@ -11,22 +11,22 @@ export interface WorkerPool<Job, Answer> extends AsyncDisposable {
 
 /** How one job is worked on. */
 export interface JobOptions {
-  /** Names the job in errors: "counting". */
+  /** Name of the job in errors: "counting". */
   name: string;
   /** The thread's start included, in ms. */
   answerTimeoutMs: number;
-  /** Times that the job is tried. A job with a transfer list has one try, for its bytes are gone. */
+  /** How often the job is tried. A job with a transfer list has one try, for its bytes are gone. */
   tries: number;
   /** Makes the error of a job that was not answered; `why` says nothing of its content. */
   toError: (why: string) => Error;
 }
 
-/** How a {@link WorkerPool} works. */
+/** Settings of a {@link WorkerPool}. */
 export interface WorkerPoolOptions {
   start: () => Worker;
-  /** Threads at most; each starts when it is first needed. */
+  /** The most threads. Each starts when it is first needed. */
   threads: number;
-  /** Without work for this long a thread ends, in ms. */
+  /** A thread without work for this many ms ends. */
   idleMs: number;
 }
 
@@ -127,7 +127,7 @@ function startThread<Answer>(start: () => Worker, first: JobOptions): Thread<Ans
   return {
     isUsable: () => isUsable,
     async answer(job, how, transfer) {
-      // A timer of the machine: it bounds the work of a core.
+      // A timer of the machine, since it bounds the work of a core.
       const limit = setTimeout(fail, how.answerTimeoutMs, "does not answer");
       current = { how, answer: Promise.withResolvers() };
       worker.ref();

@@ -13,7 +13,7 @@ export interface WorkshopJob {
 /** The exports of such a module. */
 interface TaskModule {
   inThread(given: unknown): unknown;
-  /** Bytes of a result that go back without a copy. */
+  /** Bytes of a result that are handed over without a copy. */
   buffersOf?(result: unknown): Transferable[];
 }
 

@@ -3,7 +3,7 @@ import { threadOptions } from "./thread.ts";
 import type { WorkshopJob } from "./worker.ts";
 import { createWorkerPool, type JobOptions } from "./worker-pool.ts";
 
-/** The threads of a process that do what would keep its event loop. All parts of the process share them. */
+/** The threads of a process for work that would block its event loop. All parts of the process share them. */
 export interface Workshop extends AsyncDisposable {
   /**
    * Calls `inThread` of the task's module with `given`, in a thread. Buffers in `transfer` go to the thread and are empty here.
@@ -21,19 +21,19 @@ type Answer<InThread extends (given: never) => unknown> = Awaited<ReturnType<InT
 /** Work for a thread. Callers bound it by a fair share of their own. */
 export interface ThreadTask extends JobOptions {
   lane: Lane;
-  /** The module to be loaded in the thread; it exports `inThread`, and `buffersOf` where results have bytes to hand over. */
+  /** The module to be loaded in the thread. It exports `inThread`, and `buffersOf` where results have bytes to hand over. */
   module: URL;
 }
 
-/** Some milliseconds at most, or longer: what is short never waits behind what is long. */
+/** `short` takes some milliseconds at most, `long` may take longer. Short work never waits behind long work. */
 export type Lane = "short" | "long";
 
-/** How the threads of a lane work. */
+/** Settings of a lane's threads. */
 interface LaneOptions {
   threads: number;
   /** JavaScript heap of a thread, in MiB. */
   heapMib: number;
-  /** Without work for this long a thread ends, in ms. */
+  /** A thread without work for this many ms ends. */
   idleMs: number;
 }
 
@@ -62,7 +62,7 @@ export function startThread(lane: Lane): Worker {
   );
 }
 
-/** A workshop without a thread yet. */
+/** Makes a workshop without a thread yet. */
 export function createWorkshop({ start = startThread, idleMs }: WorkshopOptions = {}): Workshop {
   const poolOf = (lane: Lane) =>
     createWorkerPool<WorkshopJob, unknown>({

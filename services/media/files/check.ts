@@ -8,10 +8,10 @@ import {
 import { tooManyAtOnce } from "#kit/share/fair-share.ts";
 import { busyRetryMs, maxImageBytes, maxImagePixels } from "./limits.ts";
 
-/** Which refusals an image at fault gives. */
+/** The refusals for an image at fault. */
 export interface Blame {
   param: string;
-  /** For bytes that are no image as it should be. */
+  /** For bytes that are no valid image. */
   invalid: Reason;
   /** For more bytes than an image may have. */
   tooLarge: Reason;
@@ -20,8 +20,8 @@ export interface Blame {
 /** Verifies images in the share of their account. */
 export interface ImageCheck {
   /**
-   * Decodes bytes, or the file of a path, to the last pixel. Refuses as `blame` says, with RATE_LIMIT_EXCEEDED where too
-   * many of the account wait, or with SERVICE_UNAVAILABLE where no decoder can be had.
+   * Decodes bytes, or the file of a path, to the last pixel. Refuses with the reasons in `blame`. Refuses with RATE_LIMIT_EXCEEDED
+   * where too many images of the account wait, or with SERVICE_UNAVAILABLE where no decoder comes free.
    */
   verify(
     accountId: string,
@@ -50,7 +50,7 @@ export function createImageCheck(verifier: Pick<ImageVerifier, "verify">): Image
   };
 }
 
-/** An error of the verifier as a refusal; anything else as it is. */
+/** An error of the verifier as a refusal. Any other error unchanged. */
 function refusalOf(error: unknown, { param, invalid, tooLarge }: Blame): unknown {
   if (!(error instanceof ImageError) || isRefusal(error)) return error;
   switch (error.kind) {

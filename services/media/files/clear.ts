@@ -3,7 +3,7 @@ import { type AccountFile, blobKeyOf } from "./file.ts";
 import { goneKeptMs, pinCheckMs } from "./limits.ts";
 
 /**
- * Clears a `deleted` file away: frees its quota, then, where no job uses it, its bytes, and with them its room on disk. May
+ * Clears a `deleted` file away. It frees the file's quota, then, where no job uses them, its bytes, and with them its room on disk. May
  * be repeated, by any process, after any of its steps.
  */
 export async function clearFile(file: AccountFile, context: StorageContext): Promise<void> {
@@ -12,7 +12,7 @@ export async function clearFile(file: AccountFile, context: StorageContext): Pro
   await quota.keep(charge, clock.now());
   if ((await store.pinsOf(file.fileId)).length > 0) {
     await store.defer(file, clock.now() + pinCheckMs);
-    // The last job may have let go in between, and would not be noticed for long.
+    // The last job may have unpinned it in between, which would not be noticed for long.
     if ((await store.pinsOf(file.fileId)).length > 0) return;
   }
   await blobs.delete(blobKeyOf(file));

@@ -29,29 +29,29 @@ export interface LocatedFile {
   sizeBytes: number;
   /** Lower-case hexadecimal. */
   sha256: string;
-  /** Ms since the epoch. */
+  /** Milliseconds since the epoch. */
   createdAt: number;
 }
 
-/** A generated file, as a path names it. */
+/** A generated file, by its names in a path. */
 export interface GeneratedFileName {
   area:
     | typeof FileArea.IMAGES
     | typeof FileArea.VIDEOS
     | typeof FileArea.MUSIC
     | typeof FileArea.SPEECH;
-  /** The job or speech. */
+  /** The id of the job or speech. */
   parentId: string;
   fileId: string;
 }
 
-/** What the jobs and the speech of media tell about their files. */
+/** The generated files of media's jobs and speech. */
 export interface GeneratedFiles {
-  /** A file that this key id made and that is still kept; undefined for everything else alike. */
+  /** A file that this key id made and that is still kept. Undefined for everything else. */
   locate(name: GeneratedFileName, principal: Principal): Promise<LocatedFile | undefined>;
   /**
-   * An output of this key id's (of that job, where one is named), which is kept for as long as a job that begins now may
-   * need it; undefined for everything else alike.
+   * An output of this key id (of that job, where one is named). It is kept for as long as a job that begins now may need it. Undefined
+   * for everything else.
    */
   lend(output: {
     fileId: string;
@@ -59,13 +59,12 @@ export interface GeneratedFiles {
     keyId: string;
   }): Promise<PinnedReference | undefined>;
   /**
-   * Does the job still need its references? False for one that is terminal, or that there is no record of: a job is
-   * written down before it pins.
+   * Does the job still need its references? False for a terminal job, or one without a record: a job is written down before it pins.
    */
   needsReferences(jobId: string): Promise<boolean>;
 }
 
-/** What the account files need of their process. */
+/** The parts that the account files need. */
 export interface FilesDeps {
   clock: Clock;
   ids: Ids;
@@ -74,18 +73,18 @@ export interface FilesDeps {
   database: Database;
   blobs: BlobStore;
   verifier: Pick<ImageVerifier, "verify">;
-  /** For addresses that callers name. */
+  /** Fetches addresses that callers name. */
   fetcher: GuardedFetcher;
-  /** A folder of our own for uploads on their way; made where it does not exist. */
+  /** A folder of this process for uploads under way. Made where it does not exist. */
   tempFolder: string;
   generated: GeneratedFiles;
-  /** An account that they do not know has smaller shares. */
+  /** An account that it does not know has smaller shares. */
   payers?: Pick<Payers, "isPaying">;
-  /** Bytes an account may store; default 1 GiB. */
+  /** Bytes an account may store. Default: 1 GiB. */
   quotaBytes?: number;
 }
 
-/** What storing and clearing files needs. */
+/** The parts that storing and clearing files needs. */
 export interface StorageContext {
   clock: Clock;
   ids: Ids;
@@ -94,7 +93,7 @@ export interface StorageContext {
   quotaBytes: number;
   blobs: BlobStore;
   events: FilesEvents;
-  /** Makes a share of something of this process. */
+  /** Makes a share of a resource of this process. */
   share(bounds: FairShareBounds): FairShare;
 }
 
@@ -102,7 +101,7 @@ export interface StorageContext {
 export interface FileStores {
   store: FileStore;
   quota: QuotaStore;
-  /** Makes collections and indexes. To be called once, before all else. */
+  /** Makes collections and indexes. To be called once, first of all. */
   prepare(): Promise<void>;
 }
 
@@ -113,7 +112,7 @@ export function openFileStores(database: Database): FileStores {
       return {
         store: createSqliteFileStore(database.sqlite),
         quota: createSqliteQuota(database.sqlite),
-        // Its tables are there since it was made.
+        // Its tables exist since it was opened.
         prepare: async () => {},
       };
     case "mongodb":

@@ -2,19 +2,19 @@ import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { AccountFile, FileOrigin } from "./file.ts";
 
-/** What the account files count and log. Never a name, a purpose, an address or a key. */
+/** Counts and logs of the account files. Never a name, a purpose, an address or a key. */
 export interface FilesEvents {
   /** An image is stored and counted. */
   stored(file: AccountFile): void;
-  /** Something was there already: a repeated upload, or an import of bytes that the account has. */
+  /** The file existed already: a repeated upload, or an import of bytes that the account has. */
   reused(origin: FileOrigin): void;
   /** A caller deleted a file. */
   deleted(file: AccountFile): void;
   /** A file's bytes are gone. */
   erased(file: AccountFile): void;
-  /** An attempt at storing was given up; `orphan`: by another process than its owner. */
+  /** An attempt at storing was given up. `orphan`: by another process than its owner. */
   dropped(file: AccountFile, orphan: boolean): void;
-  /** Something of ours failed and will be tried again. */
+  /** A step of this service failed and will be tried again. */
   trouble(what: string, fileId: string | undefined, error: unknown): void;
 }
 

@@ -1,16 +1,16 @@
-/** How an image of an account's storage came in. */
+/** The way in which an image came into an account's storage. */
 export type FileOrigin = "upload" | "import";
 
 /**
- * How a file stands:
- * - `storing`: its bytes are on their way; no caller sees it.
+ * The states of a file:
+ * - `storing`: its bytes are being stored, and no caller sees it.
  * - `ready`: listed, readable, counted.
- * - `deleted`: hidden; its quota is being freed, its bytes go when no job uses them.
- * - `gone`: its bytes are gone; it keeps its place in the order for a while.
+ * - `deleted`: hidden. Its quota is being freed, and its bytes are removed when no job uses them.
+ * - `gone`: its bytes are gone. It keeps its place in the order for a while.
  */
 export type FileState = "storing" | "ready" | "deleted" | "gone";
 
-/** What verifying an image found out. */
+/** The facts that verifying an image gave. */
 export interface ImageFacts {
   mimeType: string;
   sizeBytes: number;
@@ -27,22 +27,22 @@ export interface AccountFile extends ImageFacts {
   accountId: string;
   origin: FileOrigin;
   state: FileState;
-  /** Made anew by each attempt at storing it: names its bytes, and its place in the quota. */
+  /** New for each attempt at storing the file. It names the file's bytes, and its place in the quota. */
   storageId: string;
   fileName: string;
   purpose: string;
-  /** Ms since the epoch. */
+  /** Milliseconds since the epoch. */
   createdAt: number;
 }
 
 const prefix = "uploads/";
 
-/** Where a file's bytes lie in the blob store. */
+/** The key of a file's bytes in the blob store. */
 export function blobKeyOf(file: Pick<AccountFile, "storageId">): string {
   return `${prefix}${file.storageId}`;
 }
 
-/** The storage id of a blob key, or undefined where it is not of this kind. */
+/** The storage id of a blob key, or undefined where the key is of another kind. */
 export function storageIdOf(blobKey: string): string | undefined {
   return blobKey.startsWith(prefix) ? blobKey.slice(prefix.length) : undefined;
 }

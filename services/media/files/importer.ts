@@ -18,10 +18,10 @@ import { suffixOf } from "./names.ts";
 import type { Draft, Saver } from "./saver.ts";
 import type { JobPin } from "./store.ts";
 
-/** Purpose under which imports are listed. */
+/** The purpose of imports in lists. */
 const importPurpose = "reference";
 
-/** What importing needs. */
+/** The parts that importing needs. */
 interface ImporterContext extends StorageContext {
   generated: Pick<GeneratedFiles, "lend">;
   saver: Saver;
@@ -29,11 +29,11 @@ interface ImporterContext extends StorageContext {
   fetcher: GuardedFetcher;
 }
 
-/** A job whose references are wanted. */
+/** A job whose references are to be imported. */
 interface Job {
   accountId: string;
   jobId: string;
-  /** Outputs are those of one key. */
+  /** Outputs belong to one key. */
   keyId: string;
 }
 
@@ -61,7 +61,7 @@ export function createReferenceImporter(context: ImporterContext): ReferenceImpo
           throw error;
         }
       });
-      // All have ended before the job lets go of anything.
+      // All have ended before the job unpins anything.
       const ends = await Promise.allSettled(work);
       if (stop.signal.aborted) throw stop.signal.reason;
       return ends.flatMap((end) => (end.status === "fulfilled" ? [end.value] : []));
@@ -144,7 +144,7 @@ async function importOne(
     signal.throwIfAborted();
     const saved = await saver.save(draft, () => once(bytes), param);
     if (saved.kind === "saved") return saved.file;
-    // The account has these bytes, or will have in a moment: they are used, and counted, once.
+    // The account has these bytes, or will have in a moment. They are used, and counted, once.
     const there = await saver.settled(saved.file, signal);
     const pinned = there && (await store.pin(accountId, there.fileId, pin));
     if (pinned) return pinned;
@@ -152,7 +152,7 @@ async function importOne(
   throw unavailable();
 }
 
-/** The id of a job's import: the same for every attempt at it. 24 characters of [a-z0-9] carry 124 bits. */
+/** The id of a job's import, the same for every attempt at it. 24 characters of [a-z0-9] carry 124 bits. */
 function importIdOf({ jobId, index }: JobPin): string {
   const digest = createHash("sha256").update(`${jobId}\n${index}`).digest();
   const number = BigInt(`0x${digest.subarray(0, 20).toString("hex")}`);
@@ -164,9 +164,9 @@ async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {
 }
 
 /**
- * The bytes that a reference's URL stands for: a base64 image data URI, or a public address that is fetched. Refuses with
- * INVALID_INPUT_REFERENCE what is neither, UNSAFE_REFERENCE_URL what leads to an address that is not public, and
- * INVALID_REFERENCE_IMAGE what gives no image of up to 20 MiB. Rejects with the signal's reason.
+ * The bytes at a reference's URL: a base64 image data URI, or a public address that is fetched. A URL of another kind is refused with
+ * INVALID_INPUT_REFERENCE. One that leads to an address that is not public is refused with UNSAFE_REFERENCE_URL. One without an image
+ * of up to 20 MiB is refused with INVALID_REFERENCE_IMAGE. Rejects with the signal's reason.
  */
 async function takeBytes(
   url: string,
@@ -184,7 +184,7 @@ async function takeBytes(
   }
 }
 
-/** Refuses with INVALID_INPUT_REFERENCE what no reference may say, before any work is done for the others. */
+/** Refuses a URL that no reference may have with INVALID_INPUT_REFERENCE, before any work for the others. */
 function checkReferenceUrl(url: string, param: string): void {
   if (isDataUri(url) || /^https?:\/\//i.test(url)) return;
   refuse(ErrorReason.INVALID_INPUT_REFERENCE, {
@@ -212,7 +212,7 @@ function tooLarge(param: string): never {
   });
 }
 
-/** Always throws; what the host itself said stays out of it. */
+/** Always throws. The error holds nothing of the host's answer. */
 function refusalOf(error: OutsideError, param: string): never {
   switch (error.kind) {
     case "invalid_url":

@@ -23,16 +23,16 @@ export { filesMongoSchema } from "./store-mongo-docs.ts";
 /** The accounts' file storage. */
 export interface Files extends AsyncDisposable {
   readonly methods: FilesMethods;
-  /** Brings a job's references in. */
+  /** Imports a job's references. */
   readonly importer: ReferenceImporter;
-  /** May the bytes of this blob key still be wanted? False for keys that are not of uploads and imports. */
+  /** May the bytes of this blob key still be needed? False for keys of other things than uploads and imports. */
   isReferenced(blobKey: string): Promise<boolean>;
   start(): Promise<void>;
-  /** Stops sweeping and lets uploads and imports end, up to `signal`. */
+  /** Stops sweeping and lets uploads and imports end, until `signal` aborts. */
   drain(signal: AbortSignal): Promise<void>;
-  /** Erases some of an account's uploads and imports; true: none was left. */
+  /** Erases some of an account's uploads and imports. True: none was left. */
   eraseAccount(accountId: string): Promise<boolean>;
-  /** Clears away once what is due now. */
+  /** Clears away everything that is due now, once. */
   sweep(): Promise<void>;
 }
 

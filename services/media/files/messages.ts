@@ -10,16 +10,16 @@ import {
 import type { AccountFile } from "./file.ts";
 import { maxChunkBytes } from "./limits.ts";
 
-/** The messages of an upload, taken apart. Disposing of it ends them. */
+/** The messages of an upload, read one by one. Disposing of it ends them. */
 export interface UploadMessages extends AsyncDisposable {
   header: UploadHeader;
-  /** The chunks behind the header; once. Refuses with INVALID_ARGUMENT what is no chunk, or too long a one. */
+  /** The chunks behind the header, once. Refuses a message that is no chunk, or has too long a chunk, with INVALID_ARGUMENT. */
   chunks(): AsyncGenerator<Uint8Array, void>;
 }
 
 /**
- * Reads the header. Refuses with INVALID_ARGUMENT where the first message is none. Everything awaited here rejects with
- * the reason of `signal`, also where the sender has fallen silent.
+ * Reads the header. Refuses with INVALID_ARGUMENT where the first message is none. Everything awaited here rejects with the reason of
+ * `signal`, even where the sender has fallen silent.
  */
 export async function readUpload(
   messages: AsyncIterable<UploadFileRequest>,
@@ -35,7 +35,7 @@ export async function readUpload(
   const end = async () => {
     signal.removeEventListener("abort", leave);
     const returned = iterator.return?.();
-    // Of a sender that has fallen silent it would never return.
+    // Where the sender has fallen silent, this would never return.
     if (signal.aborted) returned?.catch(() => {});
     else await returned;
   };

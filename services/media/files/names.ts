@@ -2,14 +2,14 @@ import { plainFileName } from "#common/words/file-name.ts";
 import { soundTypes } from "#kit/sound/formats.ts";
 import { maxDownloadStemBytes } from "./limits.ts";
 
-/** Suffixes of the media types that are stored anywhere; the first is the one that is added. */
+/** Suffixes of all stored media types. The first one is added. */
 const suffixes: Readonly<Record<string, readonly string[]>> = {
   "image/png": ["png"],
   "image/jpeg": ["jpg", "jpeg"],
   "image/webp": ["webp"],
   "video/mp4": ["mp4"],
   [soundTypes.mp3]: ["mp3"],
-  // Opus comes in Ogg: players go by either name.
+  // Opus comes in Ogg, and players know both names.
   [soundTypes.opus]: ["opus", "ogg"],
   [soundTypes.aac]: ["aac"],
   [soundTypes.flac]: ["flac"],
@@ -22,14 +22,14 @@ export function suffixOf(mimeType: string): string {
   return suffixes[mimeType]?.[0] ?? "bin";
 }
 
-/** The name that a caller gave a file, as it is kept and shown; "upload" where nothing of it can be. */
+/** A caller's name for a file, in the form that is kept and shown. "upload" where no character of it can be kept. */
 export function keptName(name: string): string {
   return plainFileName(name) || "upload";
 }
 
 /**
- * A name to download a file by: the kept one, not beginning with a dot, cut to what file systems take, and with a suffix that fits the
- * verified media type, also where the caller's name has another.
+ * A name for downloading a file. It is the kept one without a dot at the beginning, cut to the length that file systems take. Its
+ * suffix fits the verified media type, even where the caller's name has another.
  */
 export function downloadName(name: string, mimeType: string): string {
   const accepted = suffixes[mimeType] ?? ["bin"];
@@ -41,7 +41,7 @@ export function downloadName(name: string, mimeType: string): string {
   return `${stem}.${fits ? suffix : accepted[0]}`;
 }
 
-/** As many characters of a text as fit into so many bytes of UTF-8. */
+/** As many characters of a text as fit into `bytes` bytes of UTF-8. */
 function startOf(text: string, bytes: number): string {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(bytes));
   return text.slice(0, read);

@@ -4,38 +4,38 @@ import { hasRoom, type QuotaUsage } from "./quota.ts";
 /** Collections of the quota. */
 export const quotaCollections = { wallets: "media_quota", charges: "media_quota_charge" } as const;
 
-/** What became of a charge. */
+/** A change of a charge of quota. */
 export interface ChargeEntry {
-  /** Its place among the changes of its account: of two entries of a charge the higher is true. */
+  /** Its place among the changes of its account. Of two entries of a charge the higher one is true. */
   n: number;
   chargeId: string;
   state: "reserved" | "used" | "kept" | "released";
-  /** That it takes, or took. */
+  /** The bytes that the charge takes, or took. */
   bytes: number;
-  /** Ms since the epoch. */
+  /** Milliseconds since the epoch. */
   releasedAt?: number;
 }
 
 /**
- * The wallet of an account: a version for compare-and-set, its sums, and its last changes. What is not in the tail is in the
- * charges' own documents.
+ * The quota of an account: a version for compare-and-set, its sums, and its last changes. Older changes are in the charges' own
+ * documents.
  */
 export interface WalletDocument {
   /** The account id. */
   _id: string;
-  /** Number of the last change: each change is one above the one before. */
+  /** Number of the last change. Each change is one above the one before. */
   n: number;
   usedBytes: number;
   reservedBytes: number;
-  /** Absent in what an earlier version wrote: none. */
+  /** Absent in a document of an earlier version: none. */
   keptBytes?: number;
   /** All changes above some number, in their order. */
   tail: ChargeEntry[];
-  /** Of the longest released charge in the tail; absent: there is none. */
+  /** Time of the oldest released charge in the tail. Absent: there is none. */
   releasedAt?: number;
 }
 
-/** A charge as one of its account's tails had it. */
+/** A charge, copied from the tail of its account. */
 export interface ChargeDocument extends Omit<ChargeEntry, "chargeId"> {
   /** `<account>:<charge>` */
   _id: string;
@@ -48,29 +48,29 @@ const indexes: MongoSchema["indexes"] = Object.fromEntries(
   ]),
 );
 
-/** What the quota keeps in MongoDB. */
+/** The quota's collections in MongoDB. */
 export const quotaMongoSchema: MongoSchema = {
   component: "media_quota",
   indexes,
   steps: [indexStep(indexes)],
 };
 
-/** Under what a charge lies: no account's id has a colon. */
+/** The id of a charge's document. No account's id has a colon. */
 export function chargeName(accountId: string, chargeId: string): string {
   return `${accountId}:${chargeId}`;
 }
 
-/** A change of one charge; see {@link QuotaStore}. */
+/** A change of one charge. See {@link QuotaStore}. */
 export type QuotaOperation =
   | { kind: "reserve"; chargeId: string; bytes: number; limitBytes: number }
   | { kind: "commit"; chargeId: string }
   | { kind: "keep"; chargeId: string; now: number }
   | { kind: "release"; chargeId: string; now: number };
 
-/** How the charge stands then; `full` and `none`: it is not there. */
+/** The state of the charge after the operation. `full` and `none`: it does not exist. */
 export type QuotaOutcome = ChargeEntry["state"] | "full" | "none";
 
-/** What some operations make of a wallet. */
+/** A wallet after some operations. */
 export interface QuotaDraft {
   sums: QuotaUsage;
   /** New changes, in their order. */
@@ -79,10 +79,7 @@ export interface QuotaDraft {
   outcomes: QuotaOutcome[];
 }
 
-/**
- * Applies operations one after the other. `known`: the charges that they are about, as they stand. Throws where the wallet
- * breaks its law.
- */
+/** Applies operations one after the other. `known`: the present state of their charges. Throws where the wallet breaks its law. */
 export function draftOf(
   wallet: QuotaUsage & { n: number },
   known: ReadonlyMap<string, ChargeEntry>,
@@ -107,7 +104,7 @@ export function draftOf(
   return { sums, entries, outcomes };
 }
 
-/** What a charge becomes, or how it stands where nothing changes. */
+/** The next state of a charge, or its present one where nothing changes. */
 function nextOf(
   sums: QuotaUsage,
   charge: ChargeEntry | undefined,
@@ -142,7 +139,7 @@ function moved(sums: QuotaUsage, before: ChargeEntry | undefined, after: ChargeE
   return {
     usedBytes: sums.usedBytes + taken("used"),
     reservedBytes: sums.reservedBytes + taken("reserved"),
-    // A replica of an earlier version writes the wallet without this sum: what it forgot cannot be taken off again.
+    // A replica of an earlier version writes the wallet without this sum. Bytes that it dropped cannot be subtracted again.
     keptBytes: Math.max(0, sums.keptBytes + taken("kept")),
   };
 }

@@ -16,16 +16,16 @@ import {
   type WalletDocument,
 } from "./quota-mongo-wallet.ts";
 
-/** Where the quota lies. */
+/** The collections of the quota. */
 interface Collections {
   wallets: Collection<WalletDocument>;
   charges: Collection<ChargeDocument>;
 }
 
 /**
- * The quota in MongoDB. A transition is one compare-and-set of an account's wallet, which carries its last changes until
- * they are copied to the charges' own documents. A change that was sent without an answer is found there by its charge, and
- * one that arrives late finds another version.
+ * The quota in MongoDB. A transition is one compare-and-set of an account's wallet, which carries its last changes until they are
+ * copied to the charges' own documents. A change that was sent without an answer is found there by its charge. One that arrives late
+ * finds another version.
  */
 export function createMongoQuota(db: MongoDatabase): QuotaStore {
   const { wallets, charges }: Collections = {
@@ -81,14 +81,14 @@ export function createMongoQuota(db: MongoDatabase): QuotaStore {
         if (docs.length === 0) return 0;
         const ids = docs.map(({ _id }) => _id);
         await charges.deleteMany({ _id: { $in: ids }, ...over });
-        // Also those that another process deleted meanwhile: a full batch says that there may be more.
+        // Includes those that another process deleted meanwhile. A full batch means that there may be more.
         return ids.length;
       });
     },
   };
 }
 
-/** Undefined where another process was there first. */
+/** Undefined where another process was first. */
 async function tryOnce(
   { wallets, charges }: Collections,
   accountId: string,
@@ -105,8 +105,8 @@ async function tryOnce(
 }
 
 /**
- * The charges that operations are about. Their documents are read **after** the wallet: the other order would miss what
- * leaves a tail in between.
+ * The charges of operations. Their documents are read **after** the wallet. The other order would miss a change that leaves a tail in
+ * between.
  */
 async function knownCharges(
   charges: Collection<ChargeDocument>,
@@ -128,8 +128,8 @@ async function knownCharges(
 }
 
 /**
- * Copies a tail to the charges' documents. May be done again, and late: what is newer there stays. Inserted first, then brought
- * forward: of two upserts that make a document at once the older could stay.
+ * Copies a tail to the charges' documents. May be repeated, and may come late: newer values there stay. A document is inserted first,
+ * then updated. Of two upserts that make a document at once, the older one could stay.
  */
 async function copy(charges: Collection<ChargeDocument>, wallet: WalletDocument): Promise<void> {
   const last = new Map(wallet.tail.map((entry) => [entry.chargeId, entry]));
@@ -148,7 +148,7 @@ async function copy(charges: Collection<ChargeDocument>, wallet: WalletDocument)
   await charges.bulkWrite(forward, { ordered: false });
 }
 
-/** False where the wallet is no longer as it was read; nothing was written then. */
+/** False where the wallet has changed since it was read. Then nothing was written. */
 async function write(
   wallets: Collection<WalletDocument>,
   wallet: WalletDocument,
@@ -170,7 +170,7 @@ async function write(
   }
 }
 
-/** Does nothing where the wallet has changed since it was read: the next look finds it again. */
+/** Does nothing where the wallet has changed since it was read. The next look finds it again. */
 async function emptyTail({ wallets, charges }: Collections, wallet: WalletDocument): Promise<void> {
   await copy(charges, wallet);
   const doc = walletDocument(wallet._id, wallet.n, usageOf(wallet), []);

@@ -1,7 +1,7 @@
 import type { SqliteDatabase, SqlRunner } from "#kit/store/sqlite.ts";
 import { type QuotaCharge, type QuotaStore, storedLimitOf } from "./quota.ts";
 
-/** Tables, step by step; a step that was shipped is never changed. */
+/** Tables, step by step. A released step is never changed. */
 const schema: readonly string[] = [
   `CREATE TABLE media_quota (
     account_id TEXT PRIMARY KEY,
@@ -19,11 +19,11 @@ const schema: readonly string[] = [
   "ALTER TABLE media_quota ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0 CHECK (kept_bytes >= 0);",
 ];
 
-/** The sum that a charge of a state is in. */
+/** The sum to which a charge of a state counts. */
 const sums = { reserved: "reserved_bytes", used: "used_bytes", kept: "kept_bytes" } as const;
 type Counted = keyof typeof sums;
 
-/** The quota in SQLite: a transition is one transaction over wallet and charge. */
+/** The quota in SQLite. A transition is one transaction over wallet and charge. */
 export function createSqliteQuota(db: SqliteDatabase): QuotaStore {
   db.migrate("media_quota", schema);
   return {
@@ -116,7 +116,7 @@ function release(tx: SqlRunner, charge: QuotaCharge, now: number): void {
   );
 }
 
-/** Moves a charge's bytes from the sum that they are in to another. */
+/** Moves a charge's bytes from their present sum to another. */
 function move(
   tx: SqlRunner,
   { accountId, chargeId }: QuotaCharge,

@@ -1,19 +1,20 @@
-/** Bytes of a block: no file system and no store of objects keeps a file in less. */
+/** Bytes of a block. No file system and no store of objects uses less for a file. */
 const blockBytes = 4096;
-/** What is written down of a file beside its bytes, with indexes, its place in the quota and what an object store keeps. */
+/** Bytes of a file's records: its document with indexes, its place in the quota and the metadata of an object store. */
 const recordBytes = 4096;
 
 /**
- * What a file takes of its account's quota: what it takes of the disk. So 1 GiB is at most 131,072 files, however small.
+ * The bytes that a file takes of its account's quota: those that it takes of the disk. So 1 GiB is at most 131,072 files, even very
+ * small ones.
  */
 export function quotaBytesOf({ sizeBytes }: { sizeBytes: number }): number {
   return Math.ceil(sizeBytes / blockBytes) * blockBytes + recordBytes;
 }
 
 /**
- * Bytes that an account's files may take of the disk, in quotas: those that it has, and those that it deleted while jobs use
- * them. A deleted file frees its quota at once, and jobs wait for long, so that the quota alone bounds no disk. Twice: all
- * that an account has can be deleted and uploaded anew while its jobs run.
+ * The most room on disk of an account's files, as a multiple of its quota. It includes deleted files that jobs still use. A deleted
+ * file frees its quota at once, and jobs wait for long, so the quota alone does not bound the disk. Twice: an account can delete all
+ * its files and upload as many again while its jobs run.
  */
 const storedPerQuota = 2;
 
@@ -33,7 +34,7 @@ export interface QuotaCharge {
 export interface QuotaUsage {
   usedBytes: number;
   reservedBytes: number;
-  /** Of no quota any more, still on disk: see {@link QuotaStore.keep}. */
+  /** Bytes that count in no quota any longer, but are still on disk: see {@link QuotaStore.keep}. */
   keptBytes: number;
 }
 
@@ -44,32 +45,35 @@ export function hasRoom(usage: QuotaUsage, bytes: number, quotaBytes: number): b
 }
 
 /**
- * A small wallet of bytes for each account. Law: used + reserved never rises above the limit, nor used + reserved + kept
- * above {@link storedLimitOf} it, with any number of calls at once, and each is the sum of its charges. Every method is one transition of one wallet, atomic and durable when its promise
- * resolves, and safe to repeat in any order: a released charge stays released, so that a delayed call cannot revive it.
- * All refuse with SERVICE_UNAVAILABLE where the store is away; whether the change was made is then not known.
+ * A small wallet of bytes for each account. Law: with any number of calls at once, the used bytes and those taken in advance never
+ * exceed the limit together. With the kept ones they never exceed {@link storedLimitOf} it. Each sum is the sum of its charges. Every
+ * method is one transition of one wallet, atomic and durable when its promise resolves. It is safe to repeat in any order: a released
+ * charge stays released, so that a delayed call cannot revive it. All refuse with SERVICE_UNAVAILABLE where the store is away. Then the
+ * change may or may not have been made.
  */
 export interface QuotaStore {
   /**
-   * Sets bytes aside. `full`: there is no room, and nothing is written. `released`: the charge was kept or released before. A
-   * repeat answers `reserved`, also after a commit; the bytes of the first time count.
+   * Takes bytes in advance. `full`: there is no room, and nothing is written. `released`: the charge was kept or released before. A
+   * repeat answers `reserved`, even after a commit. The bytes of the first call count.
    */
   reserve(
     charge: QuotaCharge,
     bytes: number,
     limitBytes: number,
   ): Promise<"reserved" | "full" | "released">;
-  /** What was reserved is used from now on. False where the charge was kept or released, or never reserved. */
+  /** Counts the bytes taken in advance as used from now on. False where the charge was kept or released, or does not exist. */
   commit(charge: QuotaCharge): Promise<boolean>;
   /**
-   * Frees what was reserved or used from the quota; it counts as kept on disk until it is released. A charge that never was
+   * Frees the bytes of a charge from the quota. They count as kept on disk until the charge is released. A charge that does not exist
    * is written down as released, at `now`.
    */
   keep(charge: QuotaCharge, now: number): Promise<void>;
-  /** Frees what was reserved, used or kept: nothing of it is on disk. A charge that never was is written down as released, at `now`. */
+  /**
+   * Frees all bytes of a charge, because none of them is on disk. A charge that does not exist is written down as released, at `now`.
+   */
   release(charge: QuotaCharge, now: number): Promise<void>;
   /** Zeros for an account without charges. */
   usage(accountId: string): Promise<QuotaUsage>;
-  /** Deletes up to `limit` charges that were released before `before`; answers how many went. */
+  /** Deletes up to `limit` charges that were released before `before`. Answers how many were deleted. */
   forget(before: number, limit: number): Promise<number>;
 }

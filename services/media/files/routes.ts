@@ -17,7 +17,7 @@ import { toStoredFile } from "./messages.ts";
 import { downloadName, suffixOf } from "./names.ts";
 import type { Uploads } from "./upload.ts";
 
-/** What the routes need. */
+/** The parts that the routes need. */
 export interface FilesRoutesContext extends StorageContext {
   uploads: Uploads;
   generated: Pick<GeneratedFiles, "locate">;
@@ -74,7 +74,7 @@ export function createFilesRoutes(context: FilesRoutesContext): FilesMethods {
       const file = await store.remove(principalOf(call).accountId, fileId, clock.now());
       if (!file) refuse(ErrorReason.FILE_NOT_FOUND);
       events.deleted(file);
-      // Its quota is to be free when this is answered; should that fail, the sweeper does it.
+      // The file's quota should be free when this is answered. If that fails, the sweeper frees it.
       await clearFile(file, context).catch((error) =>
         events.trouble("a deleted file is left to the sweeper", fileId, error),
       );
@@ -86,7 +86,7 @@ export function createFilesRoutes(context: FilesRoutesContext): FilesMethods {
         const content = await readInTurns(await blobs.openRead(blobKeyOf(file)));
         return { content, mimeType: file.mimeType };
       } catch (error) {
-        // Deleted in between.
+        // The file was deleted in between.
         if (error instanceof BlobNotFoundError)
           refuse(ErrorReason.FILE_NOT_FOUND, { cause: error });
         throw error;

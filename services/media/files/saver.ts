@@ -16,23 +16,23 @@ import type { Begun, NewFile } from "./store.ts";
 /** A verified image that is to be stored. */
 export type Draft = Omit<NewFile, "storageId" | "createdAt" | "leaseUntil">;
 
-/** What became of it. */
+/** The result of saving it. */
 export type Saved =
   | { kind: "saved"; file: AccountFile }
-  /** Something is there in its place, perhaps still `storing`: see {@link FileStore.begin}. */
+  /** Another file is in its place, perhaps still `storing`: see {@link FileStore.begin}. */
   | Extract<Begun, { kind: "taken" }>;
 
 /** Stores verified images of accounts. */
 export interface Saver {
   /**
-   * Writes the file down, reserves its bytes, stores them, counts them, and shows it: in this order, so that all that a
-   * crash leaves is found and undone, and used bytes are those of files that are or will be seen. Refuses with
-   * UPLOAD_QUOTA_EXCEEDED at `param`; then nothing is left.
+   * Writes the file down, takes quota for its bytes, stores them, counts them, and shows the file. This order lets a sweeper find and
+   * undo all that a crash leaves. So used bytes are those of files that are or will be visible. Refuses with UPLOAD_QUOTA_EXCEEDED at
+   * `param`, and then nothing is left.
    */
   save(draft: Draft, open: () => AsyncIterable<Uint8Array>, param: string): Promise<Saved>;
-  /** Waits while a file is `storing`. Undefined where it came to nothing, or is deleted. */
+  /** Waits while a file is `storing`. Undefined where storing it failed, or where it is deleted. */
   settled(file: AccountFile, signal: AbortSignal): Promise<AccountFile | undefined>;
-  /** Resolves when what is under way has ended. */
+  /** Resolves when all work under way has ended. */
   idle(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export function createSaver(context: StorageContext): Saver {
       createdAt: now,
       leaseUntil: now + storeLeaseMs,
     };
-    // Known from the first moment, so that a duplicate which finds the record can wait for this.
+    // Known from the first moment, so that a duplicate that finds the record can wait for this.
     const ended = Promise.withResolvers<void>();
     running.set(file.storageId, ended.promise);
     try {
@@ -73,7 +73,7 @@ export function createSaver(context: StorageContext): Saver {
     async settled(file, signal) {
       const until = clock.steady() + waitElsewhereMs;
       let now: AccountFile | undefined = file;
-      // An attempt of this process may have ended since `file` was read: only a second look says that it is another's.
+      // An attempt of this process may have ended since `file` was read. Only a second look shows that it is another process's.
       let isElsewhere = false;
       while (now?.storageId === file.storageId && now.state === "storing") {
         if (clock.steady() > until) refuse(ErrorReason.SERVICE_UNAVAILABLE, retryHint);
@@ -135,7 +135,7 @@ async function putInTime(
   }
 }
 
-/** The bytes of an attempt that another process gave up and cleared away, and that were stored all the same. */
+/** Deletes the bytes of an attempt that another process gave up and cleared away, and that were stored after that. */
 async function deleteIfCleared(file: AccountFile, { store, blobs }: StorageContext): Promise<void> {
   const now = await store.find(file.accountId, file.fileId);
   const isCleared = !now || now.storageId !== file.storageId || now.state === "gone";

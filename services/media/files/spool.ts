@@ -7,23 +7,23 @@ import type { Ids } from "#kit/base/ids.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { staleSpoolMs } from "./limits.ts";
 
-/** Bytes that were written to a file of their own, which goes when this is disposed of. */
+/** Bytes in a file, which is removed when this is disposed of. */
 export interface Spooled extends AsyncDisposable {
   path: string;
   sizeBytes: number;
   /** Lower-case hexadecimal. */
   sha256: string;
-  /** Reads them, a little at a time; as often as one likes. */
+  /** Reads them, a little at a time. It may be called several times. */
   open(): AsyncIterable<Uint8Array>;
 }
 
-/** Where bytes of unknown length wait until they are known to be worth keeping. */
+/** Holds bytes of unknown length until they are known to be worth keeping. */
 export interface Spooler {
-  /** Makes the folder, and removes what a dead process left there. */
+  /** Makes the folder, and removes files that a dead process left there. */
   start(): Promise<void>;
   /**
-   * Writes all that `source` brings, a chunk at a time. Where `source` fails, or brings more than `maxBytes` (then
-   * `onTooLarge` is thrown), nothing is left. Refuses with SERVICE_UNAVAILABLE where the disk takes no writes.
+   * Writes all bytes of `source`, a chunk at a time. Where `source` fails, or brings more than `maxBytes` (then `onTooLarge` is
+   * thrown), nothing is left. Refuses with SERVICE_UNAVAILABLE where the disk takes no writes.
    */
   take(
     source: AsyncIterable<Uint8Array>,
@@ -32,7 +32,7 @@ export interface Spooler {
   ): Promise<Spooled>;
 }
 
-/** Large enough that reading costs little, small enough for hundreds of readers. */
+/** Large enough that reading costs little, and small enough for hundreds of readers. */
 const readChunkBytes = 128 * 1024;
 const namePrefix = "upload";
 

@@ -8,24 +8,24 @@ export const filesCollection = "media_file";
 
 /** A pin in the document of its file. */
 export interface PinDocument extends JobPin {
-  /** Above those of all files that the job used under this index before: the highest is in force. */
+  /** Above those of all earlier files that the job used under this index. The highest is in force. */
   n: number;
 }
 
-/** A file with the jobs that use it: each of its transitions is one write of its document. */
+/** A file with the jobs that use it. Each of its transitions is one write of its document. */
 export interface FileDocument extends Omit<AccountFile, "fileId"> {
   /** The file id. */
   _id: string;
-  /** Of a `storing` file its lease, of a `deleted` one when it is looked at. */
+  /** For a `storing` file: the end of its lease. For a `deleted` one: the time of the next look. */
   dueAt?: number;
-  /** Of a `gone` file: until when it keeps its place. */
+  /** For a `gone` file: the time until which it keeps its place. */
   goneUntil?: number;
-  /** Of an upload that is `storing` or `ready`. */
+  /** For an upload that is `storing` or `ready`. */
   idem?: UploadSlot & { fingerprint: string };
-  /** The digest, of an import that is `storing` or `ready`. */
+  /** The digest of an import that is `storing` or `ready`. */
   importOf?: string;
   pins: PinDocument[];
-  /** Drawn by the call that dropped or removed it: by this it knows its own write where the answer was lost. */
+  /** Made by the call that dropped or removed it. With it the call recognises its own write where the answer was lost. */
   ending?: ObjectId;
 }
 
@@ -54,17 +54,17 @@ const indexes: MongoSchema["indexes"] = {
   ],
 };
 
-/** What the account files keep in MongoDB. */
+/** The collection of the account files in MongoDB. */
 export const filesMongoSchema: MongoSchema = {
   component: "media_files",
   indexes,
   steps: [indexStep(indexes)],
 };
 
-/** For reads of files: a file may have thousands of pins. */
+/** For reads of files, because a file may have thousands of pins. */
 export const withoutPins = { projection: { pins: 0 } } as const;
 
-/** A file as it is first written. */
+/** A new file's document. */
 export function documentOf(file: NewFile): FileDocument {
   const { fileId, leaseUntil, idempotency, pin, ...facts } = file;
   return {

@@ -5,15 +5,15 @@ import { fullPinsRetryMs, maxPinsPerFile } from "./limits.ts";
 import type { JobPin } from "./store.ts";
 import { type FileDocument, fileOf, type PinDocument, withoutPins } from "./store-mongo-docs.ts";
 
-/** A file that a job uses, and how. */
+/** A file that a job uses, with its pin. */
 interface Use {
   file: FileDocument;
   pin: PinDocument;
 }
 
 /**
- * Pins lie in the document of their file, so that one write sees the file `ready` and keeps its bytes from then on. A job's
- * former file under the same index is let go of only after that.
+ * Pins are in the document of their file. So one write sees the file `ready` and keeps its bytes from then on. Only after that a job's
+ * former file under the same index is unpinned.
  */
 export async function pinFile(
   files: Collection<FileDocument>,
@@ -39,7 +39,7 @@ export async function pinFile(
     if (isFull) refuseFull();
     return undefined;
   }
-  // A pin that another process sets at the same time has the same number, and may stay until the job lets go of all.
+  // A pin that another process sets at the same time has the same number. It may stay until the job unpins all files.
   if (last) {
     await files.updateMany(
       { "pins.jobId": jobId },
@@ -61,8 +61,8 @@ export async function pinnedBy(
 }
 
 /**
- * Takes all pins of a job away. Files only go forward, from `ready` to `deleted`: in this order a file that is deleted
- * meanwhile has lost its pin before, or becomes due.
+ * Removes all pins of a job. Files only move forward, from `ready` to `deleted`. With this order, a file that is deleted meanwhile has
+ * lost its pin before, or becomes due.
  */
 export async function unpinAll(
   files: Collection<FileDocument>,
@@ -75,7 +75,7 @@ export async function unpinAll(
   await files.updateMany({ ...ofJob, state: "deleted" }, { ...withoutPin, $set: { dueAt: now } });
 }
 
-/** All uses of a job, the one in force last of those with its index. */
+/** All uses of a job. Of those with the same index, the one in force comes last. */
 async function usesOf(files: Collection<FileDocument>, jobId: string): Promise<Use[]> {
   const docs = await files.find({ "pins.jobId": jobId }).toArray();
   return docs

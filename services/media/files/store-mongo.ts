@@ -14,7 +14,7 @@ import {
 } from "./store-mongo-docs.ts";
 import { pinFile, pinnedBy, unpinAll } from "./store-mongo-pins.ts";
 
-/** The files in MongoDB: a file is a document with its pins, and each transition a write of it under a condition. */
+/** The files in MongoDB. A file is a document with its pins, and each transition is a write of it under a condition. */
 export function createMongoFileStore(db: MongoDatabase): FileStore {
   const files = db.collection<FileDocument>(filesCollection);
   const findOne = (filter: Filter<FileDocument>): Promise<AccountFile | undefined> =>
@@ -89,8 +89,8 @@ export function createMongoFileStore(db: MongoDatabase): FileStore {
 const onlyId = { projection: { _id: 1 } } as const;
 
 /**
- * Writes a file where nothing stands in its way. Unique indexes have the last word about its id, its slot and imports of the
- * same bytes; an upload of the same bytes that becomes `ready` in this very moment does not count as earlier.
+ * Writes a file where no other file conflicts. Unique indexes decide about its id, its slot and imports of the same bytes. An upload of
+ * the same bytes that becomes `ready` in this very moment does not count as earlier.
  */
 async function beginFile(
   db: MongoDatabase,
@@ -107,7 +107,7 @@ async function beginFile(
   throw awayRefusal(new Error("a file stands in the way that cannot be seen"));
 }
 
-/** False where something stands in its way; whether that is itself shows the next look. */
+/** False where another file conflicts. The next look shows whether that is this file itself. */
 function write(
   db: MongoDatabase,
   files: Collection<FileDocument>,
@@ -149,7 +149,7 @@ function inItsPlace(
   });
 }
 
-/** To `deleted`, its slots free: answers the file, or undefined where it is not as `filter` says. */
+/** Changes the state to `deleted` and frees the file's slots. Answers the file, or undefined where it does not match `filter`. */
 function end(
   db: MongoDatabase,
   files: Collection<FileDocument>,
@@ -167,7 +167,7 @@ function end(
       { returnDocument: "after", ...withoutPins },
     );
     if (doc) return fileOf(doc);
-    // Another process may have gone on with it since an attempt of ours that was not answered.
+    // Another process may have changed it since our attempt that got no answer.
     const own = unsure ? await files.findOne({ _id: filter._id, ending }, withoutPins) : null;
     return own ? { ...fileOf(own), state: "deleted" } : undefined;
   });
@@ -217,6 +217,6 @@ async function forget(
   if (docs.length === 0) return 0;
   const ids = docs.map(({ _id }) => _id);
   await files.deleteMany({ _id: { $in: ids }, ...over });
-  // Also those that another process deleted meanwhile: a full batch says that there may be more.
+  // Includes those that another process deleted meanwhile. A full batch means that there may be more.
   return ids.length;
 }

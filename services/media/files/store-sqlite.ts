@@ -2,7 +2,7 @@ import type { SqliteDatabase, SqlRow, SqlRunner } from "#kit/store/sqlite.ts";
 import type { AccountFile, FileOrigin, FileState } from "./file.ts";
 import type { Begun, FilePage, FileStore, JobPin, NewFile } from "./store.ts";
 
-/** Tables of the account files, step by step; a step that was shipped is never changed. */
+/** Tables of the account files, step by step. A released step is never changed. */
 const filesSchema: readonly string[] = [
   `CREATE TABLE media_file (
     file_id TEXT PRIMARY KEY,
@@ -40,7 +40,7 @@ const filesSchema: readonly string[] = [
   CREATE INDEX media_file_pin_file ON media_file_pin (file_id);`,
 ];
 
-/** The files in SQLite: a transition is one transaction. */
+/** The files in SQLite. A transition is one transaction. */
 export function createSqliteFileStore(db: SqliteDatabase): FileStore {
   db.migrate("media_files", filesSchema);
   return {

@@ -3,15 +3,15 @@ import type { GeneratedFiles, StorageContext } from "./context.ts";
 import type { AccountFile } from "./file.ts";
 import { releasedKeptMs, sweepBatch, sweepIntervalMs, sweepRetryMs } from "./limits.ts";
 
-/** Finishes what was left behind. */
+/** Finishes work that other processes left behind. */
 export interface FileSweeper {
   /** Looks every 5 s until `signal` aborts. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
-  /** Looks once, at everything that is due now. */
+  /** Handles everything that is due now, once. */
   sweep(): Promise<void>;
 }
 
-/** Makes a sweeper; several at once do no harm. */
+/** Makes a sweeper. Several at once do no harm. */
 export function createFileSweeper(
   context: StorageContext & { generated: Pick<GeneratedFiles, "needsReferences"> },
 ): FileSweeper {
@@ -23,7 +23,7 @@ export function createFileSweeper(
       events.dropped(file, true);
     }
     for (const jobId of await store.pinsOf(file.fileId)) {
-      // The process that ends a job unpins its files; this is for one that died in between.
+      // The process that ends a job unpins its files. This is for one that died in between.
       if (!(await generated.needsReferences(jobId))) await store.unpin(jobId, clock.now());
     }
     await clearFile(file, context);
@@ -49,7 +49,7 @@ export function createFileSweeper(
       goesOn = due.length === sweepBatch && failed === 0;
     }
     const now = clock.now();
-    // All of them: an account uploads and deletes faster than a batch goes with each look.
+    // All of them, because an account can upload and delete faster than one batch for each look.
     while ((await store.forget(now, sweepBatch)) === sweepBatch);
     while ((await quota.forget(now - releasedKeptMs, sweepBatch)) === sweepBatch);
   };

@@ -15,7 +15,7 @@ import type { Draft, Saver } from "./saver.ts";
 import type { Spooled, Spooler } from "./spool.ts";
 import type { UploadSlot } from "./store.ts";
 
-/** What uploads need. */
+/** The parts that uploads need. */
 export interface UploadContext extends StorageContext {
   saver: Saver;
   spooler: Spooler;
@@ -28,19 +28,20 @@ export interface Uploaded {
   replayed: boolean;
 }
 
-/** Takes uploads in. */
+/** Receives uploads. */
 export interface Uploads {
   /**
-   * Reads a header and then chunks, verifies and stores them. Refuses with INVALID_ARGUMENT where the messages break the
-   * protocol, INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED, the edge's own refusal, IMAGE_TOO_LARGE, INVALID_IMAGE,
-   * UPLOAD_QUOTA_EXCEEDED, RATE_LIMIT_EXCEEDED (too many of the account's at once) or SERVICE_UNAVAILABLE. Where the messages break off, nothing is left.
+   * Reads a header and then chunks, verifies and stores them. Refuses with INVALID_ARGUMENT where the messages break the protocol,
+   * INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED, or the edge's own refusal. Refuses with IMAGE_TOO_LARGE, INVALID_IMAGE,
+   * UPLOAD_QUOTA_EXCEEDED, RATE_LIMIT_EXCEEDED (too many of the account's at once) or SERVICE_UNAVAILABLE. Where the messages break
+   * off, nothing is left.
    */
   upload(
     principal: Principal,
     messages: AsyncIterable<UploadFileRequest>,
     signal: AbortSignal,
   ): Promise<Uploaded>;
-  /** Resolves when what is under way has ended. */
+  /** Resolves when all work under way has ended. */
   idle(): Promise<void>;
 }
 
@@ -76,7 +77,7 @@ export function createUploads(context: UploadContext): Uploads {
     const slot = key === undefined ? undefined : { keyId: principal.keyId, key };
     const fileName = keptName(header.fileName);
     const purpose = checkPurpose(header.purpose);
-    // Without a record under its key a request that the edge refused is not even read.
+    // A request that the edge refused, and that has no record under its key, is not even read.
     if (!slot || !(await store.findBySlot(slot))) refuseAtEdge(header.admission);
     await using spooled = await spooler.take(upload.chunks(), maxImageBytes, tooLarge);
     const { sha256 } = spooled;
@@ -86,7 +87,7 @@ export function createUploads(context: UploadContext): Uploads {
     const replay = slot && (await recorded(received, context, signal));
     if (replay) return replay;
     refuseAtEdge(header.admission);
-    // Awaited here: the spooled bytes go when this returns.
+    // Awaited here, because the spooled bytes are removed when this returns.
     return await storeUpload(received, context, signal);
   };
 
@@ -119,7 +120,7 @@ function tooLarge(): Error {
   return new RefusalError(ErrorReason.IMAGE_TOO_LARGE, { param: blame.param });
 }
 
-/** What stands under the upload's key; waits for one that is being stored. */
+/** The record under the upload's key. Waits for a file that is being stored. */
 async function recorded(
   { principal, idempotency }: Received,
   { store, saver, events }: UploadContext,
@@ -143,7 +144,7 @@ async function storeUpload(
   const { principal, fileName, purpose, spooled, idempotency } = received;
   const { accountId } = principal;
   const { sizeBytes, sha256 } = spooled;
-  // What cannot fit is not worth decoding; the reservation decides.
+  // An image that cannot fit is not worth decoding. The final decision is made when its quota is taken.
   if (!hasRoom(await quota.usage(accountId), quotaBytesOf(spooled), quotaBytes)) {
     refuse(ErrorReason.UPLOAD_QUOTA_EXCEEDED, { param: blame.param });
   }
@@ -164,7 +165,7 @@ async function storeUpload(
   for (;;) {
     const saved = await saver.save(draft, spooled.open, blame.param);
     if (saved.kind === "saved") return { file: saved.file, replayed: false };
-    // The same key came a moment earlier; where that one comes to nothing, it is our turn.
+    // The same key came a moment earlier. If that upload fails, this one goes on.
     const replay = await recorded(received, context, signal);
     if (replay) return replay;
     signal.throwIfAborted();

@@ -6,7 +6,7 @@ import type { JobEvents } from "../events.ts";
 import { cancelUpstreamMs } from "../limits.ts";
 import { type Job, upstreamOf, wasCancelled } from "./job.ts";
 
-/** What telling an upstream needs. */
+/** The parts that cancelling at an upstream needs. */
 export interface CancelUpstreamContext {
   clock: Clock;
   events: JobEvents;
@@ -14,9 +14,9 @@ export interface CancelUpstreamContext {
 }
 
 /**
- * Tells the upstream of a job that was cancelled, or whose time is over, that its task is not wanted any more, where the upstream has
- * named it and its protocol can cancel. Telling it twice does no harm. Never rejects, and does not take longer than {@link cancelUpstreamMs}: nothing
- * of the job depends on it but the operator's costs.
+ * Asks the upstream to cancel the task of a job that was cancelled, or whose time is over. It does so where the upstream has named the
+ * task and its protocol can cancel. A second request does no harm. Never rejects, and takes at most {@link cancelUpstreamMs}. Only the
+ * operator's costs depend on it.
  */
 export async function cancelAtUpstream(
   job: Job,
@@ -38,7 +38,7 @@ export async function cancelAtUpstream(
   }
 }
 
-/** What its upstream still makes of it would be paid for and thrown away. */
+/** Further work of its upstream would be paid for and thrown away. */
 function isUnwanted(job: Job): boolean {
   return wasCancelled(job) || job.failure?.reason === ErrorReason.UPSTREAM_TIMEOUT;
 }

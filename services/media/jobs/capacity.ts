@@ -7,25 +7,28 @@ import { type Job, type MediaKind, upstreamOf } from "./job.ts";
 import type { ClaimQuery } from "./store.ts";
 
 /**
- * Places of one process. A job that is rendered here takes one of its kind's workers. A job at any other upstream mostly
- * waits: it takes one of the many places of its kind at that upstream, and of those that the catalog allows the upstream, so
- * that an upstream that hangs holds up its own callers alone.
+ * Places of one process. A job that is rendered here takes one of its kind's workers. A job at any other upstream mostly waits. It
+ * takes one of the many places of its kind at that upstream, and one of those that the catalog allows the upstream. So an upstream that
+ * does not answer delays only its own callers.
  */
 export interface Capacity {
-  /** Takes the job's places; the answer gives them back. */
+  /** Takes the job's places. Answers the function that gives them back. */
   take(job: Job): () => void;
   /** Does this process work on jobs of the kind at all? */
   isOpen(kind: MediaKind): boolean;
   running(kind: MediaKind): number;
-  /** Where a job of the kind has no place now, by what the catalog says of upstreams. */
+  /** The upstreams and accounts where a job of the kind has no place now, by the catalog's bounds. */
   full(kind: MediaKind, bounds: Bounds): Full;
   /** Upstreams with a `maxConcurrent` all of whose places one account has. */
   takenByOne(bounds: Bounds): TakenByOne[];
-  /** An account without a place waits for one at the upstream: as if it had had one, the other leaves it the next that is free. */
+  /**
+   * An account without a place waits for one at the upstream. It counts like an account that has one, so the other leaves it the next
+   * free place.
+   */
   wants(upstream: string, accountId: string): void;
   /** How often a place has become free. */
   timesFreed(): number;
-  /** Resolves when a place has become free more than so many times, or `signal` aborts. */
+  /** Resolves when a place has become free more than `times` times, or when `signal` aborts. */
   whenFreed(times: number, signal: AbortSignal): Promise<void>;
 }
 
@@ -45,14 +48,14 @@ interface Group {
   use: PlaceUse;
 }
 
-/** How many places a group has, and how many of them one account may have. */
+/** The places of a group, and the number of them that one account may have. */
 interface Bound {
   group: Group | undefined;
   places: number;
   each: number;
 }
 
-/** Makes it, all free. */
+/** Makes it, with all places free. */
 export function createCapacity(
   workers: Readonly<Record<MediaKind, number>>,
   clock: Clock = systemClock,
@@ -66,7 +69,7 @@ class PlacesOfProcess implements Capacity {
   readonly #clock: Clock;
   readonly #kinds = new Map<MediaKind, number>();
   readonly #groups = new Map<string, Group>();
-  /** Upstreams of jobs that this process has had: the catalog may not name them any more. */
+  /** Upstreams of jobs that this process has had. The catalog may not name them any longer. */
   readonly #had = new Map<string, boolean>();
   readonly #waiting = new Set<() => void>();
   #timesFreed = 0;
@@ -188,9 +191,9 @@ function add(group: Group, accountId: string, by: 1 | -1): void {
 
 const bounds = new WeakMap<Snapshot, Bounds>();
 
-/** What the catalog says by name; what has no limit is not among the limits. */
+/** The catalog's bounds by name. A model or upstream without a limit is not among the limits. */
 export interface Bounds {
-  /** All upstreams: is what they make rendered here? */
+  /** All upstreams: is their output rendered here? */
   upstreams: ReadonlyMap<string, boolean>;
   modelLimits: ReadonlyMap<string, number>;
   upstreamLimits: ReadonlyMap<string, number>;

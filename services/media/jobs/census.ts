@@ -4,10 +4,10 @@ import { censusIntervalMs } from "../limits.ts";
 import { type JobState, type MediaKind, mediaKinds } from "./job.ts";
 import type { JobStore } from "./store.ts";
 
-/** The states of jobs that something is still to be done about. */
+/** The states of jobs that need further work. */
 export const openStates = ["reserving", "queued", "running", "settling", "failing"] as const;
 
-/** How many jobs of a kind are in a state, and since when the oldest of them is there at all (ms since the epoch). */
+/** The number of jobs of a kind in a state, and when the oldest of them was made (ms since the epoch). */
 export interface Standing {
   kind: MediaKind;
   state: JobState;
@@ -15,7 +15,7 @@ export interface Standing {
   oldestCreatedAt: number;
 }
 
-/** Tells the events every 15 s how jobs stand, until `signal` aborts. Never rejects. */
+/** Reports these numbers to the events every 15 s, until `signal` aborts. Never rejects. */
 export async function takeCensus(
   { clock, store, events }: { clock: Clock; store: JobStore; events: JobEvents },
   signal: AbortSignal,

@@ -8,7 +8,7 @@ import { retireOldest } from "./finish.ts";
 import { isShown, isUnannounced, type Job } from "./job.ts";
 import type { JobStore } from "./store.ts";
 
-/** What deleting needs. */
+/** The parts that deleting needs. */
 export interface EraseContext {
   clock: Clock;
   store: JobStore;
@@ -16,18 +16,18 @@ export interface EraseContext {
   importer: Pick<ReferenceImporter, "unpin">;
   events: JobEvents;
   failPoints: FailPoints;
-  /** Writes the end of a job down among the webhooks. */
+  /** Writes the end of a job into the webhooks. */
   announce(job: Job): Promise<void>;
 }
 
 /**
- * Deletes a terminal job: hidden from now on, what its caller wrote gone, and its outputs with it. What fails behind the first
- * step the sweeper does. Refuses with JOB_NOT_DELETABLE what has not ended, and with JOB_NOT_FOUND what is not there.
+ * Deletes a terminal job. It is hidden from now on, and the caller's texts and the outputs are removed. The sweeper completes steps
+ * that fail after the first. A job that has not ended is refused with JOB_NOT_DELETABLE, and a missing one with JOB_NOT_FOUND.
  */
 export async function deleteJob(jobId: string, context: EraseContext): Promise<void> {
   const { clock, store, events, failPoints } = context;
   const ended = await store.find(jobId);
-  // Its end is told all the same: the step refuses a job whose end is not written down.
+  // Its end is still announced. The next step refuses a job whose end is not written down.
   if (ended && isUnannounced(ended)) await context.announce(ended);
   const deleted = await store.apply(jobId, { kind: "delete", now: clock.now() });
   if (!deleted) {
@@ -42,7 +42,7 @@ export async function deleteJob(jobId: string, context: EraseContext): Promise<v
   await retireOldest(deleted, "deleted", context);
 }
 
-/** Removes the bytes of a deleted job's outputs, and lets go of its references. */
+/** Removes the bytes of a deleted job's outputs, and unpins its references. */
 export async function erase(job: Job, context: EraseContext): Promise<void> {
   const { accountId, jobId, outputs, pinsHeld } = job;
   for (const { blobKey } of outputs) await context.blobs.delete(blobKey);

@@ -11,7 +11,7 @@ import type { JobHolds } from "./job-holds.ts";
 import type { JobStore } from "./store.ts";
 import { publishWake } from "./wake.ts";
 
-/** What driving submissions needs. */
+/** The parts that driving submissions needs. */
 interface DriveContext {
   clock: Clock;
   store: JobStore;
@@ -24,29 +24,29 @@ interface DriveContext {
   life: AbortSignal;
 }
 
-/** How a submission ended. */
+/** The end of a submission. */
 export type Driven =
   | { kind: "accepted"; job: Job }
-  /** It is rejected, its idempotency key free. */
+  /** It is rejected, and its idempotency key is free. */
   | { kind: "refused"; refusal: RefusalError }
-  /** It is rejected for a reason that is not this caller's: begin anew. */
+  /** It is rejected for a reason that is not this caller's. Begin a new one. */
   | { kind: "gone" };
 
 /** Drives `reserving` jobs to `queued` or `rejected`. */
 export interface Driver {
   /**
-   * Takes up where the job stands, for a request that waits for it: the hold, the references, the acceptance. In one process a
-   * job is driven once at a time, and calls meanwhile get the same end. It does not stop where a caller leaves. Where it rejects,
-   * the job is rejected too, now or by a sweeper: a caller that was told of an error may ask again without paying twice.
+   * Continues a job from its present state, for a request that waits for it: the hold, the references, the acceptance. In one process a
+   * job is driven once at a time, and other calls meanwhile get the same end. It does not stop where a caller leaves. Where this
+   * rejects, the job is rejected too, now or by a sweeper. So a caller that got an error may ask again without paying twice.
    */
   drive(job: Job, inputs: readonly ReferenceInput[]): Promise<Driven>;
-  /** Rejects a job whose lease is over: its request has died, or was answered with an error. It is never accepted. */
+  /** Rejects a job whose lease is over: its request has died, or got an error as answer. It is never accepted. */
   abandon(job: Job): Promise<void>;
   /** Resolves when nothing is being driven or published. */
   idle(): Promise<void>;
 }
 
-/** Makes it. */
+/** Makes a driver. */
 export function createDriver(context: DriveContext): Driver {
   const driving = new Map<string, Promise<Driven>>();
   const publishing = new Set<Promise<void>>();
@@ -65,7 +65,7 @@ export function createDriver(context: DriveContext): Driver {
       return work;
     },
     async abandon(job) {
-      // Its request lives in this process: only its beats did not get through.
+      // Its request lives in this process. Only its beats failed.
       if (driving.has(job.jobId)) return;
       await reject(job, new RefusalError(ErrorReason.SERVICE_UNAVAILABLE), context);
     },
@@ -76,7 +76,7 @@ export function createDriver(context: DriveContext): Driver {
   };
 }
 
-/** Drives under a lease that is renewed meanwhile, and rejects what its caller is told an error of. */
+/** Drives under a lease that is renewed meanwhile. Where its caller gets an error, it rejects the job. */
 async function driveLeased(
   job: Job,
   inputs: readonly ReferenceInput[],
@@ -89,7 +89,7 @@ async function driveLeased(
     return await driveOn(job, inputs, context, later);
   } catch (error) {
     const refusal = isRefusal(error) ? error : new RefusalError(ErrorReason.SERVICE_UNAVAILABLE);
-    // Where the store takes no rejection now, the lease ends, and a sweeper rejects it.
+    // Where the store takes no rejection now, the lease ends, and a sweeper rejects the job.
     const driven = await reject(job, refusal, context).catch(() => undefined);
     if (!driven || driven.kind === "refused") throw error;
     return driven;
@@ -98,7 +98,7 @@ async function driveLeased(
   }
 }
 
-/** Says at times that the submission lives, so that no sweeper rejects it meanwhile. Rejects when `signal` aborts. */
+/** Renews the lease of the submission, so that no sweeper rejects it meanwhile. Rejects when `signal` aborts. */
 async function beat({ jobId }: Job, context: DriveContext, signal: AbortSignal): Promise<never> {
   const { clock, store, events } = context;
   for (;;) {
@@ -116,7 +116,7 @@ async function driveOn(
   later: (work: Promise<void>) => void,
 ): Promise<Driven> {
   const { clock, store, failPoints } = context;
-  // For an account that cannot pay nothing is fetched or stored.
+  // Where an account cannot pay, no reference is fetched or stored.
   const unpaid = await hold(job, context);
   if (unpaid) return unpaid;
   failPoints("reserved");
@@ -125,7 +125,7 @@ async function driveOn(
     const brought = await bringReferences(current, inputs, context);
     if ("kind" in brought) return brought;
     current = brought;
-    // An import takes its time, in which an operator may have ended the hold.
+    // An import takes time, in which an operator may have ended the hold.
     const ended = await hold(current, context);
     if (ended) return ended;
   }
@@ -137,23 +137,23 @@ async function driveOn(
   return { kind: "accepted", job: accepted };
 }
 
-/** Holds the job's price; answers how the job ended where the hold was ended before. */
+/** Holds the job's price. Answers how the job ended where the hold was ended before. */
 async function hold(job: Job, context: DriveContext): Promise<Driven | undefined> {
   if ((await context.holds.reserve(job)) === "open") return undefined;
   const driven = await reject(job, new RefusalError(ErrorReason.SERVICE_UNAVAILABLE), context);
   return driven.kind === "refused" ? { kind: "gone" } : driven;
 }
 
-/** Another process moved the state on: answers what it came to. */
+/** Another process changed the state. Answers the result of that. */
 async function driveElsewhere(job: Job, context: DriveContext): Promise<Driven> {
   const now = await context.store.find(job.jobId);
   if (now && now.state !== "rejected") {
-    // It ended and let go of its references before we pinned them: no other step would let go of ours.
+    // The job ended and unpinned its references before this process pinned them. No other step would unpin these.
     const hasEnded = isTerminal(now) || now.state === "deleted";
     if (hasEnded && !now.pinsHeld) await tryUnpin(job, context);
     return { kind: "accepted", job: now };
   }
-  // Our hold may have come after their refusal.
+  // Our hold may have come after the other process's refusal.
   await context.holds.release(job);
   await tryUnpin(job, context);
   return { kind: "gone" };
@@ -167,7 +167,7 @@ async function reject(job: Job, refusal: RefusalError, context: DriveContext): P
   if (!rejected) return driveElsewhere(job, context);
   context.failPoints("rejected");
   context.events.rejected(rejected, failure);
-  // Only now: until it was rejected, another process could still accept it. What fails here the sweeper does.
+  // Only now, because another process could still accept the job until it was rejected. The sweeper repeats this where it fails.
   await context.holds
     .release(rejected)
     .catch((error) => context.events.trouble("a hold could not be released", job.jobId, error));
@@ -175,7 +175,7 @@ async function reject(job: Job, refusal: RefusalError, context: DriveContext): P
   return { kind: "refused", refusal };
 }
 
-/** Unpins the references; what is not done here the sweeper does. */
+/** Unpins the references. Where that fails, the sweeper does it. */
 async function tryUnpin(job: Job, { importer, events }: DriveContext): Promise<void> {
   if (!job.pinsHeld) return;
   const { accountId, jobId } = job;
@@ -184,7 +184,7 @@ async function tryUnpin(job: Job, { importer, events }: DriveContext): Promise<v
     .catch((error) => events.trouble("references could not be let go of", jobId, error));
 }
 
-/** The job with its references pinned, or how it ended without them. */
+/** The job with its references pinned, or its end without them. */
 async function bringReferences(
   job: Job,
   references: readonly ReferenceInput[],

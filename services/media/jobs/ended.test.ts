@@ -48,11 +48,11 @@ describe("cancelling", () => {
     expect(owedOf(stepped(charging(inState.running), cancel))).toBe(0n);
     expect(owedOf(stepped(charging(inState.running), sending, cancel))).toBe(20n);
     expect(owedOf(stepped(charging(inState.running), sending, named, cancel))).toBe(20n);
-    // Nothing came of what was sent: the upstream has said so.
+    // The upstream has answered that the sent request led to nothing.
     const waits = { kind: "wait", fence: 1, refusal: "unavailable", until: now + 5, now } as const;
     const back: JobCommand = { ...waits, nextUpstream: false, sent: false };
     expect(owedOf(stepped(charging(inState.running), sending, back, cancel))).toBe(0n);
-    // It has failed by itself.
+    // The job has failed by itself.
     expect(owedOf(stepped(charging(inState.running), sending, lose(1)))).toBe(0n);
   });
 });

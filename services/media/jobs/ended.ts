@@ -9,22 +9,22 @@ import {
   withoutText,
 } from "./job.ts";
 
-/** What can happen to a job that has ended. `now` is ms since the epoch. */
+/** Every command for a job that has ended. `now` is ms since the epoch. */
 export type EndedCommand =
-  /** Terminal or `rejected`: its references were let go of. */
+  /** Terminal or `rejected`: its references were unpinned. */
   | { kind: "unpinned" }
   /** `completed`: its outputs are needed until then. */
   | { kind: "keep"; until: number; now: number }
-  /** `failed` or `deleted`: its account has too many newer ones; its time is over. */
+  /** `failed` or `deleted`: its account has too many newer ones, so its time is over. */
   | { kind: "retire"; now: number }
-  /** Terminal → `deleted`: hidden, and what its caller wrote is gone. */
+  /** Terminal → `deleted`: the job is hidden, and the caller's texts are removed. */
   | { kind: "delete"; now: number }
-  /** `deleted`: the bytes of its outputs are gone, and its references were let go of. */
+  /** `deleted`: the bytes of its outputs are gone, and its references were unpinned. */
   | { kind: "erased" }
   /** Terminal: its end is written down among the webhooks. */
   | { kind: "announced" };
 
-/** The job after a command; undefined where its state does not allow that. Changes nothing that it is given. */
+/** The job after a command. Undefined where its state does not allow that. Changes none of its arguments. */
 export function stepEnded(job: Job, command: EndedCommand): Job | undefined {
   switch (command.kind) {
     case "unpinned":
@@ -44,8 +44,9 @@ export function stepEnded(job: Job, command: EndedCommand): Job | undefined {
 }
 
 /**
- * May an operator repeat the request of a job that ends so? Not what its caller did not want any more, nor what takes much
- * room: a failed job costs nothing.
+ *
+ * May an operator repeat the request of a job that ended like this? Not where the caller cancelled it, or where its request is large,
+ * because a failed job is free.
  */
 export function mayBeRepeated(job: Job): boolean {
   if (job.state !== "failed" || wasCancelled(job)) return false;
@@ -78,8 +79,8 @@ function announced(job: Job): Job | undefined {
 }
 
 /**
- * What stays says that its idempotency key was used, for as long as the job would have been kept; without such a key, for a
- * while, so that a listing goes on behind it.
+ * The rest shows that its idempotency key was used, for as long as the job would have been kept. Without such a key the rest stays for
+ * a while, so that a listing can go on behind it.
  */
 function deleted(job: Job, now: number): Job {
   const soon = Math.min(job.expiresAt ?? Number.POSITIVE_INFINITY, now + deletedKeptMs);

@@ -1,21 +1,21 @@
-/** A job that might be claimed. */
+/** A job that could be claimed. */
 export interface Candidate {
   jobId: string;
   accountId: string;
   createdAt: number;
-  /** Its account's running jobs of the kind, itself not counted. */
+  /** Running jobs of the kind of its account, without this one. */
   running: number;
 }
 
-/** Those of the accounts that run the fewest jobs. */
+/** The candidates of the accounts that run the fewest jobs. */
 export function fewestRunning<C extends Candidate>(candidates: readonly C[]): C[] {
   const fewest = candidates.reduce((least, { running }) => Math.min(least, running), Infinity);
   return candidates.filter(({ running }) => running === fewest);
 }
 
 /**
- * Of {@link fewestRunning}, the one of the account that was served longest ago, then the oldest. Without the first, one
- * worker alone would do an account's thousand jobs before another's first. `lastServed`: ms since the epoch; 0: never.
+ * Of {@link fewestRunning}, the job of the account that was served longest ago, then the oldest job. Without the first rule, a lone
+ * worker would do an account's thousand jobs before another's first. `lastServed`: ms since the epoch. 0: never.
  */
 export function fairestOf<C extends Candidate>(
   tied: readonly C[],
@@ -34,21 +34,21 @@ export interface WaitingAccount {
   accountId: string;
   /** Its running jobs of the kind. */
   running: number;
-  /** When it was last served, in ms since the epoch; 0: never. */
+  /** When it was last served, in ms since the epoch. 0: never. */
   servedAt: number;
-  /** When its waiting jobs were made, oldest first; at least one. */
+  /** When its waiting jobs were made, oldest first. At least one. */
   createdAt: readonly number[];
 }
 
-/** A waiting job's turn. */
+/** The turn of a waiting job. */
 interface Turn {
   accountId: string;
   createdAt: number;
 }
 
 /**
- * The order in which {@link fairestOf} would have waiting jobs claimed if no running one ended meanwhile, its first `most`. Each
- * claim makes its account run one more: so accounts that run equally many take turns, and others join in when these run as many.
+ * The first `most` waiting jobs in the order in which {@link fairestOf} would have them claimed if no running one ended meanwhile. Each
+ * claim adds a running job to its account. So accounts that run equally many take turns, and others join when these run as many.
  */
 export function turnsOf(accounts: readonly WaitingAccount[], most: number): Turn[] {
   const joining = accounts.toSorted(
@@ -66,7 +66,7 @@ export function turnsOf(accounts: readonly WaitingAccount[], most: number): Turn
     if (running === Infinity) break;
     const before = joined;
     while (joining[joined]?.running === running) joined++;
-    // Those that join were served before those that have just been.
+    // Accounts that join were served before those that just had a turn.
     round = [...joining.slice(before, joined), ...round];
     const taken = running++;
     for (const { accountId, createdAt, running: first } of round) {

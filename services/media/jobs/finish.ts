@@ -8,24 +8,24 @@ import { earnedOf, isShown, isTerminal, type Job, owedOf, wasCancelled } from ".
 import { hasWon, type JobHolds } from "./job-holds.ts";
 import type { JobStore, SurplusQuery } from "./store.ts";
 
-/** What ending a job needs. */
+/** The parts that ending a job needs. */
 export interface FinishContext extends CancelUpstreamContext {
   clock: Clock;
   store: JobStore;
   holds: JobHolds;
   events: JobEvents;
   failPoints: FailPoints;
-  /** Ms for which terminal jobs are kept; 0: for ever. */
+  /** Milliseconds for which terminal jobs are kept. 0: for ever. */
   retentionMs: number;
 }
 
-/** Drives a `settling` or `failing` job to its end; any process may, at any time, also several at once. */
+/** Drives a `settling` or `failing` job to its end. Any process may do it, at any time, even several at once. */
 export async function finish(job: Job, context: FinishContext): Promise<void> {
   if (job.state === "settling") await complete(job, context);
   else if (job.state === "failing") await fail(job, context);
 }
 
-/** Charged first, completed second: so a completed job is always paid for. */
+/** Charged first, completed second, so that a completed job is always paid for. */
 async function complete(job: Job, context: FinishContext): Promise<void> {
   const { clock, store, holds, events, failPoints } = context;
   failPoints("won");
@@ -46,7 +46,7 @@ async function fail(job: Job, context: FinishContext): Promise<void> {
   const owed = owedOf(job);
   const [charged] = await Promise.all([
     holds.end(job, clock.now()),
-    // Before it is terminal: where this process dies, the next one tells the upstream again.
+    // Before the job is terminal. If this process dies, the next one asks the upstream again.
     cancelAtUpstream(job, job.resumeId, context),
   ]);
   failPoints("released");
@@ -60,7 +60,7 @@ async function fail(job: Job, context: FinishContext): Promise<void> {
   await retireOldest(ended, "failed", context);
 }
 
-/** Ends the time of an account's oldest jobs in a state that are more than it may have. What fails is left to the next one. */
+/** Ends the time of an account's oldest jobs in a state, where it has more than allowed. The next one repeats this where it fails. */
 export async function retireOldest(
   { jobId, accountId, spec: { kind } }: Job,
   state: SurplusQuery["state"],
@@ -80,9 +80,7 @@ function expiryOf(now: number, { retentionMs }: FinishContext): number | undefin
   return retentionMs > 0 ? now + retentionMs : undefined;
 }
 
-/**
- * Ends the hold of a job that has ended, with its record; what fails is left to billing, which ends it with the verdict.
- */
+/** Ends the hold of a job that has ended, with its record. Where that fails, billing ends it with the verdict. */
 export async function endHold(
   job: Job | undefined,
   { holds, clock, events }: Pick<FinishContext, "holds" | "clock" | "events">,
@@ -94,10 +92,10 @@ export async function endHold(
 }
 
 /**
- * Ends a job that its caller does not want any more, and answers it as it then is: `failed`, or still `failing` where its hold
- * could not be ended at once, which the sweeper then does. One that was cancelled before, or at the same moment, is answered so
- * too: its end is driven on, for the other cancel may still be about it. Refuses with JOB_NOT_CANCELLABLE what has ended
- * otherwise or is being charged, and with SERVICE_UNAVAILABLE what is not accepted yet.
+ * Ends a job that its caller does not want any longer, and answers it in its state then. That is `failed`, or still `failing` where its
+ * hold could not be ended at once. The sweeper then ends the hold. A job that was cancelled before, or at the same moment, is answered
+ * in the same way. Its end is driven on, because the other cancellation may still be working on it. A job that has ended otherwise or
+ * is being charged is refused with JOB_NOT_CANCELLABLE. One that is not accepted yet is refused with SERVICE_UNAVAILABLE.
  */
 export async function cancelJob(jobId: string, context: FinishContext): Promise<Job> {
   const { clock, store, events, failPoints } = context;

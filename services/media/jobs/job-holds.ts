@@ -10,20 +10,20 @@ import { earnedOf, type Job, owedOf, wasCancelled } from "./job.ts";
 /** The money of jobs: one hold a job, named after it. Every operation may be repeated. */
 export interface JobHolds {
   /**
-   * Holds the job's price; "closed" where the hold was ended before (by an operator). Refuses with INSUFFICIENT_CREDITS
-   * and the like, and with SERVICE_UNAVAILABLE where the outcome is unknown.
+   * Holds the job's price. "closed" where the hold was ended before (by an operator). Refuses with INSUFFICIENT_CREDITS and similar
+   * reasons, and with SERVICE_UNAVAILABLE where the outcome is unknown.
    */
   reserve(job: Job): Promise<"open" | "closed">;
   /**
-   * Charges what a job owes that has won or lost, lets the rest go, and answers what was charged: another amount only where an
+   * Charges what a job that has won or lost owes, and releases the rest. Answers what was charged. That is another amount only where an
    * operator ended the hold before. `now` is in ms since the epoch.
    */
   end(job: Job, now: number): Promise<bigint>;
-  /** Lets the price of a job go that was never accepted. */
+  /** Releases the price of a job that was never accepted. */
   release(job: Pick<Job, "jobId" | "accountId">): Promise<void>;
 }
 
-/** Makes them over a client of billing. */
+/** Makes job holds over a client of billing. */
 export function createJobHolds(client: HoldClient): JobHolds {
   return {
     async reserve(job) {
@@ -33,7 +33,7 @@ export function createJobHolds(client: HoldClient): JobHolds {
         kind: HoldKind.JOB,
         keyId: job.keyId,
         ref: job.jobId,
-        // Part of the operation's content, so it is made of what the job has written down.
+        // Part of the operation's content, so it is made only of stored values of the job.
         checkTimeMs: job.createdAt + holdCheckMs,
       });
       return state === HoldState.OPEN ? "open" : "closed";
@@ -66,7 +66,7 @@ export function hasWon({ state }: Pick<Job, "state">): boolean {
   return state === "settling" || state === "completed";
 }
 
-/** What the journal keeps of a job: nothing that its caller wrote. */
+/** The journal's record of a job, without any text of its caller. */
 function recordOf(job: Job, now: number): RequestRecord {
   const { spec, outputs, createdAt } = job;
   const made = hasWon(job) ? outputs : [];
@@ -88,8 +88,8 @@ function refOf({ accountId, jobId }: Pick<Job, "jobId" | "accountId">) {
 }
 
 /**
- * What is to become of a job's hold, when billing asks. `job` is read from where no write rolls back; undefined where there
- * is none of that id in that account: its intent would stand there before any hold.
+ * The verdict on a job's hold, when billing asks. `job` comes from a read that no rollback can undo. Undefined where that account has
+ * no job of that id: a job is written down before any hold.
  */
 export function holdVerdict(job: Job | undefined, now: number): HoldVerdict {
   const verdict = verdictOf(job, now);

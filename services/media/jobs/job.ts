@@ -4,40 +4,40 @@ import type { GeneratedOutput, GenerationRequest, Refusal } from "../../upstream
 import { maxEvents, maxQueuedMs, reservingLeaseMs } from "../limits.ts";
 import type { PinnedReference, ReferenceInput } from "../references/port.ts";
 
-/** What a job makes. */
+/** The output of a job. */
 export type MediaKind = GenerationRequest["kind"];
 
 /** All kinds. */
 export const mediaKinds: readonly MediaKind[] = ["image", "video", "music"];
 
 /**
- * A job's states, inside: `reserving → queued → running → settling → completed`, `reserving → rejected`,
- * `queued | running → failing → failed`, `completed | failed → deleted`. Never backwards.
+ * The internal states of a job: `reserving → queued → running → settling → completed`, `reserving → rejected`, `queued | running →
+ * failing → failed`, `completed | failed → deleted`. A job never goes back to an earlier state.
  */
 export type JobState =
-  /** Written down; its references are brought in and its price is held. */
+  /** Written down. Its references are being imported and its price is being held. */
   | "reserving"
   /** Accepted: its price is held. */
   | "queued"
   /** A worker has begun it. */
   | "running"
-  /** Its outputs have won and are in our store; the price is being charged. */
+  /** Its outputs are final and in our store. The price is being charged. */
   | "settling"
   /** Charged. */
   | "completed"
-  /** Never accepted; its idempotency key is free again. Never shown. */
+  /** Never accepted. Its idempotency key is free again. Never shown. */
   | "rejected"
-  /** It has failed; its hold is being released. */
+  /** It has failed. Its hold is being released. */
   | "failing"
-  /** Its hold has ended: released, but for {@link owedOf}. */
+  /** Its hold has ended: released, except for {@link owedOf}. */
   | "failed"
-  /** Its caller deleted it. Never shown; what is left of it says that its idempotency key was used. */
+  /** Its caller deleted it. Never shown. The rest of it shows that its idempotency key was used. */
   | "deleted";
 
-/** A reference as a caller gave it, without bytes: those of a data URI are not written down. */
+/** A reference in the caller's form, without bytes: those of a data URI are not written down. */
 export type StoredReference = ReferenceInput | { kind: "inline"; param: string };
 
-/** What a job is to do. Nothing of it changes but what the caller wrote, which goes when it is of no use any more. */
+/** The work of a job. It never changes, except that the caller's texts are removed when they are of no further use. */
 export interface JobSpec {
   kind: MediaKind;
   /** Public id of the model. */
@@ -45,136 +45,136 @@ export interface JobSpec {
   modelName: string;
   /** "t2v" or "i2v"; "instrumental" or "lyrics"; empty for images. */
   mode: string;
-  /** The snapshot that it was accepted under, and lives by. */
+  /** The version of the catalog under which the job was accepted. It applies to its end. */
   catalogVersion: string;
   request: GenerationRequest;
-  /** Until they are in the account's storage. */
+  /** Present until they are in the account's storage. */
   references: readonly StoredReference[];
-  /** What the model is called upstream. */
+  /** The upstream's name for the model. */
   upstreamModel: string;
-  /** How it is called there for this request; absent where its upstreams are not called by a template. */
+  /** The model's call at the upstream for this request. Absent where no template calls its upstreams. */
   call?: ModelCall;
-  /** At least one, in the order of trying. */
+  /** At least one, in the order in which they are tried. */
   upstreams: readonly Upstream[];
-  /** Credits; held at acceptance, charged at completion. */
+  /** Credits. Held at acceptance, charged at completion. */
   price: bigint;
-  /** The caller's notes on it, name and value, shown with the job until it is deleted. */
+  /** The caller's notes on it, name and value. They are shown with the job until it is deleted. */
   metadata?: readonly (readonly [string, string])[] | undefined;
-  /** The trace of its submission (W3C), which later work on the job continues. */
+  /** The trace of its submission (W3C). Later work on the job continues it. */
   traceparent?: string;
-  /** The caller's HTTP request that submitted it. */
+  /** Id of the caller's HTTP request that submitted it. */
   requestId?: string;
 }
 
-/** Where an idempotency key counts: one job at most has it. */
+/** The scope of an idempotency key. At most one job has a slot. */
 export interface JobSlot {
   /** Key id and route. */
   scope: string;
-  /** The caller's. */
+  /** The caller's key. */
   key: string;
 }
 
 /** The worker that has a running job. */
 interface JobLease {
-  /** Empty: none, though a worker that was lost may still bring its outputs. */
+  /** Empty: none, although a worker that was lost may still bring its outputs. */
   owner: string;
-  /** Ms since the epoch; from then on any worker may claim the job. */
+  /** Milliseconds since the epoch. From then on any worker may claim the job. */
   until: number;
-  /** This claim was counted as an attempt. */
+  /** Was this claim counted as an attempt? */
   counted: boolean;
 }
 
-/** How often upstreams would not take the job, and when it is offered again. */
+/** How often upstreams refused the job, and when it is offered again. */
 export interface JobWait {
-  /** What the last one that was asked did instead. */
+  /** The kind of the last refusal. */
   refusal: Refusal;
   times: number;
-  /** Ms since the epoch; no worker claims the job before. Undefined: that time has come. */
+  /** Milliseconds since the epoch. No worker claims the job before. Undefined: that time has come. */
   until: number | undefined;
-  /** As `emptySinceOf` in lifecycle.ts says; as of the last refusal. */
+  /** See `emptySinceOf` in lifecycle.ts. It is the value at the last refusal. */
   emptySince?: number;
 }
 
-/** An output that has won. */
+/** A final output. */
 export interface JobOutput extends GeneratedOutput {
   fileId: string;
 }
 
-/** Why a job failed, or was never accepted. */
+/** The reason why a job failed, or was never accepted. */
 export interface JobFailure {
   reason: Reason;
-  /** For people, in our words. */
+  /** A text for people, in our words. */
   message: string;
   param: string | undefined;
 }
 
-/** Why a job fails, in the words that the reason has everywhere. */
+/** The failure of a job, in the words that the reason has everywhere. */
 export function failureFor(reason: Reason): JobFailure {
   return { reason, message: errorRow(reason).message, param: undefined };
 }
 
 /** A step in a job's life. */
 interface JobEvent {
-  /** Ms since the epoch. */
+  /** Milliseconds since the epoch. */
   at: number;
   /**
-   * The state that it entered; "resumed" and "asked_again" of a later claim; "unanswered" while a lost worker may still bring its outputs;
-   * "handed_back", "waiting".
+   * The state that it entered, or another step. "resumed" and "asked_again" are later claims. "unanswered" means that a lost worker may
+   * still bring its outputs. The others are "handed_back" and "waiting".
    */
   name: string;
   detail: string;
 }
 
-/** Where a job's end is told. */
+/** The address that is informed of a job's end. */
 export interface JobWebhook {
   /** The caller's. */
   url: string;
-  /** What our own URLs begin with, as the submission came in; empty: unknown. */
+  /** The beginning of our own URLs, as in the submission. Empty: unknown. */
   baseUrl: string;
-  /** The end is written down among the webhooks, which deliver it. */
+  /** Is the end written down among the webhooks, which deliver it? */
   isAnnounced: boolean;
 }
 
-/** A job: idempotency record, outbox row and work item in one document. Times are ms since the epoch. */
+/** A job. One document is its idempotency record, its outbox row and its work item. Times are ms since the epoch. */
 export interface Job {
-  /** "job_" and 24 characters; the id of its hold too. */
+  /** "job_" and 24 characters. It is the id of its hold too. */
   jobId: string;
   accountId: string;
   keyId: string;
   slot: JobSlot | undefined;
-  /** Of the body that made it. */
+  /** The fingerprint of the body that made it. */
   fingerprint: string;
   spec: JobSpec;
-  /** The failed job that it repeats. */
+  /** The failed job that this one repeats. */
   retryOf: string | undefined;
   createdAt: number;
   state: JobState;
   /** Undefined until the references are in the account's storage and pinned. */
   pinned: readonly PinnedReference[] | undefined;
-  /** False once the pins were let go of. */
+  /** False once the references were unpinned. */
   pinsHeld: boolean;
-  /** Attempts begun: claims, without those that were handed back or took up an upstream's task again. */
+  /** Attempts begun: claims, without those that were handed back or that resumed an upstream's task. */
   attempts: number;
-  /** Rises with every claim; a worker that brings an older one no longer has the job. */
+  /** Rises with every claim. A worker with an older one no longer has the job. */
   fence: number;
   lease: JobLease | undefined;
-  /** Which of the spec's upstreams. */
+  /** Index of the present upstream in the spec. */
   upstreamIndex: number;
-  /** That upstream's id of the task. */
+  /** The present upstream's id of the task. */
   resumeId: string | undefined;
-  /** That upstream was sent a request that begins the generation, and has not said that nothing came of it. */
+  /** Was a request that begins the generation sent to that upstream, without an answer that it led to nothing? */
   sent: boolean;
-  /** Undefined: no upstream has turned the job away, or one has taken it since. */
+  /** Undefined: no upstream has refused the job, or one has taken it since. */
   wait: JobWait | undefined;
   /** 0 to 99 while it runs. */
   progress: number;
   outputs: readonly JobOutput[];
   failure: JobFailure | undefined;
-  /** Credits; set when terminal. */
+  /** Credits. Set when the job is terminal. */
   charged: bigint | undefined;
   /** How often a wake-up was published. */
   publications: number;
-  /** When the sweeper looks at it next; undefined: never. Of a `reserving` job: when its request's lease is over. */
+  /** When the sweeper looks at it next. Undefined: never. For a `reserving` job: the end of its request's lease. */
   dueAt: number | undefined;
   /** Queued: when it expires. Running: when its time is over. */
   deadline: number;
@@ -182,18 +182,18 @@ export interface Job {
   /** When a worker last claimed it. */
   claimedAt: number | undefined;
   completedAt: number | undefined;
-  /** When its record and outputs go; undefined: not terminal, or kept for ever. */
+  /** When its record and outputs are removed. Undefined: it is not terminal, or is kept for ever. */
   expiresAt: number | undefined;
-  /** Undefined: no address is told of its end. */
+  /** Undefined: no address is informed of its end. */
   webhook: JobWebhook | undefined;
   /** The newest 100. */
   events: readonly JobEvent[];
 }
 
-/** A job without what it is to do, which may be long. */
+/** A job without its spec, which may be long. */
 export type JobHead = Omit<Job, "spec">;
 
-/** A job's state as callers see it. */
+/** A job's state for callers. */
 export type ShownState = "queued" | "running" | "completed" | "failed";
 
 const shown: Readonly<Record<JobState, ShownState | undefined>> = {
@@ -208,7 +208,7 @@ const shown: Readonly<Record<JobState, ShownState | undefined>> = {
   deleted: undefined,
 };
 
-/** What callers see of a state; undefined: nothing. */
+/** The state that callers see. Undefined: none. */
 export function shownState(state: JobState): ShownState | undefined {
   return shown[state];
 }
@@ -223,12 +223,12 @@ export function statesShownAs(state: ShownState): JobState[] {
   return (Object.keys(shown) as JobState[]).filter((inside) => shown[inside] === state);
 }
 
-/** No change follows, as callers see it. */
+/** From the callers' view, no further change follows. */
 export function isTerminal(job: Pick<Job, "state">): boolean {
   return job.state === "completed" || job.state === "failed";
 }
 
-/** Its end is to be told, and is not written down among the webhooks. */
+/** Has it an end to announce that is not written down among the webhooks? */
 export function isUnannounced(job: Pick<Job, "state" | "webhook">): boolean {
   return isTerminal(job) && job.webhook?.isAnnounced === false;
 }
@@ -239,8 +239,8 @@ export function wasCancelled({ failure }: Pick<Job, "failure">): boolean {
 }
 
 /**
- * Credits that the end of a failing or failed job charges: the price of a cancelled one that its upstream may have begun, where the
- * catalog says that this upstream charges for that; else none.
+ * Credits that the end of a failing or failed job charges. That is the price of a cancelled job that its upstream may have begun, where
+ * the catalog says that this upstream charges for that. Otherwise none.
  */
 export function owedOf(job: Job): bigint {
   if (!wasCancelled(job) || !(job.sent || job.resumeId !== undefined)) return 0n;
@@ -248,8 +248,8 @@ export function owedOf(job: Job): bigint {
 }
 
 /**
- * Credits that a job that has won is charged: its price, or of pictures the price of those that were made, where upstream refused the
- * others. Exact, for a job's price is that of one picture times their number.
+ * Credits that a job with final outputs is charged: its price. Where the upstream refused some images, it is the price of those that
+ * were made. It is exact, because a job's price is that of one image times their number.
  */
 export function earnedOf({
   spec: { price, request },
@@ -259,7 +259,7 @@ export function earnedOf({
   return (price / BigInt(request.count)) * BigInt(outputs.length);
 }
 
-/** The upstream that has the job, or will. */
+/** The upstream that has the job, or will have it. */
 export function upstreamOf({ spec, upstreamIndex }: Pick<Job, "spec" | "upstreamIndex">): Upstream {
   const upstream = spec.upstreams[upstreamIndex];
   if (!upstream) throw new TypeError("a job without an upstream");
@@ -271,7 +271,7 @@ export function isOf(job: Job, owner: string): boolean {
   return job.state === "running" && job.lease?.owner === owner;
 }
 
-/** When its worker's lease is over. */
+/** The end of its worker's lease. */
 export function leaseEnd({ lease }: Pick<Job, "lease">): number {
   return lease?.until ?? 0;
 }
@@ -281,12 +281,12 @@ export function isHeld(job: Pick<Job, "state" | "lease">, now: number): boolean 
   return job.state === "running" && leaseEnd(job) > now;
 }
 
-/** A queued job that no worker may claim yet: its upstream would not take it. */
+/** A queued job that no worker may claim yet, because its upstream refused it. */
 export function isParked({ state, wait }: Pick<Job, "state" | "wait">): boolean {
   return state === "queued" && wait?.until !== undefined;
 }
 
-/** What a caller's submission writes down first. */
+/** The first values of a caller's submission. */
 export interface NewJob {
   jobId: string;
   accountId: string;
@@ -298,7 +298,7 @@ export interface NewJob {
   webhook?: JobWebhook | undefined;
 }
 
-/** A submission, written down before anything is held. */
+/** A submission, written down before any money is held. */
 export function newJob(job: NewJob, now: number): Job {
   return {
     ...job,
@@ -329,7 +329,7 @@ export function newJob(job: NewJob, now: number): Job {
   };
 }
 
-/** The job with a step more in its history. */
+/** The job with one more step in its history. */
 export function noted(job: Job, at: number, detail = "", name: string = job.state): Job {
   return { ...job, events: [...job.events, { at, name, detail }].slice(-maxEvents) };
 }
@@ -343,29 +343,29 @@ export const refusalWords: Readonly<Record<Refusal, string>> = {
   denied: "the upstream denied what is configured",
 };
 
-/** A day of tries would push all else out of a job's history: the newest stands for them. */
+/** A day of tries would push everything else out of a job's history, so only the newest is kept. */
 export function withoutLastTry(events: readonly JobEvent[]): readonly JobEvent[] {
   const before = events.at(-1)?.name === "running" ? events.slice(0, -1) : events;
   return before.at(-1)?.name === "waiting" ? before.slice(0, -1) : before;
 }
 
-/** Where in a spec stands what {@link withoutText} leaves out, which may be long. */
+/** The places in a spec of the parts that {@link withoutText} leaves out. They may be long. */
 export const textPaths: readonly string[] = [
   ...["call", "references", "request.prompt", "request.negativePrompt"],
   ...["request.title", "request.description", "request.lyrics"],
 ];
 
-/** What the caller wrote is kept no longer than it is of use, and how the model is called, which may be a whole workflow, neither. */
+/** Removes the caller's texts once they are of no further use. Removes the model's call as well, which may be a whole workflow. */
 export function withoutText({ call: _, ...spec }: JobSpec): JobSpec {
   return { ...spec, request: requestWithoutText(spec.request), references: [] };
 }
 
-/** Is what the caller wrote still there? It is never empty. */
+/** Are the caller's texts still there? They are never empty. */
 export function hasText({ request }: JobSpec): boolean {
   return (request.kind === "music" ? request.title : request.prompt) !== "";
 }
 
-/** Bytes of what a repeat of the job needs, as it is stored: what the caller wrote, and how the model is called. */
+/** Stored bytes of the parts that a repeat of the job needs: the caller's texts, and the model's call. */
 export function repeatBytesOf({ request, call }: JobSpec): number {
   const texts =
     request.kind === "music"

@@ -21,7 +21,7 @@ import {
 } from "./lifecycle.fixture.ts";
 import { type JobCommand, step } from "./lifecycle.ts";
 
-/** Every command with the states that allow it, and what they become. */
+/** Every command with the states that allow it, and the next state. */
 const allowed: [JobCommand, Partial<Record<JobState, JobState>>][] = [
   [{ kind: "beat", now }, { reserving: "reserving" }],
   [{ kind: "attach", pinned: [], now }, { reserving: "reserving" }],
@@ -51,7 +51,7 @@ const allowed: [JobCommand, Partial<Record<JobState, JobState>>][] = [
     },
     { running: "queued" },
   ],
-  // Nothing waits here.
+  // No job waits here.
   [{ kind: "offer", now: now + maxQueuedMs }, {}],
   [{ kind: "keep", until: expiresAt + 1, now }, { completed: "completed" }],
   [win(1), { running: "settling" }],
@@ -179,7 +179,7 @@ describe("claims", () => {
     }
     expect(job).toMatchObject({ state: "running", attempts: 0, fence: 10 });
     expect(stepped(job, claim()).attempts).toBe(1);
-    // Handed back while resuming: nothing was counted, and nothing is given back.
+    // Handed back while resuming: no attempt was counted, and none is given back.
     const resumed = stepped(
       job,
       claim(),
@@ -214,7 +214,7 @@ describe("claims", () => {
       expect(job).toMatchObject({ deadline: job.createdAt + maxQueuedMs, startedAt: undefined });
       expect(step(job, claim(until - 1))).toBeUndefined();
       expect(step(job, { kind: "offer", now: until - 1 })).toBeUndefined();
-      // A wake-up that was under way moves nothing.
+      // A wake-up that was under way changes nothing.
       expect(step(job, { kind: "published", now })).toEqual(job);
       job = stepped(job, { kind: "offer", now: until });
     }

@@ -37,40 +37,42 @@ import {
 } from "./lost-answer.ts";
 import { isWorkers, leased, type RenewCommand, stepRenewed, whenLost } from "./renewals.ts";
 
-/** Everything that can happen to a job. `now` is ms since the epoch; `fence` is that of the worker's claim. */
+/** Every command for a job. `now` is ms since the epoch. `fence` is that of the worker's claim. */
 export type JobCommand =
   | RenewCommand
   /** `reserving`: its references are in the account's storage. */
   | { kind: "attach"; pinned: readonly PinnedReference[]; now: number }
-  /** `reserving → queued`: its hold stands. */
+  /** `reserving → queued`: its hold is open. */
   | { kind: "accept"; now: number }
   /** `reserving → rejected`: the idempotency key is free again. */
   | { kind: "reject"; failure: JobFailure; now: number }
   /**
-   * `queued → running`, or a `running` job whose lease is over to a new worker; a job that may have no further attempt, or
-   * whose time is over, becomes `failing` instead. A lost one whose answer only its lost worker can bring is given to no worker yet
-   * (`abandoned`).
+   * `queued → running`, or a `running` job whose lease is over to a new worker. A job without a further attempt, or whose time is over,
+   * becomes `failing` instead. A lost job whose answer only its lost worker can bring is given to no worker yet (`abandoned`).
    */
   | { kind: "claim"; owner: string; now: number; leasesOverAt?: number | undefined }
-  /** A `running` job whose worker is lost with the answer: waits for that worker for a time, then `failing`, or left to be claimed. */
+  /**
+   * A `running` job whose worker is lost, and the upstream's answer with it. The job waits for that worker for a time. Then it becomes
+   * `failing`, or can be claimed again.
+   */
   | { kind: "abandoned"; now: number }
   /** A request that begins the generation is about to be sent to the upstream. */
   | { kind: "sending"; fence: number }
-  /** The upstream has named its task: the next worker of the job takes that up. */
+  /** The upstream has named its task, which the next worker of the job resumes. */
   | { kind: "resumable"; fence: number; resumeId: string }
   /**
-   * The worker stops for reasons of its own: its attempt does not count, unless the upstream may have begun the work for an answer
-   * that would have come to this worker alone. `running → failing` where that work is not to be asked for again.
+   * The worker stops for reasons of its own. Its attempt does not count, unless the upstream may have begun the work for an answer that
+   * only this worker could get. `running → failing` where that work must not be requested again.
    */
   | { kind: "hand-back"; fence: number; now: number }
   /**
-   * `running → queued`: the upstream would not take the job, which costs no attempt. Offered again at `until`, at the next
-   * upstream where that is asked for. `sent`: an earlier request may have reached it all the same.
+   * `running → queued`: the upstream refused the job, which costs no attempt. It is offered again at `until`, at the next upstream
+   * where the command says so. `sent`: an earlier request may still have reached the upstream.
    */
   | ({ kind: "wait"; refusal: Refusal } & GivenBack)
   /** `queued`: the time of its wait is over. */
   | { kind: "offer"; now: number }
-  /** The upstream's answer is unknown, or nothing came of it: claimable again at `until`. */
+  /** The upstream's answer is unknown, or the request led to nothing. The job can be claimed again at `until`. */
   | ({ kind: "set-aside" } & GivenBack)
   /** `running → settling`: this attempt's outputs are the job's. */
   | {
@@ -82,17 +84,17 @@ export type JobCommand =
     }
   /** `running → failing`. */
   | { kind: "lose"; fence: number; failure: JobFailure; now: number }
-  /** `queued | running → failing`, where its time is over. A worker that lives ends its job by the monotonic clock itself. */
+  /** `queued | running → failing`, where its time is over. A living worker ends its job itself, by the monotonic clock. */
   | { kind: "expire"; now: number }
-  /** `queued | running → failing`: its caller does not want it any more. */
+  /** `queued | running → failing`: its caller cancelled it. */
   | { kind: "cancel"; now: number }
-  /** `settling → completed`: so much was charged. */
+  /** `settling → completed`: `charged` was charged. */
   | { kind: "complete"; charged: bigint; expiresAt: number | undefined; now: number }
-  /** `failing → failed`: the hold has ended, and so much was charged (`owedOf`, unless an operator ended it otherwise). */
+  /** `failing → failed`: the hold has ended, and `charged` was charged (`owedOf`, unless an operator ended it otherwise). */
   | { kind: "fail"; charged: bigint; expiresAt: number | undefined; now: number }
   | EndedCommand;
 
-/** How a job goes back to whichever worker claims it next. */
+/** The way in which a job goes back to the next worker that claims it. */
 interface GivenBack {
   fence: number;
   until: number;
@@ -101,7 +103,7 @@ interface GivenBack {
   now: number;
 }
 
-/** The job after a command; undefined where its state does not allow that. Changes nothing that it is given. */
+/** The job after a command. Undefined where its state does not allow that. Changes none of its arguments. */
 export function step(job: Job, command: JobCommand): Job | undefined {
   switch (command.kind) {
     case "beat":
@@ -154,7 +156,7 @@ function stepReserving(job: Job, command: Of<"attach" | "accept" | "reject">): J
     case "attach":
       return {
         ...job,
-        // URLs may carry a signature, and the files are named in their place.
+        // URLs may carry a signature. The spec names the imported files instead.
         spec: { ...job.spec, references: [] },
         pinned: job.pinned ?? command.pinned,
         dueAt: now + reservingLeaseMs,
@@ -178,7 +180,7 @@ function offer(job: Job, now: number): Job | undefined {
   const { wait } = job;
   if (!isParked(job) || !wait) return undefined;
   const leftMs = (wait.until ?? 0) - now;
-  // What is longer than any wait was written by a clock that was ahead.
+  // A time longer than any wait was written by a clock that was ahead.
   if (leftMs > 0 && leftMs <= maxWaitMs) return undefined;
   return { ...job, wait: { ...wait, until: undefined }, dueAt: now + unpublishedMs };
 }
@@ -190,7 +192,7 @@ function claim(job: Job, { owner, now, leasesOverAt = now }: Of<"claim">): Job |
   const undecided = abandoned(job, leasesOverAt, now);
   if (undecided) return undecided;
   const counted = job.resumeId === undefined;
-  // Never later than now: a clock that was ahead would have given it more time than there is.
+  // Never later than now: a clock that was ahead would have given the job too much time.
   const startedAt = Math.min(job.startedAt ?? now, now);
   const claimed: Job = {
     ...job,
@@ -205,7 +207,7 @@ function claim(job: Job, { owner, now, leasesOverAt = now }: Of<"claim">): Job |
   return noted({ ...claimed, dueAt: whenLost(claimed) }, now, owner, nameOfClaim(job));
 }
 
-/** What a claim is in the job's history. */
+/** The name of a claim in the job's history. */
 function nameOfClaim(job: Job): string {
   if (job.state === "queued") return "running";
   return mayHaveBegun(job) ? "asked_again" : "resumed";
@@ -217,9 +219,9 @@ function isLost(job: Job, leasesOverAt: number): boolean {
 }
 
 /**
- * What becomes of a job that no worker has before it may be claimed. Where the upstream's answer can come to the lost worker alone, that keeps
- * its fence for a time: one that was only cut off from the store can still bring its outputs. Then the job fails, unless it may be asked
- * for again: undefined, as where nothing of it was lost and an attempt is left.
+ * The next state of a job without a worker, before it may be claimed. Where only the lost worker can get the upstream's answer, that
+ * worker keeps its fence for a time. A worker that was only cut off from the store can still bring its outputs. After that the job
+ * fails, unless it may be requested again. Undefined: it may be, or its answer was not lost and an attempt is left.
  */
 function abandoned(job: Job, leasesOverAt: number, now = leasesOverAt): Job | undefined {
   if (job.lease && job.lease.owner !== "" && isAnswerAwaited(job)) {
@@ -262,7 +264,7 @@ function stepRunning(
   }
 }
 
-/** Back in the queue, and to be begun anew: its half hour counts from the claim after which an upstream takes it. */
+/** Back in the queue, to begin from the start. Its half hour counts from the claim after which an upstream takes it. */
 function waiting(job: Job, command: Of<"wait">): Job {
   const { refusal, now } = command;
   const times = (job.wait?.times ?? 0) + 1;
@@ -286,8 +288,9 @@ function waiting(job: Job, command: Of<"wait">): Job {
 }
 
 /**
- * Since when the job's upstreams say nothing but that the operator's account there is empty, or that they deny what is configured, `refusal` at
- * `now` included, in ms since the epoch. Undefined: no account is empty, or one of them may take the job soon.
+ * The time since which the job's upstreams answer only that the operator's account there is empty, or that they refuse the
+ * configuration. It includes `refusal` at `now`, and is in ms since the epoch. Undefined: no account is empty, or an upstream may take
+ * the job soon.
  */
 export function emptySinceOf(
   wait: JobWait | undefined,
@@ -309,7 +312,7 @@ function uncounted({ attempts, lease }: Job): number {
   return attempts - (lease?.counted ? 1 : 0);
 }
 
-/** Is its time over, and no worker at it? */
+/** Is its time over, and does no worker have it? */
 export function isOverdue(job: Job, now: number): boolean {
   return now >= job.deadline && !isHeld(job, now);
 }
@@ -334,7 +337,7 @@ function failing(job: Job, failure: JobFailure, now: number, why?: string): Job 
   return noted(next, now, [reasonName(failure.reason), why].filter(Boolean).join(": "));
 }
 
-/** A job between two steps has no worker; any process may take it up. */
+/** A job between two steps has no worker, and any process may drive it on. */
 function between(now: number) {
   return { lease: undefined, dueAt: now + stepDueMs };
 }
@@ -346,5 +349,5 @@ function end(job: Job, state: "completed" | "failed", command: Of<"complete" | "
   return noted({ ...ended, dueAt: job.pinsHeld ? now : expiresAt }, now);
 }
 
-/** In a job's history: why it was not claimed at once, or not asked for again. */
+/** For a job's history: the reason why it was not claimed at once, or not requested again. */
 const whyLost = "upstream may have begun it";

@@ -38,19 +38,19 @@ test.each([
     const waiting = stepped(lost, claim(leaseEnd));
     expect(waiting).toMatchObject({ state: "running", fence: 1, lease: { owner: "" } });
     expect(waiting.events.at(-1)?.name).toBe("unanswered");
-    // Whether a worker looks first or a sweeper.
+    // The same with a worker or a sweeper first.
     expect(stepped(lost, { kind: "abandoned", now: leaseEnd })).toEqual(waiting);
     expect(step(lost, { kind: "abandoned", now: leaseEnd - 1 })).toBeUndefined();
     const decidedAt = leaseEnd + lostAnswerMs;
     expect(lostAnswerMs).toBeLessThan(120_000);
     expect(step(waiting, claim(decidedAt - 1))).toBeUndefined();
-    // Until then its outputs count, and a worker that is back has the job as before.
+    // Until then its outputs count, and its worker has the job again when it is back.
     expect(stepped(waiting, win(1, decidedAt - 1)).state).toBe("settling");
     const beat = { kind: "heartbeat", fence: 1, owner: "w", now: decidedAt - 1 } as const;
     const back = stepped(waiting, beat);
     expect(back.lease).toEqual({ owner: "w", until: decidedAt - 1 + leaseMs, counted: true });
     expect(stepped(back, claim(decidedAt - 1 + leaseMs)).events.at(-1)?.name).toBe("unanswered");
-    // Looked at for the first time after all of that, it is decided at once.
+    // A job that is first looked at after all of that is decided at once.
     for (const job of [lost, waiting]) {
       const decided = stepped(job, claim(decidedAt));
       if (decision === "again") {

@@ -4,17 +4,17 @@ import { isRepeatable } from "../../upstreams/protocols.ts";
 import { maxAttempts } from "../limits.ts";
 import { failureFor, type Job, type JobFailure, upstreamOf } from "./job.ts";
 
-/** What tells how a job stands with its upstream. */
+/** The parts of a job that show its state at its upstream. */
 type AtUpstream = Pick<Job, "spec" | "upstreamIndex" | "sent" | "resumeId">;
 
-/** Was its upstream sent a request that may have begun a generation, of which nothing is known but that? */
+/** Was its upstream sent a request that may have begun a generation, without any answer so far? */
 export function mayHaveBegun(job: AtUpstream): boolean {
   return job.sent && job.resumeId === undefined;
 }
 
 /**
- * May a generation be asked for (again) at the job's upstream? Where that may have begun one, the catalog says it (`lostAnswer`): where it says
- * nothing, images are asked for again, and what is repeated there without being paid for twice.
+ * May a generation be requested (again) at the job's upstream? Where that may have begun one, `lostAnswer` of the catalog decides.
+ * Without it, images are requested again, and so is any generation whose repeat is not paid for twice.
  */
 export function mayBegin(job: AtUpstream): boolean {
   if (!mayHaveBegun(job)) return true;
@@ -25,7 +25,7 @@ export function mayBegin(job: AtUpstream): boolean {
   return job.spec.kind === "image" || isRepeatable(upstreamOf(job).protocol, job.spec.kind);
 }
 
-/** May its upstream have begun a generation that a second request would not take up, but have made and paid for once more? */
+/** May its upstream have begun a generation that a second request would not resume, but start and pay once more? */
 export function isAnswerAwaited(job: AtUpstream): boolean {
   if (!mayHaveBegun(job)) return false;
   return !(mayBegin(job) && isRepeatable(upstreamOf(job).protocol, job.spec.kind));
@@ -34,14 +34,14 @@ export function isAnswerAwaited(job: AtUpstream): boolean {
 const answerLostMessage =
   "The model's answer was lost before it could be stored. Nothing was charged.";
 
-/** Why a job fails whose upstream has, or may have, done the work for an answer that did not reach us. */
+/** The failure of a job whose upstream has, or may have, done the work for an answer that was lost. */
 export function answerLost(): JobFailure {
   return { reason: ErrorReason.GENERATION_FAILED, message: answerLostMessage, param: undefined };
 }
 
 /**
- * Why a job fails that is over with its lost worker or its unknown answer: its upstream is not asked again, or it has had its attempts.
- * Undefined: it may have another one.
+ * The failure of a job that ends with its lost worker or its unknown answer. Its upstream is not asked again, or it has no attempt
+ * left. Undefined: it may have another attempt.
  */
 export function failureOnceLost(job: AtUpstream & Pick<Job, "attempts">): JobFailure | undefined {
   const isSpent = job.resumeId === undefined && job.attempts >= maxAttempts;

@@ -1,6 +1,6 @@
 import { isParked, type JobHead, type JobState } from "./job.ts";
 
-/** What a look at many jobs reads of each. */
+/** The fields of a job that a look at many jobs reads. */
 export interface MarkedFields
   extends Pick<JobHead, "upstreamIndex" | "progress" | "startedAt" | "completedAt" | "expiresAt"> {
   state: JobState;
@@ -8,14 +8,14 @@ export interface MarkedFields
 }
 
 /**
- * A job's mark: while it stays the same, so does all that callers see of the job, and in which line the job waits. All that is shown
- * and may change belongs in here (`jobMessage`, `QueuePlaces`); what never changes does not.
+ * A job's mark. While it stays the same, so does everything that callers see of the job, and the line in which the job waits. Every
+ * shown value that may change belongs in here (`jobMessage`, `QueuePlaces`). Values that never change do not.
  */
 export function markOf(job: JobHead): string {
   return markFrom({ ...job, isParked: isParked(job) });
 }
 
-/** The mark of a job of which no more was read. */
+/** The mark of a job of which only these fields were read. */
 export function markFrom(fields: MarkedFields): string {
   const { state, isParked, upstreamIndex, progress, startedAt, completedAt, expiresAt } = fields;
   return [state, isParked, upstreamIndex, progress, startedAt, completedAt, expiresAt].join(" ");

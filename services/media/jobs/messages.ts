@@ -36,17 +36,17 @@ const statuses = {
   failed: JobStatus.FAILED,
 } as const satisfies Record<ShownState, JobStatus>;
 
-/** The kind of a message's field; undefined where it is unset or of a newer build. */
+/** The kind in a message's field. Undefined where it is unset or of a newer build. */
 export function kindOf(message: JobKind): MediaKind | undefined {
   return (Object.keys(kinds) as MediaKind[]).find((kind) => kinds[kind] === message);
 }
 
-/** The state of a message's field; undefined where it is unset or of a newer build. */
+/** The state in a message's field. Undefined where it is unset or of a newer build. */
 export function statusOf(message: JobStatus): ShownState | undefined {
   return (Object.keys(statuses) as ShownState[]).find((state) => statuses[state] === message);
 }
 
-/** A job as callers see it, with its place where it waits; a rejected one is never shown. */
+/** A job as callers see it, with its place where it waits. A rejected job is never shown. */
 export function jobMessage(job: Job, place?: QueuePlace): JobMessage {
   const { spec, failure } = job;
   const state = shownState(job.state);
@@ -124,7 +124,7 @@ const refusals = {
   denied: JobWait_Refusal.DENIED,
 } as const satisfies Record<Refusal, JobWait_Refusal>;
 
-/** Why a job waits, or waited, as an operator sees it. One that runs or has ended is offered to no upstream again. */
+/** The reason why a job waits, or waited, for an operator. A job that runs or has ended is not offered to any upstream again. */
 export function waitMessage({ refusal, times, until }: JobWait, job: Job): WaitMessage {
   return create(JobWaitSchema, {
     refusal: refusals[refusal],
@@ -133,7 +133,7 @@ export function waitMessage({ refusal, times, until }: JobWait, job: Job): WaitM
   });
 }
 
-/** A job's history as an operator sees it. */
+/** A job's history for an operator. */
 export function eventMessages(job: Job): EventMessage[] {
   return job.events.map(({ at, name, detail }) =>
     create(JobEventSchema, { time: timestampFromMs(at), state: name, detail }),

@@ -16,17 +16,17 @@ import type { PinnedReference } from "../references/port.ts";
 import type { Job, MediaKind } from "./job.ts";
 import type { JobStore } from "./store.ts";
 
-/** Blob keys of outputs begin so. */
+/** Prefix of the blob keys of outputs. */
 const outputsPrefix = "outputs/";
 
-/** The write-once name of an attempt's object: no two attempts ever have the same. */
+/** The write-once name of an attempt's object. No two attempts ever have the same. */
 export function outputKey(jobId: string, fence: number, index: number): string {
   return `${outputsPrefix}${jobId}/${fence}-${index}`;
 }
 
 /**
- * Does not trust an upstream's driver: a job has as many outputs as it asked for, or some of its pictures where the others were
- * refused, and the attempt has stored them.
+ * Checks the outputs of an upstream's driver. A job must have the requested number of outputs, or some of its images where the others
+ * were refused. The attempt must have stored them.
  */
 export function checkOutputs(
   outputs: readonly GeneratedOutput[],
@@ -46,7 +46,7 @@ const areas: Readonly<Partial<Record<FileArea, MediaKind>>> = {
   [FileArea.MUSIC]: "music",
 };
 
-/** An output of a completed job of the principal's key; undefined for everything else alike. */
+/** An output of a completed job of the principal's key. Undefined for everything else. */
 export async function locateOutput(
   store: JobStore,
   { area, parentId, fileId }: GeneratedFileName,
@@ -64,8 +64,8 @@ export async function locateOutput(
 }
 
 /**
- * An output of a completed job of the key's, as a reference: its job is kept for as long as one that begins now may need
- * it. Undefined for everything else alike.
+ * An output of a completed job of the key, as a reference. Its job is kept for as long as one that begins now may need it. Undefined
+ * for everything else.
  */
 export async function lendOutput(
   store: JobStore,
@@ -81,7 +81,7 @@ export async function lendOutput(
   return { fileId, blobKey, mimeType, sizeBytes, width, height };
 }
 
-/** What jobs still need of their blobs: what has won, and what the present attempt of a running job stores. */
+/** The blobs that jobs still need: final outputs, and those that the present attempt of a running job stores. */
 export function outputsOwner(store: JobStore): BlobOwner {
   return {
     prefix: outputsPrefix,
@@ -101,30 +101,30 @@ export function needsReferences(job: Job | undefined): boolean {
   return job.state === "reserving" || job.state === "queued" || job.state === "running";
 }
 
-/** A part of this service that writes blobs, and says which of them it still needs. */
+/** A part of this service that writes blobs, and knows which of them it still needs. */
 interface BlobOwner {
-  /** Keys that begin so are its own. */
+  /** Keys with this prefix belong to it. */
   prefix: string;
-  /** May the bytes of this key be wanted, now or later? */
+  /** May the bytes of this key be needed, now or later? */
   isReferenced(blobKey: string): Promise<boolean>;
 }
 
-/** What removing needs. */
+/** The parts that removing needs. */
 interface RetentionContext {
   clock: Clock;
   store: JobStore;
   blobs: BlobStore;
-  /** Blobs of others are left alone. */
+  /** Blobs of others are not touched. */
   owners: readonly BlobOwner[];
   events: JobEvents;
   failPoints: FailPoints;
 }
 
-/** Removes what is over. */
+/** Removes jobs and blobs whose time is over. */
 export interface Retention {
-  /** Removes a job whose time is over: its record, which makes its idempotency key free, and then its outputs. */
+  /** Removes a job whose time is over: its record, which frees its idempotency key, and then its outputs. */
   forget(job: Job): Promise<void>;
-  /** Looks once at every blob, and removes those that are old enough and that their owner does not need. */
+  /** Checks every blob once. Removes those that are old enough and that their owner does not need. */
   collect(signal: AbortSignal): Promise<void>;
   /** Collects every hour until `signal` aborts. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
@@ -136,7 +136,7 @@ export function createRetention(context: RetentionContext): Retention {
   const erasingTime = createLeaseTime(clock, erasingPatienceMs);
 
   const collect = async (signal: AbortSignal) => {
-    // All that is younger belongs, perhaps, to work that has not written it down yet.
+    // Younger blobs may belong to work that has not written them down yet.
     const before = clock.now() - minCollectAgeMs;
     for (const owner of context.owners) {
       for await (const blob of blobs.list(owner.prefix)) {
@@ -152,7 +152,7 @@ export function createRetention(context: RetentionContext): Retention {
     async forget(job) {
       if (!(await store.forget(job.jobId, erasingTime()))) return;
       failPoints("forgotten");
-      // What a death leaves here, the next collection finds.
+      // If the process dies here, the next collection finds the rest.
       for (const { blobKey } of job.outputs) await blobs.delete(blobKey);
       events.forgotten(job);
     },

@@ -4,33 +4,33 @@ import type { Job, JobState, MediaKind, ShownState } from "./job.ts";
 import { statesShownAs } from "./job.ts";
 import type { JobPlace, JobStore, JobsQuery } from "./store.ts";
 
-/** A page that is asked for. At most one of `token`, `after` and `before` is given. */
+/** A request for a page. At most one of `token`, `after` and `before` is given. */
 export interface PageQuery {
   of: JobsQuery["of"];
-  /** Already within its bounds. */
+  /** Within its bounds already. */
   size: number;
-  /** From the page before; empty: none. */
+  /** From the page before. Empty: none. */
   token: string;
-  /** A job's id: the page begins behind it, with the next older one. Empty: none. */
+  /** A job's id. The page begins behind it, with the next older one. Empty: none. */
   after?: string;
-  /** A job's id: the page ends before it, with the next newer one. Empty: none. */
+  /** A job's id. The page ends before it, with the next newer one. Empty: none. */
   before?: string;
   state: ShownState | undefined;
   kind: MediaKind | undefined;
-  /** Public id; empty: all. */
+  /** Public id. Empty: all. */
   model?: string;
 }
 
 /** A page of jobs, newest first. */
 interface JobsPage {
   jobs: Job[];
-  /** More follow in the direction that was asked for. */
+  /** Do further jobs follow in the requested direction? */
   hasMore: boolean;
-  /** For the page behind; empty where nothing is behind, or this one was asked for by what comes after it. */
+  /** For the page behind. Empty where there is none, or where this page was requested by `before`. */
   nextToken: string;
 }
 
-/** Reads a page; undefined where its token is none of ours. Refuses with INVALID_VALUE a job that its reader may not list. */
+/** Reads a page. Undefined where its token is invalid. A job that its reader may not list is refused with INVALID_VALUE. */
 export async function readJobsPage(
   store: Pick<JobStore, "list" | "findWithoutText">,
   query: PageQuery,
@@ -51,7 +51,7 @@ export async function readJobsPage(
   return { jobs, hasMore, nextToken: hasMore && last && !before ? tokenOf(last) : "" };
 }
 
-/** The first of them that are no more than a page's bytes; one at least. */
+/** The first of the jobs that fit into a page's bytes. At least one. */
 function fitting(jobs: readonly Job[]): Job[] {
   let left = maxPageBytes;
   const end = jobs.findIndex(({ spec: { metadata = [] } }, index) => {
@@ -61,7 +61,7 @@ function fitting(jobs: readonly Job[]): Job[] {
   return jobs.slice(0, end === -1 ? jobs.length : end);
 }
 
-/** Also of a job that was deleted a moment ago, so that a reader that deletes what it reads can go on. */
+/** Works for a job that was deleted a moment ago, too, so that a reader that deletes each job can go on. */
 async function placeOf(
   store: Pick<JobStore, "findWithoutText">,
   query: PageQuery,
@@ -86,7 +86,7 @@ function allShown(): JobState[] {
   return (["queued", "running", "completed", "failed"] as const).flatMap(statesShownAs);
 }
 
-/** The last job's place in the order: it stays right though the job is gone meanwhile. */
+/** The last job's place in the order. It stays valid even where the job is gone meanwhile. */
 function tokenOf({ createdAt, jobId }: Job): string {
   return Buffer.from(`${createdAt} ${jobId}`).toString("base64url");
 }

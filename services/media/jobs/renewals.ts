@@ -9,24 +9,25 @@ import {
 import { isParked, type JobHead, leaseEnd } from "./job.ts";
 
 /**
- * What happens to a job again and again, and neither needs nor changes what it is to do: that may be long, and is not read for it.
- * `now` is ms since the epoch; `fence` is that of the worker's claim.
+ *
+ * Commands that a job gets again and again. Its spec, which may be long, is not read for them, because they do not need or change it.
+ * `now` is ms since the epoch. `fence` is that of the worker's claim.
  */
 export type RenewCommand =
-  /** `reserving`: its submission still lives. */
+  /** `reserving`: its submission is still alive. */
   | { kind: "beat"; now: number }
   /** `queued` or `running`: a wake-up was published. */
   | { kind: "published"; now: number }
   /**
-   * The worker lives. `owner`: that worker, also where it was taken for lost. `deadline`: when the job's time is over, by the clock as it is set
-   * now. Default of both: as before.
+   * The worker is alive. `owner`: that worker, even where it counted as lost. `deadline`: the end of the job's time, by the clock's
+   * present setting. Default of both: unchanged.
    */
   | { kind: "heartbeat"; fence: number; owner?: string; now: number; deadline?: number }
   | { kind: "progress"; fence: number; percent: number }
-  /** The sweeper looks again then. */
+  /** The sweeper looks again at that time. */
   | { kind: "defer"; until: number };
 
-/** The job after a command; undefined where its state does not allow that. Changes nothing that it is given. */
+/** The job after a command. Undefined where its state does not allow that. Changes none of its arguments. */
 export function stepRenewed<J extends JobHead>(job: J, command: RenewCommand): J | undefined {
   switch (command.kind) {
     case "beat":
@@ -52,7 +53,7 @@ export function stepRenewed<J extends JobHead>(job: J, command: RenewCommand): J
 
 function published<J extends JobHead>(job: J, now: number): J | undefined {
   if (job.state !== "queued" && job.state !== "running") return undefined;
-  // The wake-up was published before an upstream turned the job away: no worker is to be woken for it now.
+  // The wake-up was published before an upstream refused the job. No worker should be woken for it now.
   if (isParked(job)) return job;
   const pauseMs = Math.min(republishMs * 2 ** job.publications, maxRepublishMs);
   // A running job is looked at again when its lease, or its time, is over.
@@ -69,7 +70,7 @@ export function isWorkers(job: Pick<JobHead, "state" | "fence">, fence: number):
   return job.state === "running" && job.fence === fence;
 }
 
-/** The job with its lease until then; an empty owner: no worker has it. */
+/** The job with its lease until then. An empty owner: no worker has it. */
 export function leased<J extends JobHead>(
   job: J,
   owner: string,
@@ -80,7 +81,7 @@ export function leased<J extends JobHead>(
   return { ...job, lease, dueAt: whenLost({ ...job, lease }) };
 }
 
-/** When a running job whose worker says nothing more is looked at. */
+/** When a running job is looked at whose worker gives no further sign. */
 export function whenLost(job: Pick<JobHead, "lease" | "deadline">): number {
   return Math.min(leaseEnd(job) + unpublishedMs, job.deadline);
 }

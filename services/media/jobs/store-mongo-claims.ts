@@ -24,14 +24,15 @@ import {
 } from "./store-mongo-docs.ts";
 import { readLine, type WaitingLine } from "./waiting-jobs.ts";
 
-/** A job that might be claimed, and the place to be taken with it. */
+/** A job that could be claimed, and the place to be taken with it. */
 interface PlacedCandidate extends Candidate {
   place?: number;
 }
 
 /**
- * Claims fairest jobs, and looks for them. What a claim reads may be old by the time it writes: then the version of the job, or the unique
- * place, refuses it, and it looks anew. Keeps where a search of very many lanes ended, for claims and for looks.
+ * Claims the fairest jobs, and looks for them. A claim's reads may be old by the time it writes. Then the version of the job, or the
+ * unique place, refuses the write, and it looks again. Keeps the place where a search of very many lanes ended, for claims and for
+ * looks.
  */
 export function createClaim(
   db: MongoDatabase,
@@ -96,7 +97,7 @@ export function createClaim(
   };
 }
 
-/** As JobStore has it. */
+/** See JobStore. */
 export async function isAnyClaimable(
   jobs: Collection<JobDocument>,
   kinds: readonly string[],
@@ -113,7 +114,7 @@ export async function isAnyClaimable(
   return found.some((job) => job !== null);
 }
 
-/** As JobStore has it. */
+/** See JobStore. */
 export function readWaitingLine(
   db: MongoDatabase,
   jobs: Collection<JobDocument>,
@@ -151,7 +152,7 @@ export function readWaitingLine(
 /** Running jobs of a kind. */
 interface Running {
   ofAccount: Map<string, number>;
-  /** Of each model, the places that are taken; undefined for a job that began while the model had no limit. */
+  /** The taken places of each model. Undefined for a job that began while the model had no limit. */
   places: Map<string, (number | undefined)[]>;
 }
 
@@ -172,8 +173,8 @@ async function readRunning(jobs: Collection<JobDocument>, kind: string): Promise
 }
 
 /**
- * A place for one more job of a model; "any" where the model has no limit. Jobs without a place, or with one above a limit
- * that was lowered, count too: they only become fewer, so a claim that saw more of them takes fewer places, never too many.
+ * A place for one more job of a model. "any" where the model has no limit. Jobs without a place, or with one above a limit that was
+ * lowered, count too. Their number only falls. So a claim that saw more of them takes fewer places, never too many.
  */
 function freePlace(
   { places }: Running,
@@ -237,7 +238,7 @@ function servedId(kind: string, accountId: string): string {
   return `${kind} ${accountId}`;
 }
 
-/** Once, and no longer than a primary takes: the job is claimed, and its lease runs. */
+/** Once, and for no longer than a primary takes, because the job is claimed and its lease runs. */
 async function remember(
   served: Collection<ServedDocument>,
   _id: string,
@@ -261,23 +262,23 @@ interface Head {
   createdAt: number;
 }
 
-/** Lanes in their order, from one on. */
+/** Lanes in their order, beginning at one. */
 interface HeadsQuery {
   kind: string;
   /** Lanes behind this one come first, then those up to it. */
   after: string;
   isModelFull(model: string): boolean;
   isUpstreamFull(upstream: string): boolean;
-  /** Has the account its share of the places at the upstream? */
+  /** Has the account its full share of the places at the upstream? */
   isAccountFull(upstream: string, accountId: string): boolean;
   /** Does the account run no job of the kind? */
   isIdle(accountId: string): boolean;
 }
 
 /**
- * The heads of all lanes but those of full models, upstreams and accounts. Not all where so many of idle accounts were seen
- * that a fairer one there is not, or where there are too many: `end` is where the next search goes on. However many jobs
- * wait, a look reads a page of the index, and the next one begins behind the last lane that this one saw.
+ * The heads of all lanes, except those of full models, upstreams and accounts. The list is cut where enough of idle accounts were seen,
+ * so that no fairer one exists, or where there are too many. Then the next search goes on at `end`. A look reads one page of the index,
+ * however many jobs wait. The next page begins behind the last lane of this one.
  */
 async function readHeads(
   jobs: Collection<JobDocument>,

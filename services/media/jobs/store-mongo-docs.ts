@@ -22,39 +22,39 @@ import type { RenewCommand } from "./renewals.ts";
 /** Collections of jobs. */
 export const jobCollections = { jobs: "media_job", served: "media_served" } as const;
 
-/** What a job is to do; messages of the catalog as their JSON. */
+/** The spec of a job, with the catalog's messages as JSON. */
 export interface SpecDocument extends Omit<JobSpec, "upstreams" | "call"> {
   upstreams: unknown[];
   call?: unknown;
 }
 
 /**
- * A job with its idempotency slot, its wake-up and its lease: each transition is one write of this document, under the
- * condition that it still has the version that was read. What is undefined is not there.
+ * A job with its idempotency slot, its wake-up and its lease. Each transition is one write of this document, under the condition that
+ * it still has the version that was read. Undefined fields are not stored.
  */
 export interface JobDocument extends Omit<Job, "jobId" | "spec" | "sent"> {
   /** The job id. */
   _id: string;
   /** Rises with every change. */
   v: number;
-  /** Names of the newest changes: a process that had no answer finds its own among them, or knows that it was not made. */
+  /** Names of the newest changes. A process that got no answer finds its own among them, or knows that it was not made. */
   changes: ObjectId[];
   spec: SpecDocument;
   /** Absent in documents of earlier builds. */
   sent?: boolean;
   /** The name of its present upstream. */
   upstream: string;
-  /** Queued, and not parked: model, upstream and account; the oldest of each lane may be claimed. */
+  /** Set while queued and not parked: model, upstream and account. The oldest job of each lane may be claimed. */
   lane?: string | undefined;
-  /** Queued, and no worker's before its next try. */
+  /** Set while queued and not to be claimed before its next try. */
   parked?: true | undefined;
-  /** Running, of a model with a limit: a number below that limit, which no other running job of the model has. */
+  /** Set while running, for a model with a limit. It is a number below that limit that no other running job of the model has. */
   place?: number;
   /** Which look of a sweeper took it last. */
   taken?: ObjectId;
 }
 
-/** When a worker came to an account: a hint for fairness, which may lag behind the jobs or be lost. */
+/** When a worker last claimed a job of an account. It is a hint for fairness, which may lag behind the jobs or be lost. */
 export interface ServedDocument {
   /** `<kind> <account>` */
   _id: string;
@@ -80,7 +80,7 @@ const indexes: MongoSchema["indexes"] = {
       key: { "spec.kind": 1, parked: 1, createdAt: 1 },
       partial: { parked: { $exists: true } },
     },
-    // With all that a claim wants to know, so that it reads no job that it does not claim.
+    // It holds all the fields that a claim needs, so that only the claimed job itself is read.
     {
       name: "running",
       key: { state: 1, "spec.kind": 1, accountId: 1, "spec.model": 1, place: 1 },
@@ -91,7 +91,7 @@ const indexes: MongoSchema["indexes"] = {
       key: { "spec.kind": 1, "lease.until": 1 },
       partial: { state: "running" },
     },
-    // Keeps a model's limit: of two claims that see the same free place, one is refused.
+    // Enforces a model's limit: of two claims that see the same free place, one is refused.
     {
       name: "place",
       key: { "spec.model": 1, place: 1 },
@@ -103,7 +103,7 @@ const indexes: MongoSchema["indexes"] = {
       key: { "outputs.fileId": 1 },
       partial: { "outputs.fileId": { $exists: true } },
     },
-    // By the state itself: a job that a build of before has ended is found too.
+    // By the state itself, so that a job that an older build has ended is found too.
     {
       name: "unannounced",
       key: { state: 1, "webhook.isAnnounced": 1 },
@@ -124,23 +124,23 @@ const indexes: MongoSchema["indexes"] = {
   [jobCollections.served]: [],
 };
 
-/** What jobs keep in MongoDB. */
+/** The collections and indexes of jobs in MongoDB. */
 export const jobsMongoSchema: MongoSchema = {
   component: "media_jobs",
   indexes,
   steps: [indexStep(indexes)],
 };
 
-/** For every write of a job: what is undefined is not stored. */
+/** For every write of a job: undefined fields are not stored. */
 export const sparsely = { ignoreUndefined: true } as const;
 
-/** A job as it is first written, by a change of this name. */
+/** A new job's document, by a change of this name. */
 export function documentOf(job: Job, change: ObjectId): JobDocument {
   const { jobId, spec } = job;
   return { _id: jobId, v: 1, changes: [change], spec: specDocument(spec), ...fieldsOf(job) };
 }
 
-/** A job as it stands; what is not there is undefined. */
+/** A document's job. Missing fields are undefined. */
 export function jobOf(doc: JobDocument): Job {
   const { _id, v, changes, spec, upstream, lane, parked, place, taken, failure, ...rest } = doc;
   return {
@@ -154,18 +154,18 @@ export function jobOf(doc: JobDocument): Job {
   };
 }
 
-/** What is long in a document is not sent: see `JobStore.findWithoutText`. */
+/** Long parts of a document are not sent: see `JobStore.findWithoutText`. */
 export const exceptText: Document = Object.fromEntries(
   textPaths.map((path) => [`spec.${path}`, 0]),
 );
 
-/** A job of a document that was read so. */
+/** The job of a document that was read without them. */
 export function jobWithoutTextOf(doc: JobDocument): Job {
   const job = jobOf(doc);
   return { ...job, spec: withoutText(job.spec) };
 }
 
-/** The write that makes `job`, which `doc` says, into `next`; a job that comes to run gets `place`. */
+/** The write that turns `job`, whose document is `doc`, into `next`. A job that begins to run gets `place`. */
 export function updateOf(
   doc: JobDocument,
   { job, next, change, place }: { job: Job; next: Job; change: ObjectId; place?: number },
@@ -192,7 +192,7 @@ export function hasChange(doc: JobDocument | null, change: ObjectId): boolean {
   return doc?.changes.some((one) => one.equals(change)) ?? false;
 }
 
-/** Names have no space in them, and nothing below it. */
+/** Names contain no space, and no character below it. */
 export function laneOf(...names: [model: string, upstream: string, accountId: string]): string {
   return names.join(" ");
 }
@@ -203,7 +203,7 @@ export function namesOf(lane: string): [model: string, upstream: string, account
   return [model, upstream, accountId];
 }
 
-/** What commands may change of a job, and what follows from it. */
+/** The fields of a job that commands may change, and the fields that depend on them. */
 function fieldsOf(job: Job) {
   const { jobId: _, spec, ...fields } = job;
   const upstream = upstreamOf(job).name;
@@ -230,21 +230,21 @@ function specOf({ call, upstreams, ...doc }: SpecDocument): JobSpec {
 }
 
 /**
- * Applies a command to a job, once; undefined where its state does not allow it. `place`: for a job that comes to run; where
- * another running job of the model has it, the driver's duplicate key error passes, and nothing was changed.
+ * Applies a command to a job, once. Undefined where its state does not allow it. `place`: for a job that begins to run. Where another
+ * running job of the model has that place, the driver's duplicate key error is thrown, and nothing was changed.
  */
 export interface Transition {
   (jobId: string, command: JobCommand, place?: number): Promise<Job | undefined>;
-  /** What is long in the spec is not read for it. */
+  /** The long parts of the spec are not read for it. */
   renew(jobId: string, command: RenewCommand): Promise<JobHead | undefined>;
 }
 
-/** What a renewal neither needs nor changes, and may be long. */
+/** The parts that a renewal neither needs nor changes, and that may be long. */
 const unread = { "spec.request": 0, "spec.call": 0, "spec.references": 0, "spec.metadata": 0 };
 
 /** Makes it. */
 export function createTransition(db: MongoDatabase, jobs: Collection<JobDocument>): Transition {
-  // Of one process, one change of a job at a time: only other processes can come in between.
+  // One process makes one change of a job at a time, so only other processes can come in between.
   const inTurn = createTurns(db.clock);
   const transition = (jobId: string, command: JobCommand, place?: number) =>
     inTurn(jobId, () => change(db, jobs, jobId, command, { place }));
@@ -260,8 +260,8 @@ export function createTransition(db: MongoDatabase, jobs: Collection<JobDocument
 }
 
 /**
- * Reads, steps, and writes where the version is still the one that was read. The change has a name: where an answer was
- * lost, the document itself says whether it was made, and a request that comes late finds another version.
+ * Reads, steps, and writes where the version is still the one that was read. The change has a name. So where an answer was lost, the
+ * document itself shows whether the change was made. A request that comes late finds another version.
  */
 function change(
   db: MongoDatabase,

@@ -23,11 +23,11 @@ import {
   sparsely,
 } from "./store-mongo-docs.ts";
 
-/** Jobs in MongoDB: a job is a document, and each transition one write of it under a condition. */
+/** Jobs in MongoDB. A job is a document, and each transition is one write of it under a condition. */
 export function createMongoJobStore(db: MongoDatabase): JobStore {
   const jobs = db.collection<JobDocument>(jobCollections.jobs);
   const transition = createTransition(db, jobs);
-  // Repeats of one submission come together.
+  // Repeats of one submission come at the same time.
   const inTurn = createTurns(db.clock);
   return {
     open: () => migrate(db, [jobsMongoSchema]),
@@ -94,7 +94,7 @@ export function createMongoJobStore(db: MongoDatabase): JobStore {
 
 type Jobs = Collection<JobDocument>;
 
-/** What a job's mark is made of. */
+/** The fields of a job's mark. */
 const marked = {
   ...{ state: 1, parked: 1, upstreamIndex: 1, progress: 1 },
   ...{ startedAt: 1, completedAt: 1, expiresAt: 1 },
@@ -117,7 +117,7 @@ function inSlot({ scope, key }: JobSlot): Filter<JobDocument> {
   return { "slot.scope": scope, "slot.key": key };
 }
 
-/** What stands in the way is asked for its own first change: an insert without an answer finds itself. */
+/** On a conflict, the existing document is checked for this job's first change. So an insert without an answer finds itself. */
 function insert(db: MongoDatabase, jobs: Jobs, job: Job): Promise<Job | undefined> {
   const change = new (mongodb().ObjectId)();
   const doc = documentOf(job, change);
@@ -139,7 +139,7 @@ function insert(db: MongoDatabase, jobs: Jobs, job: Job): Promise<Job | undefine
   });
 }
 
-/** A deletion without an answer was made, by this call or another one, where the job is not there any more. */
+/** Where a deletion got no answer and the job is gone, the deletion was made, by this call or another one. */
 function forget(db: MongoDatabase, jobs: Jobs, jobId: string, now: number): Promise<boolean> {
   let wasOver = false;
   return db.attempt(async () => {
@@ -180,15 +180,15 @@ async function list(jobs: Jobs, query: JobsQuery): Promise<Job[]> {
   } as Filter<JobDocument>;
   const sort = { createdAt: order, _id: order } as const;
   const found: Job[] = [];
-  // Each batch is a message of its own, and between two of them others have their turn.
+  // Each batch is a separate message, and between two of them other work gets its turn.
   const cursor = jobs.find(filter, { projection: exceptText }).sort(sort).limit(limit);
   for await (const doc of cursor.batchSize(jobsReadAtOnce)) found.push(jobWithoutTextOf(doc));
   return before ? found.reverse() : found;
 }
 
-/** Takes due jobs of each state; looks again where others took some of what it had found. */
+/** Takes due jobs of each state. Looks again where others took some of the jobs that it had found. */
 async function takeDue(db: MongoDatabase, jobs: Jobs, query: DueQuery): Promise<Job[]> {
-  // What is due is mostly in one of the states, or in none: one command more tells of none.
+  // Mostly no job is due, or only jobs of one state. One extra command finds out that none is.
   if (!(await isAnyDue(db, jobs, query.states, query.now))) return [];
   const ofEach = await Promise.all(query.states.map((state) => takeOf(db, jobs, state, query)));
   return ofEach.flat();
@@ -211,8 +211,8 @@ async function takeOf(
 }
 
 /**
- * What is found is marked at once, each job only while it is still due; those that then bear the mark are the taker's. A
- * lost answer changes nothing of that.
+ * Marks the jobs that it found, each only while it is still due. The jobs that then have the mark belong to the taker. A lost answer
+ * changes nothing of that.
  */
 function takeSome(
   db: MongoDatabase,
@@ -229,17 +229,17 @@ function takeSome(
       { $set: { dueAt: until, taken }, $inc: { v: 1 } },
     );
     const byId = new Map<string, Job>();
-    // Each batch is a message of its own, and between two of them others have their turn.
+    // Each batch is a separate message, and between two of them other work gets its turn.
     for await (const doc of jobs.find({ _id: { $in: ids }, taken }).batchSize(jobsReadAtOnce)) {
       byId.set(doc._id, jobOf(doc));
     }
-    // A job that has another time by now was driven on by another process.
+    // Another process drove on a job that has another time by now.
     const won = ids.flatMap((id) => byId.get(id) ?? []).filter(({ dueAt }) => dueAt === until);
     return { found: ids.length, won };
   });
 }
 
-/** As JobStore has it. */
+/** See JobStore. */
 async function bringForward(db: MongoDatabase, jobs: Jobs, now: number, at: number): Promise<void> {
   const ofKinds = { $in: [...mediaKinds] };
   const leased = {
@@ -256,7 +256,7 @@ async function bringForward(db: MongoDatabase, jobs: Jobs, now: number, at: numb
   });
 }
 
-/** As JobStore has it. */
+/** See JobStore. */
 async function isAnyDue(
   db: MongoDatabase,
   jobs: Jobs,
@@ -278,7 +278,7 @@ async function findDue(jobs: Jobs, state: JobState, now: number, limit: number):
 }
 
 const counted = { jobs: { $sum: 1 }, oldestCreatedAt: { $min: "$createdAt" } };
-// However many wait, their indexes alone are read; of the others there are never many.
+// However many jobs wait, only their indexes are read. There are never many other jobs.
 const queued = (which: Document): Document[] => [
   { $match: { "spec.kind": { $in: [...mediaKinds] }, ...which } },
   { $project: { _id: 0, "spec.kind": 1, createdAt: 1 } },

@@ -27,7 +27,7 @@ const servedOfSql = `SELECT value AS account_id, (SELECT claimed_at FROM media_j
   WHERE kind = ? AND account_id = value AND claimed_at IS NOT NULL ORDER BY claimed_at DESC LIMIT 1)
   AS claimed_at FROM json_each(?)`;
 
-/** Finds fairest jobs; keeps where a search of very many groups ended. */
+/** Finds the fairest jobs. Keeps the place where a search of very many groups ended. */
 export function createFairest(): (tx: SqlRunner, query: WorkQuery) => string | undefined {
   const begins = new Map<string, LaneNames>();
   return (tx, query) => {
@@ -48,7 +48,7 @@ export function isAnyClaimable(db: SqlRunner, kind: string, leasesOverAt: number
   return isWaiting || db.get(lostSql, kind, leasesOverAt, "[]", "[]", 1) !== undefined;
 }
 
-/** As JobStore has it. */
+/** See JobStore. */
 export function readWaitingLine(db: SqlRunner, kind: string): Promise<WaitingLine | undefined> {
   return readLine({
     page: async (behind) =>
@@ -115,9 +115,9 @@ function findLost(
 }
 
 /**
- * The oldest waiting job of each group, one index seek a group: those behind `from`, then those up to it, so that each has
- * its turn as often. Not all where so many of idle accounts were seen that a fairer one there is not, or where there are too
- * many: `end` is where the next search goes on.
+ * The oldest waiting job of each group, with one index seek for each group. Groups behind `from` come first, then those up to it, so
+ * that each has its turn equally often. The list is cut where enough of idle accounts were seen, so that no fairer one exists, or where
+ * there are too many. Then the next search goes on at `end`.
  */
 function findWaiting(
   tx: SqlRunner,

@@ -18,8 +18,8 @@ import { markFrom } from "./marks.ts";
 export const jobsSchemaName = "media_jobs";
 
 /**
- * Steps of the tables. What a job is to do hardly ever changes and may be long, so it stands apart from what changes at every
- * heartbeat. Each search of the port has its index.
+ * Steps of the tables. A spec hardly ever changes and may be long, so it is apart from the fields that change at every heartbeat. Each
+ * search of the port has its index.
  */
 export const jobsSchema: readonly string[] = [
   `CREATE TABLE media_job (
@@ -87,10 +87,10 @@ export const jobsSchema: readonly string[] = [
   "CREATE INDEX media_job_of_all ON media_job (state, kind, created_at, job_id);",
 ];
 
-/** A column of `media_job` with what a job has there. */
+/** A column of `media_job`, and a job's value for it. */
 type Column<J extends JobHead = Job> = readonly [name: string, value: (job: J) => SqlValue];
 
-/** What never changes. */
+/** Columns that never change. */
 const fixed: readonly Column[] = [
   ["job_id", (job) => job.jobId],
   ["account_id", (job) => job.accountId],
@@ -102,7 +102,7 @@ const fixed: readonly Column[] = [
   ["created_at", (job) => job.createdAt],
 ];
 
-/** What a command may change, but for what follows from the spec. */
+/** Columns that a command may change, except those that depend on the spec. */
 const changingOfHead: readonly Column<JobHead>[] = [
   ["slot_scope", (job) => job.slot?.scope ?? null],
   ["slot_key", (job) => job.slot?.key ?? null],
@@ -135,7 +135,7 @@ const changingOfHead: readonly Column<JobHead>[] = [
   ["events", (job) => JSON.stringify(job.events)],
 ];
 
-/** What a command may change. */
+/** Columns that a command may change. */
 const changing: readonly Column[] = [
   ...changingOfHead,
   ["upstream", (job) => upstreamOf(job).name],
@@ -157,7 +157,7 @@ const marksSql = `SELECT job_id, state, parked, upstream_index, progress, starte
   FROM media_job WHERE job_id IN (SELECT value FROM json_each(?))`;
 const readJobSql = `SELECT j.*, s.spec FROM media_job j JOIN media_job_spec s USING (job_id)`;
 
-/** SQLite takes what is long out of the JSON in a third of the time in which JavaScript would decode it. */
+/** SQLite takes the long parts out of the JSON in a third of the time that JavaScript would need for decoding it. */
 const readWithoutTextSql = `SELECT j.*, json_remove(s.spec, ${textPaths.map((path) => `'$.${path}'`).join(", ")}) AS spec
   FROM media_job j JOIN media_job_spec s USING (job_id) WHERE job_id = ?`;
 
@@ -178,7 +178,7 @@ export function updateJob(tx: SqlRunner, before: Job, job: Job): void {
   if (job.spec !== before.spec) tx.run(updateSpecSql, specText(job.spec), job.jobId);
 }
 
-/** A job of which the spec, and what follows from it, is as it was; nor are its outputs others. */
+/** Updates a job whose spec, with the columns that depend on it, and whose outputs are unchanged. */
 export function updateHead(tx: SqlRunner, head: JobHead): void {
   tx.run(updateHeadSql, ...changingOfHead.map(([, value]) => value(head)), head.jobId);
 }
@@ -205,7 +205,7 @@ export function readHead(tx: SqlRunner, jobId: string): JobHead | undefined {
   return row && headOf(row);
 }
 
-/** As JobStore has it. */
+/** See JobStore. */
 export function readMarks(db: SqlRunner, jobIds: readonly string[]): Map<string, string> {
   const marks = db.all(marksSql, JSON.stringify(jobIds)).map((row): [string, string] => {
     const mark = markFrom({
@@ -296,7 +296,7 @@ function json<T>(cell: Cell): T | undefined {
   return typeof cell === "string" ? (JSON.parse(cell) as T) : undefined;
 }
 
-// JSON has no undefined: what was left out is put back, so that what comes out is what went in.
+// JSON has no undefined, so missing fields are put back as undefined. So a job that is read equals the one that was written.
 function failureOf(cell: Cell): Job["failure"] {
   const failure = json<NonNullable<Job["failure"]>>(cell);
   return failure && { ...failure, param: failure.param };

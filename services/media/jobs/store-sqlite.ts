@@ -30,8 +30,8 @@ import {
 } from "./store-sqlite-rows.ts";
 
 /**
- * Jobs in the process's SQLite file. Each transition reads the job, steps it and writes it back inside one transaction;
- * those of a turn of the event loop share a commit.
+ * Jobs in the process's SQLite file. Each transition reads the job, steps it and writes it back inside one transaction. Transactions of
+ * one turn of the event loop share a commit.
  */
 export function createSqliteJobStore(db: SqliteDatabase): JobStore {
   const fairest = createFairest();
@@ -131,12 +131,12 @@ function renew(tx: SqlRunner, jobId: string, command: RenewCommand): JobHead | u
   return next;
 }
 
-/** All are taken at once, by index; they are read in turns. One that was driven on in between has another time by then. */
+/** All are taken at once, by index, and read in turns. A job that was driven on in between has another time by then. */
 async function takeDue(
   db: SqliteDatabase,
   { states, now, until, limit }: DueQuery,
 ): Promise<Job[]> {
-  // Hardly ever there: without, no transaction is begun.
+  // Due jobs are rare. Without any, no transaction is begun.
   if (!isAnyDue(db, states, now)) return [];
   const ids = await db.write((tx) => {
     const found = states.flatMap((state) => tx.all(dueSql, state, now, limit));
@@ -161,7 +161,10 @@ function forget(tx: SqlRunner, jobId: string, now: number): boolean {
   return true;
 }
 
-/** The places of all are found at once, by index; their jobs are read in turns, and of one that changed in between another takes the place. */
+/**
+ * The places of all are found at once, by index, and their jobs are read in turns. Where one changed in between, another takes its
+ * place.
+ */
 async function list(db: SqlRunner, query: JobsQuery): Promise<Job[]> {
   const found: Job[] = [];
   for (let rest = query; ; ) {
@@ -180,7 +183,10 @@ async function list(db: SqlRunner, query: JobsQuery): Promise<Job[]> {
   return query.before ? found.reverse() : found;
 }
 
-/** Newest first. One index seek for each state and kind, merged: so no state's jobs are read to skip another's. */
+/**
+ * Newest first. There is one index seek for each state and kind, and the results are merged. So no state's jobs are read to skip
+ * another's.
+ */
 function listPlaces(db: SqlRunner, query: JobsQuery): JobPlace[] {
   const { of, states, kind, model, after, before, limit } = query;
   const [owner, owned]: [string, string[]] =
@@ -205,7 +211,7 @@ function listPlaces(db: SqlRunner, query: JobsQuery): JobPlace[] {
   return before ? newestFirst.slice(-limit) : newestFirst.slice(0, limit);
 }
 
-// However many wait, indexes alone are read (the planner would read the rows); of the others there are never many.
+// However many jobs wait, only indexes are read (the planner would read the rows). There are never many other jobs.
 const queuedSql = (parked: 0 | 1) => `SELECT kind, count(*) AS jobs, min(created_at) AS oldest
   FROM media_job INDEXED BY media_job_${parked ? "parked" : "waiting"}
   WHERE state = 'queued' AND parked = ${parked} GROUP BY kind`;

@@ -25,7 +25,7 @@ import type { Driven, Driver } from "./drive.ts";
 import { hasText, isShown, type Job, type JobSlot, type MediaKind, newJob } from "./job.ts";
 import type { JobStore } from "./store.ts";
 
-/** What submitting needs. */
+/** The parts that submitting needs. */
 export interface SubmitContext {
   clock: Clock;
   ids: Ids;
@@ -45,11 +45,14 @@ interface Submission {
   idempotencyKey: string | undefined;
   principal: Principal;
   admission: Admission | undefined;
-  /** Aborts when the caller leaves: before its body is read, or while others of its idempotency slot are before it, it is let go of. */
+  /**
+   * Aborts when the caller leaves. Then the submission is dropped before its body is read, or while others of its idempotency slot are
+   * before it.
+   */
   signal: AbortSignal;
-  /** What our own URLs begin with; empty: unknown. */
+  /** The beginning of our own URLs. Empty: unknown. */
   publicBaseUrl: string;
-  /** The caller's HTTP request. */
+  /** Id of the caller's HTTP request. */
   requestId: string | undefined;
   form: BodyForm;
 }
@@ -61,8 +64,8 @@ interface Submitted {
 }
 
 /**
- * Accepts a job, in the order of the contract: syntax, idempotency look-up (a hit answers at once), scope, validation,
- * references, hold. Refuses with what was wrong; then the idempotency key is free again.
+ * Accepts a job, in the order of the API's contract: syntax, idempotency look-up (a hit answers at once), scope, validation,
+ * references, hold. Refuses with the fault. Then the idempotency key is free again.
  */
 export async function submit(
   submission: Submission,
@@ -72,13 +75,13 @@ export async function submit(
   const key = checkIdempotencyKey(submission.idempotencyKey);
   const { value: body, fingerprint } = await context.reader.read(
     submission.body,
-    // Without a key it is never compared.
+    // Without an idempotency key it is never compared.
     key === undefined ? {} : { fingerprint: {} },
     { accountId: principal.accountId, signal: submission.signal },
   );
   const form = bodyFormOf(kind, submission.form, body);
   const answer = readImageAnswer(form, body);
-  // The two routes that make images have keys of their own.
+  // The two routes that make images have separate idempotency keys.
   const route = form === BodyForm.OPENAI_EDIT ? `${kind}/edits` : kind;
   const slot = key === undefined ? undefined : { scope: `${principal.keyId}/${route}`, key };
   const placed = await place(
@@ -103,20 +106,20 @@ export async function submit(
   return { ...placed, answer };
 }
 
-/** Something to be made a job of, once for each slot. */
+/** A request to make a job, once for each slot. */
 interface Order {
   accountId: string;
   keyId: string;
   slot: JobSlot | undefined;
   fingerprint: string;
   retryOf: string | undefined;
-  /** What our own URLs begin with; empty: unknown. */
+  /** The beginning of our own URLs. Empty: unknown. */
   publicBaseUrl: string;
-  /** The HTTP request that it came with. */
+  /** Id of the HTTP request that brought it. */
   requestId?: string | undefined;
-  /** Aborts when the caller leaves: what is not written down by then need not be. */
+  /** Aborts when the caller leaves. A job that is not written down by then is dropped. */
   signal?: AbortSignal;
-  /** The slot has a job of another fingerprint. */
+  /** Called where the slot has a job of another fingerprint. */
   onOther(): never;
   /** The references with their bytes, for a job that is written down already. */
   inputs(): readonly ReferenceInput[];
@@ -162,15 +165,15 @@ async function place(order: Order, context: SubmitContext): Promise<Submitted> {
   throw unavailable();
 }
 
-/** Another of the slot's requests may have had it accepted long before, so that its caller has deleted it by now. */
+/** Another request of the slot may have had it accepted long before, so that its caller has deleted it by now. */
 function submitted(job: Job, replayed: boolean, events: JobEvents): Submitted {
-  // Making it anew would be a second generation, and a second charge, for what may be a retry that came late.
+  // A new job would be a second generation, and a second charge, for a retry that may have come late.
   if (!isShown(job)) refuse(ErrorReason.JOB_NOT_FOUND, { message: deletedMessage });
   events.submitted(job, replayed);
   return { job, replayed };
 }
 
-/** The job of the slot as it stands; undefined where another submission of it has just been rejected. */
+/** The slot's job in its present state. Undefined where another submission of it has just been rejected. */
 async function join(known: Job, order: Order, driver: Driver): Promise<Job | undefined> {
   if (known.fingerprint !== order.fingerprint) order.onOther();
   if (known.state !== "reserving") return known;
@@ -186,9 +189,9 @@ function acceptedOf(driven: Driven): Job | undefined {
 const retryScope = "operator/retry";
 
 /**
- * The request of a failed job as a new job of the same key, validated and held anew; the same operation id makes one.
- * Refuses with JOB_NOT_FOUND, OPERATION_CONFLICT where the job has not failed or its request was not kept, OPERATION_MISMATCH where the operation id
- * was used for another job, and as a submission does.
+ * Makes the request of a failed job a new job of the same key, validated and held again. The same operation id makes one job. Refuses
+ * with JOB_NOT_FOUND, or with OPERATION_CONFLICT where the job has not failed or its request was not kept. Refuses with
+ * OPERATION_MISMATCH where the operation id was used for another job. It also refuses like a submission.
  */
 export async function retryJob(
   jobId: string,

@@ -13,10 +13,10 @@ import { mayHaveBegun } from "./lost-answer.ts";
 import type { Retention } from "./outputs.ts";
 import { publishWake, type WakeContext } from "./wake.ts";
 
-/** What sweeping needs. */
+/** The parts that sweeping needs. */
 interface SweepContext extends FinishContext, WakeContext, EraseContext {
   clock: Clock;
-  /** By which it judges the leases of submissions, and the leases and deadlines of running jobs. */
+  /** The time by which it judges the leases of submissions, and the leases and deadlines of running jobs. */
   leaseTime: LeaseTime;
   driver: Driver;
   importer: ReferenceImporter;
@@ -25,20 +25,20 @@ interface SweepContext extends FinishContext, WakeContext, EraseContext {
   failPoints: FailPoints;
 }
 
-/** Drives on every job that is due: the process that had it is dead, away, or slow. */
+/** Drives on every job that is due, because the process that had it is dead, away, or slow. */
 interface Sweeper {
-  /** Looks every 500 ms until `signal` aborts; resolves when what was under way has ended. Never rejects. */
+  /** Looks every 500 ms until `signal` aborts. Resolves when the work under way has ended. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
-  /** Looks once, at what is due now. */
+  /** Handles the jobs that are due now, once. */
   sweep(): Promise<void>;
 }
 
 type Lane = readonly JobState[];
 
-/** What they are due at is the end of a request's lease. */
+/** They are due at the end of a request's lease. */
 const submissions: Lane = ["reserving"];
 
-/** Each lane waits for others of its own alone: wake-ups do not queue up behind a billing that is away. */
+/** Each lane waits only for its own jobs, so wake-ups do not wait for a billing that is away. */
 const lanes: readonly Lane[] = [
   ["queued", "running"],
   submissions,
@@ -46,7 +46,7 @@ const lanes: readonly Lane[] = [
   ["completed", "failed", "rejected", "deleted"],
 ];
 
-/** Makes it; any number of them may sweep at once. */
+/** Makes a sweeper. Any number of them may sweep at once. */
 export function createSweeper(context: SweepContext): Sweeper {
   const { clock, leaseTime, store, events } = context;
 
@@ -80,11 +80,11 @@ export function createSweeper(context: SweepContext): Sweeper {
   return {
     async run(signal) {
       while (!signal.aborted) {
-        // It learns that the clock was set only where it is asked: also while nothing is due.
+        // Called even while no job is due, because it notices a set clock only when it is called.
         leaseTime();
         await bringForward().catch(unread);
         const free = lanes.filter((lane) => !busy.has(lane));
-        // Most looks find nothing: one tells for all lanes.
+        // Most looks find nothing. One question serves all lanes.
         const isAnyDue = await store.isAnyDue(free.flat(), clock.now()).catch(unread);
         if (isAnyDue && !signal.aborted) free.forEach(begin);
         await clock.sleep(sweepIntervalMs, signal).catch(() => {});
@@ -118,7 +118,7 @@ async function sweepJob(job: Job, context: SweepContext): Promise<void> {
     case "failed":
       if (job.pinsHeld) await unpin(job, context);
       else {
-        // Its end must be written down before its record goes.
+        // Its end must be written down before its record is removed.
         if (isUnannounced(job)) await context.announce(job);
         await context.retention.forget(job);
       }
@@ -131,12 +131,12 @@ async function sweepJob(job: Job, context: SweepContext): Promise<void> {
 
 async function wakeOrExpire(job: Job, context: SweepContext): Promise<void> {
   const { leaseTime, store } = context;
-  // A worker that lives says anew when its job's time is over.
+  // A living worker renews the end of its job's time.
   const now = leaseTime();
-  // Hardly ever: it is asked of the store, which may read a long job for it, where the job at hand says so.
+  // Only where the job read here is overdue. Asking the store may read a long job.
   const expired = isOverdue(job, now) && (await store.apply(job.jobId, { kind: "expire", now }));
   if (expired) return finish(expired, context);
-  // No place at the upstream is needed for this, which a worker may wait for.
+  // This needs no place at the upstream, which a worker may have to wait for.
   if (job.state === "running" && mayHaveBegun(job)) {
     const decided = await store.apply(job.jobId, { kind: "abandoned", now });
     if (decided?.state === "failing") return finish(decided, context);

@@ -28,7 +28,7 @@ export interface WaitingLine {
 /** A lane: the waiting jobs of one model, upstream and account. Stores search lane by lane, each oldest first. */
 export type LaneNames = readonly [model: string, upstream: string, accountId: string];
 
-/** Its jobs: when each was made, oldest first. */
+/** A lane and its jobs: when each was made, oldest first. */
 interface WaitingLane {
   lane: LaneNames;
   createdAt: number[];
@@ -41,16 +41,16 @@ interface RunningJob {
   upstream: string;
 }
 
-/** Where a store has what the line is made of, all of one kind. */
+/** The store's reads for a line, all of one kind. */
 interface LineSource {
-  /** The first {@link linePage} waiting jobs of the lanes behind this one, by lanes and, of each, oldest first. */
+  /** The first {@link linePage} waiting jobs of the lanes behind this one, by lanes, and in each lane oldest first. */
   page(behind: LaneNames): Promise<{ lane: LaneNames; createdAt: number }[]>;
   running(): Promise<RunningJob[]>;
-  /** When these accounts were last served; without those that never were. */
+  /** When these accounts were last served. Accounts that never were are left out. */
   served(accountIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
 }
 
-/** Reads a line; undefined where it is too long for {@link maxLinePages} or {@link maxLineAccounts}. */
+/** Reads a line. Undefined where it is too long for {@link maxLinePages} or {@link maxLineAccounts}. */
 export async function readLine(source: LineSource): Promise<WaitingLine | undefined> {
   const lanes = await readWaiting(source);
   if (!lanes) return undefined;
@@ -66,7 +66,7 @@ export async function readLine(source: LineSource): Promise<WaitingLine | undefi
   return { lanes, accounts, running: running.map(({ model, upstream }) => ({ model, upstream })) };
 }
 
-/** The lanes with their jobs. A lane that fills a page alone is read no further. */
+/** The lanes with their jobs. Where a lane fills a page alone, its other jobs are not read. */
 async function readWaiting({ page }: LineSource): Promise<WaitingLane[] | undefined> {
   const lanes: WaitingLane[] = [];
   const accounts = new Set<string>();
@@ -85,7 +85,7 @@ async function readWaiting({ page }: LineSource): Promise<WaitingLane[] | undefi
     if (accounts.size > maxLineAccounts) return undefined;
     if (isLast) return lanes;
     behind = whole.at(-1)?.lane ?? cutOff ?? behind;
-    // SQLite answers at once: others have their turn.
+    // SQLite answers at once, so other work gets its turn here.
     await turn();
   }
   return undefined;
@@ -96,12 +96,12 @@ function isSame(a: LaneNames, b: LaneNames | undefined): boolean {
 }
 
 /**
- * Which waiting jobs stand in one line, because the same places are what they wait for: those of an upstream; of a model all of whose
- * own places are taken; or, wherever jobs are rendered here, the workers of the kind.
+ * Names the line of a waiting job. Jobs in one line wait for the same places. These are the places of an upstream, or of a model whose
+ * own places are all taken. Where jobs are rendered here, they are the workers of the kind.
  */
 type LineNames = (model: string, upstream: string) => string;
 
-/** The lines of a kind, as the catalog bounds its models and by what runs now. */
+/** The lines of a kind, by the catalog's bounds of its models and by the running jobs. */
 export function linesBy(
   { upstreams, modelLimits }: Pick<Bounds, "upstreams" | "modelLimits">,
   running: WaitingLine["running"],
@@ -114,7 +114,7 @@ export function linesBy(
   };
 }
 
-/** The accounts of these lanes, which stand in one line. */
+/** The accounts of these lanes, which share a line. */
 export function accountsIn(
   lanes: WaitingLine["lanes"],
   accounts: WaitingLine["accounts"],
@@ -127,39 +127,41 @@ export function accountsIn(
   });
 }
 
-/** A waiting job's place. */
+/** The place of a waiting job. */
 export interface QueuePlace {
   /** From 1 on. */
   position: number;
-  /** When work on it may begin, in ms since the epoch; undefined: no job of its line was completed lately. */
+  /** When work on it may begin, in ms since the epoch. Undefined: no job of its line was completed recently. */
   startsAt: number | undefined;
 }
 
-/** Tells the places of waiting jobs. */
+/** Answers the places of waiting jobs. */
 export interface QueuePlaces {
   /**
-   * Undefined where the job does not wait for a worker, is behind the first 1,000, came after the last look, or where that is
-   * not known. Never rejects.
+   * Undefined where the job does not wait for a worker, is behind the first 1,000, came after the last look, or where the line is
+   * unknown. Never rejects.
    */
   of(job: Job): Promise<QueuePlace | undefined>;
 }
 
-/** What one look at a kind found. */
+/** The result of one look at a kind. */
 interface LineLook {
   atMs: number;
   nameOf: LineNames;
   lines: ReadonlyMap<string, OneLine>;
 }
 
-/** A line, as one look found it. */
+/** A line, by one look. */
 interface OneLine {
   /** By {@link placeName}. */
   positions: ReadonlyMap<string, number>;
-  /** From one end of a running job of the line to the next, in ms; undefined where none was completed lately. */
+  /** Time from one end of a running job of the line to the next, in ms. Undefined where none was completed recently. */
   turnMs: number | undefined;
 }
 
-/** Makes it. However many ask, one process reads a kind's line once a second, and only while some ask. */
+/**
+ * Makes it. With any number of questions, one process reads a kind's line at most once a second, and only while there are questions.
+ */
 export function createQueuePlaces({
   clock,
   store,
@@ -188,7 +190,7 @@ export function createQueuePlaces({
         const usual = usualMs(took.filter(isIn(name)));
         const running = line.running.filter(isIn(name)).length;
         const positions = positionsIn(accountsIn(lanes, line.accounts));
-        // While all places are taken, one becomes free each time that one of the running jobs ends.
+        // While all places are taken, one becomes free each time that a running job ends.
         return [name, { positions, turnMs: usual && usual / Math.max(1, running) }];
       });
       return { atMs, nameOf, lines: new Map(found) };
@@ -224,7 +226,7 @@ function placeName({ accountId, createdAt }: Pick<Job, "accountId" | "createdAt"
   return `${accountId} ${createdAt}`;
 }
 
-/** How long a completed job took from first work to its end, in ms, and where. */
+/** How long a completed job took from first work to its end, in ms, and its place. */
 interface Took {
   model: string;
   upstream: string;
@@ -243,13 +245,13 @@ async function newestOf(store: Pick<JobStore, "list">, kind: MediaKind): Promise
   });
 }
 
-/** The median, in ms; undefined of none. */
+/** The median, in ms. Undefined for an empty list. */
 function usualMs(took: readonly Took[]): number | undefined {
   const times = took.map(({ ms }) => ms).sort((a, b) => a - b);
   return times[Math.floor(times.length / 2)];
 }
 
-/** What began to be read of a kind less than `ms` ago is not read again, so that an answer is as old as that; a failure is not kept. */
+/** A read of a kind that began less than `ms` ago is not repeated, so an answer is at most that old. A failure is not kept. */
 function keptLooks<T>(
   clock: Clock,
   ms: number,

@@ -6,7 +6,7 @@ import type { FailPoints } from "../fail-points.ts";
 import type { Job, MediaKind } from "./job.ts";
 import type { JobStore } from "./store.ts";
 
-/** What waking workers needs. */
+/** The parts that waking workers needs. */
 export interface WakeContext {
   clock: Clock;
   store: JobStore;
@@ -20,12 +20,12 @@ export function topicOf(kind: MediaKind): string {
   return `jobs-${kind}`;
 }
 
-/** Leaves a wake-up for a job that may be claimed. Never rejects: the sweeper comes back to what was not published. */
+/** Leaves a wake-up for a job that may be claimed. Never rejects: the sweeper publishes it later where this fails. */
 export function publishWake(job: Job, context: WakeContext): Promise<void> {
   return joinTrace(traceOf(job), () => publish(job, context));
 }
 
-/** The trace that a job is part of, for headers. */
+/** The trace of a job, for headers. */
 export function traceOf({ spec }: Job): TraceHeaders {
   return spec.traceparent === undefined ? {} : { traceparent: spec.traceparent };
 }

@@ -15,20 +15,20 @@ import { jobMessage } from "./messages.ts";
 import type { JobStore } from "./store.ts";
 import type { QueuePlace, QueuePlaces } from "./waiting-jobs.ts";
 
-/** What watching needs. */
+/** The parts that watching needs. */
 interface WatchContext {
   clock: Clock;
   changes: JobChanges;
   places: QueuePlaces;
-  /** The job, where the watcher may see it. `isFirst`: as {@link JobChanges.look} has it. */
+  /** The job, where the watcher may see it. `isFirst`: see {@link JobChanges.look}. */
   find(isFirst: boolean): Promise<Job | undefined>;
-  /** Aborts when the watcher leaves, or this process stops answering. */
+  /** Aborts when the watcher leaves, or when this process stops answering. */
   signal: AbortSignal;
 }
 
 /**
- * The job now and at each change that shows, until it is terminal; undefined every 15 s of silence. Changes made in this
- * process are seen at once, those of others within a second. Refuses with JOB_NOT_FOUND, also where it goes meanwhile.
+ * The job now and at each visible change, until it is terminal. Undefined every 15 s of silence. Changes made in this process are seen
+ * at once, those of others within a second. Refuses with JOB_NOT_FOUND, even where the job disappears meanwhile.
  */
 export async function* watchJob(
   jobId: string,
@@ -45,10 +45,10 @@ export async function* watchJob(
       const job = await find(!last);
       if (!job || !isShown(job)) refuse(ErrorReason.JOB_NOT_FOUND);
       const placeNow = await places.of(job);
-      // An estimate that moves with the time is no news.
+      // An estimate that moves with the time is no change.
       const hasMoved = placeNow?.position !== place?.position;
       if (hasMoved) place = placeNow;
-      // The same look as the last time needs no comparison.
+      // The same result as the last time needs no comparison.
       const message = last && job === seen && !hasMoved ? last : jobMessage(job, place);
       seen = job;
       if (!last || (message !== last && !equals(JobSchema, last, message))) {
@@ -84,23 +84,23 @@ async function changeOrPause(
   over.abort();
 }
 
-/** Tells the watches of this process that a job has changed. */
+/** Informs the watches of this process that a job has changed. */
 export interface JobChanges {
-  /** Calls `listener` at each change of a job from now on, until the answer is called. */
+  /** Calls `listener` at each change of a job from now on, until the returned function is called. */
   on(jobId: string, listener: () => void): () => void;
   /**
-   * The job for a watch. What its caller wrote at length is left out. `isFirst`: for one that has told nothing yet; it is read by a look
-   * that begins now or later, so that no watch begins with less than another answer has told before. Else it may be what another watch
-   * read a moment ago, and never goes back: only a job that has a listener is remembered, it is read again where its mark has changed,
-   * and the marks of all of them are read at one look. So watches of many jobs, or many of one, cost next to nothing while nothing
-   * changes. `steadyMs` is the monotonic clock's.
+   * The job for a watch, without its caller's long texts. `isFirst`: for a watch that has sent nothing yet. It gets a read that begins
+   * now or later. So no watch begins with an older state than another answer has shown before. Otherwise it may get what another watch
+   * read a moment ago, and never an older state. Only a job with a listener is remembered, and it is read again where its mark has
+   * changed. One look reads the marks of all of them. So many watches, of many jobs or of one, cost next to nothing while nothing
+   * changes. `steadyMs` is by the monotonic clock.
    */
   look(
     jobId: string,
     asked: { isFirst: boolean; steadyMs: number },
     store: Pick<JobStore, "findWithoutText" | "marks">,
   ): Promise<Job | undefined>;
-  /** The store, each of whose changes is told. */
+  /** The store, with each of its changes reported. */
   observed(store: JobStore): JobStore;
 }
 
@@ -108,17 +108,17 @@ export interface JobChanges {
 interface Known {
   atMs: number;
   job: Promise<Job | undefined>;
-  /** Undefined until it was read, and where it is not there. */
+  /** Undefined until it was read, and where it does not exist. */
   mark: string | undefined;
 }
 
-/** Makes it. Changes made by other processes are not heard of. */
+/** Makes it. Changes made by other processes are not reported. */
 export function createJobChanges(): JobChanges {
   const listeners = new Map<string, Set<() => void>>();
   const known = new Map<string, Known>();
   let marks: { atMs: number; found: Promise<Map<string, string>> } | undefined;
   const tell = <J extends JobHead>(job: J | undefined): J | undefined => {
-    // A heartbeat changes nothing that is shown.
+    // A heartbeat changes no shown value.
     if (!job || known.get(job.jobId)?.mark === markOf(job)) return job;
     known.delete(job.jobId);
     for (const listener of listeners.get(job.jobId) ?? []) listener();
@@ -128,16 +128,16 @@ export function createJobChanges(): JobChanges {
     if (marks && steadyMs - marks.atMs < sharedLookMs) return marks.found;
     const look = { atMs: steadyMs, found: store.marks([...known.keys()]) };
     marks = look;
-    // A failure is not for those that look later.
+    // A failure must not reach those that look later.
     look.found.catch(() => {
       if (marks === look) marks = undefined;
     });
     return look.found;
   };
-  // An embedded store reads a long job at once, which takes it some ms: of many that are asked for at the same moment one is read in
-  // each turn of the event loop, and others have theirs.
+  // An embedded store reads a long job at once, which takes some ms. Where many are requested at the same moment, one is read in each
+  // turn of the event loop, so that other work gets its turn.
   let turns = Promise.resolve();
-  // Of one job one reading at a time: two that overlap may answer in either order.
+  // Of one job, one read at a time: two that overlap may answer in either order.
   const looks = createSharedLooks<Job | undefined>();
   const read = (jobId: string, steadyMs: number, store: Pick<JobStore, "findWithoutText">) =>
     looks.add(jobId, async () => {

@@ -3,7 +3,7 @@ import { maxModelIdCharacters, maxPromptCharacters } from "#common/words/request
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 
-/** A field that has two spellings; `param` is the one that was used. */
+/** A field that has two spellings. `param` is the one that the caller used. */
 export interface Spelled<T> {
   value: T;
   param: string;
@@ -52,12 +52,12 @@ function oneSpelling<T>(
   return found;
 }
 
-/** What upstream chooses itself. */
+/** A ratio that the upstream chooses itself. */
 export const autoRatio = "auto";
 
 /**
- * The supported ratio nearest to a width and height: the least distance of the logarithms, `auto` left out, the earlier in
- * the list on a tie. `auto` where the model names no other.
+ * The supported ratio nearest to a width and height: the least distance of the logarithms, without `auto`. On a tie, it is the earlier
+ * one in the list. `auto` where the model names no other.
  */
 export function closestRatio(width: number, height: number, supported: readonly string[]): string {
   const wanted = Math.log(width / height);
@@ -66,26 +66,26 @@ export function closestRatio(width: number, height: number, supported: readonly 
     const [across, down] = ratio.split(":").map(Number);
     if (!across || !down) continue;
     const distance = Math.abs(Math.log(across / down) - wanted);
-    // Mirror images (16:9 and 9:16 seen from 1:1) are equally far but for rounding.
+    // Mirror images (16:9 and 9:16 seen from 1:1) are equally far, apart from rounding.
     if (distance < best.distance - 1e-9) best = { ratio, distance };
   }
   return best.ratio;
 }
 
-/** Refuses a ratio that the model does not list; `auto` is always taken. */
+/** Refuses a ratio that the model does not list. `auto` is always allowed. */
 export function checkRatio(ratio: string, supported: readonly string[]): string {
   if (ratio === autoRatio || supported.includes(ratio)) return ratio;
   return refuse(ErrorReason.UNSUPPORTED_ASPECT_RATIO, {
     param: "aspectRatio",
     message: offers("aspect ratio but 'auto'", "aspect ratios", supported),
-    // `auto` is taken of every model.
+    // Every model takes `auto`.
     metadata: {
       available_aspect_ratios: JSON.stringify(supported.length > 0 ? supported : [autoRatio]),
     },
   });
 }
 
-/** What a refusal says a model offers: "The model's voices are: …", or that it takes none. */
+/** The part of a refusal about a model's offers: "The model's voices are: …", or that it takes none. */
 export function offers(one: string, many: string, offered: readonly string[]): string {
   return offered.length === 0
     ? `The model takes no ${one}.`

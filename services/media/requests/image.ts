@@ -13,7 +13,7 @@ import { autoRatio, checkRatio, closestRatio, offers, readPrompt } from "./field
 import type { PricedRequest } from "./index.ts";
 import { checkReferenceCount } from "./references.ts";
 
-/** Checks an image job's body against its model; the price is that of one image times their number. */
+/** Checks an image job's body against its model. The price is that of one image times their number. */
 export function readImage(
   body: JsonObject,
   references: readonly ReferenceInput[],
@@ -39,7 +39,7 @@ export function readImage(
   };
 }
 
-/** The pixels of a shape; a resolution whose name says nothing of pixels is upstream's to understand. */
+/** The pixels of a shape. A resolution whose name holds no pixels is left to the upstream. */
 export function pixelsOf(shape: ImageShape, reference?: Dimensions): Dimensions {
   try {
     return imageDimensions(shape, reference);
@@ -67,10 +67,10 @@ function checkResolution(resolution: string | undefined, { resolutions }: ImageS
   });
 }
 
-/** A shape as it is asked for; undefined where it is left open. */
+/** The requested shape. Undefined where the caller left it open. */
 type AskedShape = Record<keyof ImageShape, string | undefined>;
 
-/** Of a model that lists sizes and no ratios a ratio asks for the closest size: its upstream knows no other. */
+/** For a model that lists sizes and no ratios, a ratio means the closest size: its upstream knows no other. */
 function withSize(shape: AskedShape, { sizes, aspectRatios }: ImageSpec): AskedShape {
   const { size = "auto", aspectRatio = autoRatio } = shape;
   if (aspectRatio === autoRatio || aspectRatios.length > 0) return shape;
@@ -84,7 +84,7 @@ function withSize(shape: AskedShape, { sizes, aspectRatios }: ImageSpec): AskedS
   };
 }
 
-/** A size has a ratio of its own. */
+/** A size has a fixed ratio. */
 function checkAgreement({ size, aspectRatio }: ImageShape, spec: ImageSpec): void {
   if (size === undefined || size === "auto") return;
   if (aspectRatio === undefined || aspectRatio === autoRatio) return;

@@ -25,7 +25,7 @@ import { readVideo } from "./video.ts";
 export { bodyFormOf, readImageAnswer } from "./openai-image.ts";
 export { readReferences } from "./references.ts";
 
-/** A body that its model offers, with every default filled in, and its price in credits. */
+/** A body that its model can serve, with every default filled in, and its price in credits. */
 export interface PricedRequest {
   mode: string;
   price: bigint;
@@ -38,25 +38,25 @@ const modelKinds = {
   music: ModelKind.MUSIC,
 } as const satisfies Record<MediaKind, ModelKind>;
 
-/** What a job's body says, checked against one snapshot: everything before a credit is touched. */
+/** The content of a job's body, checked against one snapshot. All of this happens before a credit is touched. */
 export interface CheckedRequest {
   spec: JobSpec;
   /** With their bytes, for the import. */
   references: readonly ReferenceInput[];
-  /** Where the job's end is to be told; undefined: nowhere. */
+  /** The address for the job's end. Undefined: none. */
   webhookUrl: string | undefined;
 }
 
-/** What the edge knows of a request. */
+/** The edge's facts about a request. */
 interface RequestEdge {
   admission?: Admission | undefined;
-  /** What our own URLs begin with; empty or absent: unknown. */
+  /** The beginning of our own URLs. Empty or absent: unknown. */
   publicBaseUrl?: string;
-  /** Default: the API document's. */
+  /** Default: the form of the API's own document. */
   form?: BodyForm;
 }
 
-/** Validates and prices a body. Refuses with the public code and the path of the field at fault. */
+/** Validates and prices a body. Refuses with the public code and the path of the faulty field. */
 export function checkRequest(
   kind: MediaKind,
   body: JsonObject,
@@ -103,7 +103,7 @@ export function checkRequest(
   };
 }
 
-/** A model's upstreams, in the order of trying, with what the model says in their place. */
+/** A model's upstreams, in the order in which they are tried, with the model's own settings in place of the upstreams'. */
 function upstreamsOf(model: FoundModel, view: CatalogView): readonly Upstream[] {
   const upstreams = view.upstreamsOf(model);
   const { lostAnswer } = model;
@@ -111,7 +111,7 @@ function upstreamsOf(model: FoundModel, view: CatalogView): readonly Upstream[] 
   return upstreams.map((upstream) => ({ ...upstream, lostAnswer }));
 }
 
-/** The call of the request's mode; a first and a last frame may have one of their own. */
+/** The call for the request's mode. A first and a last frame may have a separate one. */
 function callFor(request: GenerationRequest, calls: readonly ModelCall[]): ModelCall | undefined {
   const modes =
     request.kind !== "video"
@@ -122,7 +122,7 @@ function callFor(request: GenerationRequest, calls: readonly ModelCall[]): Model
   return modes.flatMap((mode) => calls.filter((call) => call.mode === mode))[0];
 }
 
-/** A refusal names the spelling that was used. */
+/** A refusal names the spelling that the caller used. */
 function findModel({ value, param }: Spelled<string>, kind: MediaKind, view: CatalogView) {
   try {
     return view.findModel(value, modelKinds[kind]);
@@ -153,8 +153,8 @@ function readPriced(
 }
 
 /**
- * The body that asks for what a job asked for: what its caller left open stays as it was then chosen, and its references
- * are the files that they were imported as.
+ * A body that requests the same as a job. Values that its caller left open stay those that were chosen then. Its references are the
+ * files of their import.
  */
 export function bodyOf(job: Pick<Job, "spec" | "pinned" | "webhook">): JsonObject {
   return { ...bodyOfSpec(job), webhookUrl: job.webhook?.url ?? null };

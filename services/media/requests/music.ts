@@ -14,7 +14,7 @@ export function readMusic(body: JsonObject, spec: MusicSpec): PricedRequest {
   const mode = sent as (typeof musicModes)[number];
   const title = requiredString(body, "title", { notBlank: true, max: maxTitleCharacters });
   const description = optionalString(body, "description", text);
-  // An empty text is none, as null is.
+  // An empty text counts as none, like null.
   const lyrics = optionalString(body, "lyrics", text) || undefined;
   // White space alone cannot be sung.
   if (mode === "lyrics" && !lyrics?.trim()) {

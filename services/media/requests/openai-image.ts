@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { BodyForm, ImageAnswer } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { MediaKind } from "../jobs/job.ts";
 
-/** Whose words a body is written in; an image job's is OpenAI's also where it asks for a format of the answer. */
+/** The form in which a body is written. An image job's body has OpenAI's form also where it asks for a format of the answer. */
 export function bodyFormOf(kind: MediaKind, form: BodyForm, body: JsonObject): BodyForm {
   if (kind !== "image") return BodyForm.UNSPECIFIED;
   const asks = body.response_format !== undefined && body.response_format !== null;
@@ -17,8 +17,8 @@ const answers: Readonly<Record<string, ImageAnswer>> = {
 };
 
 /**
- * How the caller of OpenAI's route wants its images: in base64 unless it says otherwise, as OpenAI's own image models
- * answer. Refuses with INVALID_TYPE or INVALID_VALUE.
+ * The form of the images in the answer of OpenAI's route: base64 by default, as OpenAI's own image models answer. Refuses with
+ * INVALID_TYPE or INVALID_VALUE.
  */
 export function readImageAnswer(form: BodyForm, body: JsonObject): ImageAnswer {
   if (form === BodyForm.UNSPECIFIED) return ImageAnswer.UNSPECIFIED;
@@ -28,8 +28,8 @@ export function readImageAnswer(form: BodyForm, body: JsonObject): ImageAnswer {
 }
 
 /**
- * OpenAI's parameters that no model here knows, each with the values that mean what is done anyway. `n`, `size`, `seed` and
- * `negativePrompt` are the job's own, and checked as such.
+ * OpenAI's parameters that no model here knows, each with the values that ask for the usual behaviour. `n`, `size`, `seed` and
+ * `negativePrompt` belong to the job, and are checked there.
  */
 const unknown: Readonly<Record<string, readonly JsonValue[]>> = {
   background: ["auto"],
@@ -44,7 +44,7 @@ const unknown: Readonly<Record<string, readonly JsonValue[]>> = {
   style: [],
 };
 
-/** Refuses with UNSUPPORTED_PARAMETER, by its name, what the caller would miss in its images. */
+/** Refuses a parameter whose effect would be missing in the images with UNSUPPORTED_PARAMETER, by its name. */
 export function checkOpenAiImage(body: JsonObject): void {
   for (const [param, same] of Object.entries(unknown)) {
     const value = body[param] ?? null;

@@ -7,7 +7,7 @@ import type { GenerationExtras, GenerationRequest } from "../../upstreams/media/
 import { isTaken } from "../../upstreams/optional-fields.ts";
 import { capabilitiesOf } from "../../upstreams/protocols.ts";
 
-/** Fields of a body that are the same for every kind of job, and that not every model knows. */
+/** Fields of a body that are the same for every kind of job, and that only some models know. */
 export function readExtras(body: JsonObject): GenerationExtras {
   const rule = { notBlank: true, max: maxPromptCharacters };
   return {
@@ -17,8 +17,8 @@ export function readExtras(body: JsonObject): GenerationExtras {
 }
 
 /**
- * Refuses with UNSUPPORTED_PARAMETER a field that the model does not know. Any of its upstreams may get the job, so all of them
- * have to take it.
+ * Refuses a field that the model does not know with UNSUPPORTED_PARAMETER. Any of its upstreams may get the job, so all of them must
+ * take the field.
  */
 export function checkExtras(
   request: GenerationRequest,
@@ -34,7 +34,7 @@ export function checkExtras(
   }
 }
 
-/** A job that makes one thing: more of it are more jobs. */
+/** A job of this kind makes one output. Further ones need further jobs. */
 export function checkCount(body: JsonObject, model: Model): void {
   if ((optionalNumber(body, "n", { integer: true }) ?? 1) !== 1) refuseUnknown("n", model);
 }
@@ -46,7 +46,7 @@ function refuseUnknown(param: string, { id }: Model): never {
   });
 }
 
-/** The caller's notes on its job; undefined where none were sent. */
+/** The caller's notes on its job. Undefined where it sent none. */
 export function readMetadata(body: JsonObject): [string, string][] | undefined {
   const { metadata } = body;
   if (metadata === undefined || metadata === null) return undefined;
@@ -57,13 +57,13 @@ export function readMetadata(body: JsonObject): [string, string][] | undefined {
     invalidMetadata(`may have at most ${pairs} pairs`);
   }
   const read = names.map((name): [string, string] => {
-    // The second is no name that an object of ours can have.
+    // No JavaScript object can have the second name.
     if ([...name].length > longest || name === "__proto__") {
       invalidMetadata(`may have names of at most ${longest} characters, and not '__proto__'`);
     }
     return [name, optionalString(metadata, name, { max }, `metadata.${name}`) ?? ""];
   });
-  // Read first: what has too many characters is told so.
+  // Read first, so that a value with too many characters gets that error.
   if (metadataBytes(read) > metadataLimits.jsonBytes) {
     invalidMetadata(`may have at most ${metadataLimits.jsonBytes} bytes as JSON`);
   }

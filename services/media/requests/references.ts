@@ -9,9 +9,9 @@ import { maxFileIdLength } from "../limits.ts";
 import type { FileReference, ReferenceInput } from "../references/port.ts";
 
 /**
- * The references of a body in their order: `input_reference`, then `referenceFileIds`. Syntax alone; they may be too many,
- * or lead nowhere. A URL below `publicBaseUrl` is the file that it names here. Refuses with INVALID_INPUT_REFERENCE,
- * INVALID_TYPE, and REFERENCE_NOT_FOUND for what can be no file.
+ * The references of a body in their order: `input_reference`, then `referenceFileIds`. Only their syntax is checked. They may be too
+ * many, or lead nowhere. A URL below `publicBaseUrl` becomes the file that it names here. Refuses with INVALID_INPUT_REFERENCE or
+ * INVALID_TYPE, and with REFERENCE_NOT_FOUND where there can be no such file.
  */
 export function readReferences(
   body: JsonObject,
@@ -34,7 +34,7 @@ export function readReferences(
   return [...first, ...files];
 }
 
-/** The images of an edit, which the edge has taken from its form. */
+/** The images of an edit, which the edge has read from its form. */
 function readEdited(own: JsonValue | undefined): ReferenceInput[] {
   if (!Array.isArray(own) || own.length === 0) {
     return refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "image" });
@@ -45,7 +45,7 @@ function readEdited(own: JsonValue | undefined): ReferenceInput[] {
   });
 }
 
-/** Refuses more references than the model takes; `options`: what it offers instead, for the caller to choose from. */
+/** Refuses more references than the model takes. `options`: the model's other offers, from which the caller may choose. */
 export function checkReferenceCount(
   references: readonly ReferenceInput[],
   most: number,
@@ -54,7 +54,7 @@ export function checkReferenceCount(
   if (references.length <= most) return;
   const noun = most === 1 ? "reference" : "references";
   refuse(ErrorReason.TOO_MANY_REFERENCES, {
-    // That of the first one too many.
+    // The field of the first surplus one.
     param: fieldOf(references[most]),
     message:
       most === 0 ? "The model takes no references." : `The model takes at most ${most} ${noun}.`,
@@ -62,12 +62,12 @@ export function checkReferenceCount(
   });
 }
 
-/** The field of the body that a reference stands in. */
+/** The field of the body that holds a reference. */
 export function fieldOf(reference: ReferenceInput | undefined): string {
   return reference?.param.replace(/[.[].*/, "") ?? "input_reference";
 }
 
-/** What is written down of a reference: everything but bytes. */
+/** The stored form of a reference: everything except bytes. */
 export function toStoredReference(reference: ReferenceInput): StoredReference {
   const isInline = reference.kind === "url" && isDataUri(reference.url);
   return isInline ? { kind: "inline", param: reference.param } : reference;
@@ -97,7 +97,7 @@ function readInputReference(value: JsonValue, publicBaseUrl: string): ReferenceI
   });
 }
 
-/** The path of a URL below our own base; undefined where it lies elsewhere. */
+/** The path of a URL below our own base. Undefined where the URL is elsewhere. */
 function ownPath(text: string, publicBaseUrl: string): string | undefined {
   const base = URL.parse(publicBaseUrl);
   const url = parseUrl(text);

@@ -189,7 +189,7 @@ describe("references", () => {
   test.each<[JsonObject, ErrorReason, string]>([
     [{ input_reference: "file_a" }, ErrorReason.INVALID_INPUT_REFERENCE, "input_reference"],
     [{ input_reference: {} }, ErrorReason.INVALID_INPUT_REFERENCE, "input_reference"],
-    // A property is there with any value.
+    // A property counts as present with any value.
     [
       { input_reference: { file_id: "file_a", image_url: null } },
       ErrorReason.INVALID_INPUT_REFERENCE,
@@ -303,7 +303,7 @@ models:
     );
     expect(refused(elsewhere("genmesh", "openai"), { seed: 7 })).toEqual(unsupported("seed"));
     expect(refused(elsewhere("genmesh", "builtin"), both)).toEqual(unsupported("negativePrompt"));
-    // Names that no protocol has stay allowed.
+    // Names that no protocol has are still allowed.
     expect(asked(elsewhere("openai"), { steps: 30, nonsense: {} }).request.seed).toBeUndefined();
   });
 
@@ -376,7 +376,7 @@ models:
   });
 });
 
-/** As many pairs as there may be, each as long as it may be, of one character. */
+/** As many pairs as allowed, each of the allowed length, of one character. */
 function notes(character: string): Record<string, string> {
   const names = Array.from({ length: 16 }, (_, i) => String.fromCharCode(97 + i) + "n".repeat(63));
   return Object.fromEntries(names.map((name) => [name, character.repeat(512)]));

@@ -13,7 +13,7 @@ const { snapshot } = parseCatalog(readFileSync(file, "utf8"));
 if (!snapshot) throw new Error("the shipped catalog is broken");
 const view = viewOf(snapshot);
 
-/** Credits by `seconds resolution`, transcribed from the API's price table: t2v and i2v where they differ. */
+/** Credits by `seconds resolution`, copied from the API's price table, for t2v and i2v where they differ. */
 const h3 = {
   "6 480p": 300,
   "6 768p": 600,
@@ -222,7 +222,7 @@ describe("sizes", () => {
     ["svc-video-1-5", "1280x720", "720p", "16:9"],
     ["svc-video-1-5", "720x1280", "720p", "9:16"],
     ["svc-video-1-5", "720x720", "720p", "1:1"],
-    // It has no square: both others are equally far, and the earlier one counts.
+    // It has no square. Both others are equally far, and the earlier one counts.
     ["svcalt-video-1-5", "720x720", "720p", "16:9"],
     ["vendory-h3", "480x854", "480p", "9:16"],
   ])("%s %s is %s in %s", (model, size, resolution, aspectRatio) => {

@@ -17,15 +17,15 @@ import { checkReferenceCount, fieldOf } from "./references.ts";
 const modeNames = { [VideoMode.T2V]: "t2v", [VideoMode.I2V]: "i2v" } as const;
 type Mode = keyof typeof modeNames;
 
-/** What a caller said of the shape, each part where it was sent. */
+/** A caller's values for the shape, each where it was sent. */
 interface Shape {
   resolution: { value: string; param: string } | undefined;
   aspectRatio: string;
 }
 
 /**
- * Checks a video's body against its model, in the order mode, duration, resolution, ratio, references, and prices it by the
- * first active row that fits. Types and contradictions of the fields themselves come before.
+ * Checks a video's body against its model, in the order mode, duration, resolution, ratio, references. The first active row that fits
+ * gives the price. Types and contradictions of the fields themselves are checked before.
  */
 export function readVideo(
   body: JsonObject,
@@ -44,7 +44,7 @@ export function readVideo(
   const active = spec.options.filter((row) => row.active);
   const rows = active.filter((row) => row.modes.includes(mode));
   if (rows.length === 0) {
-    // The rows of the mode would be none: those of the other one say what the model can do.
+    // The mode has no rows. Those of the other mode show the model's offers.
     unsupported(
       ErrorReason.UNSUPPORTED_MODE,
       mode === VideoMode.T2V ? "model" : fieldOf(references[0]),
@@ -130,7 +130,7 @@ function unsupported(
   });
 }
 
-/** As the catalog's `videoOptions` have it. */
+/** In the form of the catalog's `videoOptions`. */
 function toPublicRow({ durationSeconds, resolution, modes, credits }: VideoOption) {
   return {
     durationSeconds,

@@ -36,7 +36,7 @@ import { createProgress } from "./progress.ts";
 import { createStoredOutputs, type StoredOutputs } from "./stored-outputs.ts";
 import { pauseAfter, takenByNone, turnedAway } from "./turned-away.ts";
 
-/** What an attempt needs. */
+/** The parts that an attempt needs. */
 export interface AttemptContext extends FinishContext {
   clock: Clock;
   ids: Ids;
@@ -48,13 +48,16 @@ export interface AttemptContext extends FinishContext {
 /** One claim of a job, while it is worked on. */
 export interface Attempt {
   readonly job: Job;
-  /** The upstream has named its task, so that another worker can take it up at once. */
+  /** Has the upstream named its task, so that another worker can resume it at once? */
   isResumable(): boolean;
   /** Stops, and makes the job claimable again without counting the attempt. */
   handBack(): void;
-  /** Stops: its job was cancelled. Where the upstream is just being asked, and could take its task back, once it has named that. */
+  /**
+   * Stops, because its job was cancelled. Where a request to the upstream is under way, and the upstream could cancel its task, it
+   * stops once the upstream has named that.
+   */
   cancel(): void;
-  /** Resolves when nothing of it is left; never rejects. */
+  /** Resolves when the attempt is completely over. Never rejects. */
   readonly done: Promise<void>;
 }
 
@@ -68,16 +71,16 @@ export function beginAttempt(job: Job, claimedAt: number, context: AttemptContex
   };
   const lease = createLease(job, claimedAt, {
     ...context,
-    // As the job is stored: the upstream's id of the task may not be yet.
+    // For the stored job, which may lack the upstream's id of the task.
     isAnswerAwaited: () => !begun.isResumable && isAnswerAwaited({ ...job, sent: begun.isSent }),
   });
   const over = new AbortController();
-  // A worker that claims the job goes on with the trace of its submission.
+  // A worker that claims the job continues the trace of its submission.
   const done = joinTrace(traceOf(job), () =>
     traced(spanOf(job), (span) => work(job, lease, begun, context, span)),
   )
     .catch((error) => {
-      // The lease runs out, and the worker that claims the job next begins where this one stood.
+      // The lease ends, and the worker that claims the job next continues from here.
       context.events.trouble("an attempt could not be ended", job.jobId, error);
     })
     .finally(() => {
@@ -104,19 +107,19 @@ export function beginAttempt(job: Job, claimedAt: number, context: AttemptContex
   };
 }
 
-/** How far an attempt has come with its upstream. */
+/** The progress of an attempt at its upstream. */
 interface Begun {
   /** The upstream's id of the task. */
   resumeId: string | undefined;
-  /** It is stored. */
+  /** Is the id stored? */
   isResumable: boolean;
-  /** A request that begins the generation was sent, by this attempt or one before it. */
+  /** Was a request that begins the generation sent, by this attempt or an earlier one? */
   isSent: boolean;
   /** Resolves when the upstream has named its task. */
   named: PromiseWithResolvers<void>;
 }
 
-/** Could the job's upstream take back a task that it has named? */
+/** Could the job's upstream cancel a task that it has named? */
 function canCancel(job: Job): boolean {
   const abilities = capabilitiesOf(upstreamOf(job).protocol)?.serves[job.spec.kind];
   return abilities?.cancel === true;
@@ -145,7 +148,7 @@ async function work(
   try {
     await makeOutputs(job, lease, begun, stored, context, span);
   } finally {
-    // The job comes first: it waits for nothing here.
+    // The job comes first. It does not wait for this.
     await stored.discard();
   }
 }
@@ -195,7 +198,7 @@ async function generate(
   const { jobId, fence } = job;
   const pinned = job.pinned ?? [];
   const storing = { clock, signal: lease.signal };
-  /** A store that is away is waited for: without the note, a generation could be begun twice, or be lost. */
+  /** Waits while the store is away. Without the note, a generation could begin twice, or be lost. */
   const note = async (command: JobCommand) => {
     lease.signal.throwIfAborted();
     if (await untilStored(storing, () => store.apply(jobId, command))) return;
@@ -226,7 +229,7 @@ async function generate(
     },
     async saveResumeId(resumeId) {
       failPoints("upstream-accepted");
-      // A cancelled job notes it no more, and the upstream is told by it all the same.
+      // A cancelled job does not note the id any longer, but the upstream is still asked to cancel by it.
       begun.resumeId = resumeId;
       begun.named.resolve();
       await note({ kind: "resumable", fence, resumeId });
@@ -243,7 +246,7 @@ async function generate(
   return outputs.map((output) => ({ ...output, fileId: ids.make("file") }));
 }
 
-/** An image that follows its reference's shape is told that shape now: at acceptance it was not known. */
+/** An image that follows its reference's shape gets that shape now. At acceptance it was unknown. */
 function requestOf({ spec, pinned }: Job): GenerationRequest {
   const { request } = spec;
   const [reference] = pinned ?? [];
@@ -271,7 +274,7 @@ async function giveUp(
       await lease.stop();
       const back = await store.apply(jobId, { kind: "hand-back", fence, now });
       if (!back) return stopped(job, begun, context);
-      // The upstream may have begun it, and cannot be asked for it.
+      // The upstream may have begun the generation, and cannot be asked for its answer.
       if (back.state === "failing") return finish(back, context);
       context.failPoints("handed-back");
       events.givenBack(back, "stopping");
@@ -289,7 +292,7 @@ async function giveUp(
   await setAside(job, lease, begun, fault === "broke_off", context);
 }
 
-/** Why a job fails with a fault that is for good; undefined where another attempt may do better. */
+/** The failure of a job with a final fault. Undefined where another attempt may succeed. */
 function failureOf(fault: GenerationFault): JobFailure | undefined {
   if (fault === "failed") return failureFor(ErrorReason.GENERATION_FAILED);
   if (fault === "content_policy") return failureFor(ErrorReason.CONTENT_POLICY_VIOLATION);
@@ -297,8 +300,8 @@ function failureOf(fault: GenerationFault): JobFailure | undefined {
 }
 
 /**
- * The upstream may have done the work, and may not: another attempt takes it up, or repeats it where that pays for nothing
- * twice. The next upstream gets it only where this one has certainly nothing in hand.
+ * The upstream may or may not have done the work. Another attempt resumes it, or repeats it where the repeat is not paid for twice. The
+ * next upstream gets the job only where this one has surely no work on it.
  */
 async function setAside(
   job: Job,
@@ -325,7 +328,7 @@ async function setAside(
   else await stopped(job, begun, context);
 }
 
-/** Nothing was taken: the job goes back to the queue, to be offered to the next upstream now, or to the first one later. */
+/** The upstream did not take the job. It goes back to the queue, to be offered to the next upstream now, or to the first one later. */
 async function waitOut(
   job: Job,
   lease: Lease,
@@ -339,7 +342,7 @@ async function waitOut(
   const next = turnedAway(job, error, clock.now());
   if (next.kind === "fails") return fail(job, lease, begun, next.failure, context);
   const { pauseMs, nextUpstream, sent } = next;
-  // Unless this is written down, the next worker takes it that the upstream has begun.
+  // If this is not written down, the next worker assumes that the upstream has begun.
   const back = await untilStored({ clock, signal: lease.signal }, () => {
     const now = clock.now();
     const until = now + pauseMs;
@@ -359,7 +362,7 @@ async function fail(
 ): Promise<void> {
   const { clock, store } = context;
   const { jobId, fence } = job;
-  // Unless this is written down, the next worker asks the upstream again, or waits for its answer in vain.
+  // If this is not written down, the next worker asks the upstream again, or waits for its answer without success.
   const lost = await untilStored({ clock, signal: lease.signal }, () =>
     store.apply(jobId, { kind: "lose", fence, failure, now: clock.now() }),
   );
@@ -368,8 +371,8 @@ async function fail(
 }
 
 /**
- * The job is not this worker's any more, and nothing of it is touched. The process that ends a cancelled one tells the upstream by the id that
- * is stored; an id that came too late for that only this worker knows.
+ * The job does not belong to this worker any longer, and this worker does not change it. The process that ends a cancelled job asks the
+ * upstream to cancel it by the stored id. Where the id came too late for that, only this worker knows it.
  */
 async function stopped(job: Job, begun: Begun, context: AttemptContext): Promise<void> {
   const { store, events } = context;

@@ -5,13 +5,13 @@ import type { JobStore } from "../jobs/store.ts";
 import { cancelLookMs } from "../limits.ts";
 import type { Attempt } from "./attempt.ts";
 
-/** Tells the attempts of a worker that their jobs were cancelled, in this process or another one. */
+/** Informs a worker's attempts that their jobs were cancelled, in this process or another one. */
 export interface CancelWatch {
   /** An attempt has begun or ended. */
   changed(): void;
 }
 
-/** Makes it: while there are attempts it looks every {@link cancelLookMs}, once for all of them, by the ids of their jobs. */
+/** Makes it. While there are attempts, it looks every {@link cancelLookMs}, once for all of them, by the ids of their jobs. */
 export function createCancelWatch(
   attempts: ReadonlySet<Attempt>,
   { clock, store, events }: { clock: Clock; store: JobStore; events: JobEvents },

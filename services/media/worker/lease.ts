@@ -5,7 +5,7 @@ import type { Job } from "../jobs/job.ts";
 import type { JobStore } from "../jobs/store.ts";
 import { heartbeatMs, leaseMarginMs, leaseMs, lostAnswerMs } from "../limits.ts";
 
-/** Why an attempt may not go on. */
+/** The reason why an attempt may not go on. */
 export type LeaseEnd =
   /** Another worker has the job, or may have it soon. */
   | "lost"
@@ -20,26 +20,29 @@ export type LeaseEnd =
 export interface Lease extends Disposable {
   /** Aborts when the right ends. */
   readonly signal: AbortSignal;
-  /** Why it ended; undefined while it lasts. */
+  /** The reason for the end. Undefined while the right lasts. */
   ended(): LeaseEnd | undefined;
-  /** When the job's time is over, by the clock as it is set now: time passes at the pace of the monotonic one. */
+  /** The end of the job's time, by the clock's present setting. Time passes at the pace of the monotonic clock. */
   deadline(): number;
-  /** The store has said so. */
+  /** The store has answered that the lease is lost. */
   lose(): void;
   handBack(): void;
-  /** The store has said that the job was cancelled. A heartbeat that finds it gone ends nothing from now on; {@link cancel} does. */
+  /**
+   * The store has answered that the job was cancelled. From now on a heartbeat that finds the lease gone ends nothing. {@link cancel}
+   * does.
+   */
   cancelling(): void;
   cancel(): void;
-  /** Renews it no more. Resolves when no heartbeat is under way either: one that came late would take back what is given back. */
+  /** Ends the renewing. Resolves when no heartbeat is under way either. A late one would take back a lease that was given back. */
   stop(): Promise<void>;
 }
 
-/** What renewing needs. */
+/** The parts that renewing needs. */
 export interface LeaseContext {
   clock: Clock;
   store: JobStore;
   events: JobEvents;
-  /** Is the upstream's answer one that no other worker can get? Then no other one is given the job for a time after the lease. */
+  /** Is the upstream's answer one that no other worker can get? Then no other worker gets the job for a time after the lease. */
   isAnswerAwaited(): boolean;
 }
 
@@ -53,7 +56,7 @@ export function createLease(job: Job, claimedAt: number, context: LeaseContext):
   const end = (reason: LeaseEnd) => {
     if (why || over.signal.aborted) return;
     why = reason;
-    // Time that ran out is its upstream's doing, and counted so.
+    // A time-out is the upstream's fault, and counts as such.
     const isLate = reason === "deadline";
     const { UPSTREAM_TIMEOUT } = ErrorReason;
     const cause = new Error(`the attempt is over: ${reason}`);
@@ -91,7 +94,7 @@ export function createLease(job: Job, claimedAt: number, context: LeaseContext):
   };
 }
 
-/** Resolves when the lease is lost, by the monotonic clock; rejects when `signal` aborts. */
+/** Resolves when the lease is lost, by the monotonic clock. Rejects when `signal` aborts. */
 async function renew(
   job: Job,
   { claimedAt, deadline }: { claimedAt: number; deadline: () => number },

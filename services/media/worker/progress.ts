@@ -3,9 +3,9 @@ import type { Job } from "../jobs/job.ts";
 import type { JobStore } from "../jobs/store.ts";
 import { progressEveryMs } from "../limits.ts";
 
-/** Writes down how far an attempt is, as often as a caller might look. */
+/** Writes an attempt's progress down, as often as a caller might look. */
 export interface Progress extends AsyncDisposable {
-  /** Percent; may be called often. */
+  /** Percent. May be called often. */
   report(percent: number): void;
 }
 
@@ -23,7 +23,7 @@ export function createProgress(
   const write = async () => {
     while (latest > stored && !signal.aborted && !done.signal.aborted) {
       const percent = latest;
-      // It only shows: what is not written now is written with the next.
+      // It is only for display. A value that is not written now is written with the next one.
       await store.renew(jobId, { kind: "progress", fence, percent }).catch(() => undefined);
       stored = percent;
       await clock.sleep(progressEveryMs, AbortSignal.any([signal, done.signal])).catch(() => {});

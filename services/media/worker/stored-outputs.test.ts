@@ -10,7 +10,7 @@ import { createStoredOutputs } from "./stored-outputs.ts";
 
 const job = { jobId: "job_a", fence: 2, state: "running", outputs: [] } as unknown as Job;
 
-/** An attempt that has stored two outputs, and what the store of jobs says of it. */
+/** An attempt that has stored two outputs, and the answer of the job store about it. */
 async function attempt(find: () => Promise<Partial<Job> | undefined>) {
   const blobs = new Set<string>();
   const store = { find: vi.fn(find) };

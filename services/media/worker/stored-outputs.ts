@@ -11,7 +11,7 @@ import { isWorkers } from "../jobs/renewals.ts";
 import type { JobStore } from "../jobs/store.ts";
 import { untilStored } from "../until-stored.ts";
 
-/** What storing needs. */
+/** The parts that storing needs. */
 interface StoringContext {
   clock: Clock;
   store: JobStore;
@@ -20,24 +20,24 @@ interface StoringContext {
   failPoints: FailPoints;
 }
 
-/** What one attempt stores, under names that no other attempt has. */
+/** The outputs that one attempt stores, under names that no other attempt has. */
 export interface StoredOutputs {
-  /** As `GenerationTask.store`. */
+  /** See `GenerationTask.store`. */
   store: GenerationTask["store"];
-  /** Keys of what was stored whole. */
+  /** Keys of outputs that were stored completely. */
   readonly keys: ReadonlySet<string>;
-  /** The job's store is about to be told that they are the job's: from now on only it can say whether they are. */
+  /** The outputs are about to be written into the job. From now on only the job's store knows whether they are in it. */
   offered(): void;
-  /** They are the job's. */
+  /** The outputs are in the job. */
   won(outputs: readonly JobOutput[]): void;
   /**
-   * The attempt is over: removes what it has stored and what is not the job's, as well as that goes now; what is left then the
-   * collection of unused blobs finds. Never rejects.
+   * The attempt is over. Removes its stored outputs that are not in the job, as far as that works now. The collection of unused blobs
+   * finds the rest. Never rejects.
    */
   discard(): Promise<void>;
 }
 
-/** Stores for one attempt, until `signal` aborts or it is over. */
+/** Stores for one attempt, until `signal` aborts or the attempt is over. */
 export function createStoredOutputs(
   { jobId, fence }: Job,
   signal: AbortSignal,
@@ -46,7 +46,7 @@ export function createStoredOutputs(
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   const keys = new Set<string>();
-  /** Of all that was begun to be stored: a write that failed may have been carried out all the same. */
+  /** Keys of all outputs whose storing was begun. A write that failed may still have been carried out. */
   const begun = new Set<string>();
   let objects = 0;
   let isOffered = false;
@@ -58,12 +58,12 @@ export function createStoredOutputs(
     begun.add(blobKey);
     try {
       const stored = { blobKey, ...(await blobs.put(blobKey, bytes, either)) };
-      // The attempt did not wait for it, so that it is not the job's.
+      // The attempt did not wait for it, so it is not in the job.
       if (over.signal.aborted) await discarding(() => blobs.delete(blobKey));
       over.signal.throwIfAborted();
       return stored;
     } catch (error) {
-      // It is not ours.
+      // The object is another attempt's.
       if (error instanceof BlobExistsError) begun.delete(blobKey);
       throw error;
     }
@@ -72,7 +72,7 @@ export function createStoredOutputs(
     work().catch((error) =>
       events.trouble("outputs of an attempt are left to the collection", jobId, error),
     );
-  /** The job's outputs; undefined where the job may still get those of this attempt. */
+  /** The job's outputs. Undefined where the job may still get those of this attempt. */
   const outputsOfJob = async () => {
     const job = await store.find(jobId);
     return job && isWorkers(job, fence) ? undefined : (job?.outputs ?? []);
@@ -89,7 +89,7 @@ export function createStoredOutputs(
     keys,
     async store(source) {
       either.throwIfAborted();
-      // What lies in memory may be all that there is of a generation that was paid for.
+      // The bytes in memory may be the only copy of a generation that was paid for.
       const stored =
         source instanceof Uint8Array
           ? await untilStored({ clock, signal: either }, () => put(Readable.from(piecesOf(source))))

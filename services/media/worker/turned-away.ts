@@ -4,29 +4,32 @@ import { failureFor, type Job, type JobFailure } from "../jobs/job.ts";
 import { emptySinceOf } from "../jobs/lifecycle.ts";
 import { firstWaitMs, maxEmptyMs, maxWaitMs } from "../limits.ts";
 
-/** What becomes of a job that its upstream would not take. */
+/** The next step of a job that its upstream refused. */
 export type TurnedAway =
   | { kind: "fails"; failure: JobFailure }
   | {
       kind: "waits";
-      /** Ms; 0: the next upstream is asked at once. */
+      /** Milliseconds. 0: the next upstream is asked at once. */
       pauseMs: number;
       nextUpstream: boolean;
-      /** An earlier request may have reached the upstream all the same. */
+      /** Can an earlier request have reached the upstream? */
       sent: boolean;
     };
 
-/** Goes on to the next upstream now, or to the first one later; fails where waiting mends nothing, or has not for long enough. */
+/**
+ * Goes on to the next upstream now, or to the first one later. Fails where waiting does not help, or has not helped for long enough.
+ */
 export function turnedAway(job: Job, error: NotTakenError, now: number): TurnedAway {
   const { upstreamIndex, spec, wait } = job;
   const { refusal, retryAfterMs, isCertain } = error;
-  // An attempt that may have reached the upstream keeps the job there, unless it was looked for by its id just now, in vain.
+  // After a request that may have reached the upstream, the job stays there. The exception is a job whose id was just searched for
+  // without success.
   const sent = (job.sent && job.resumeId === undefined) || !isCertain;
   const nextUpstream = !sent && spec.upstreams.length > 1;
   if (nextUpstream && upstreamIndex + 1 < spec.upstreams.length) {
     return { kind: "waits", pauseMs: 0, nextUpstream, sent };
   }
-  // Waiting mends nothing, unless another upstream was only busy.
+  // Waiting does not help, unless another upstream was only busy.
   if (refusal === "denied" && (!nextUpstream || wait?.refusal === "denied")) {
     return { kind: "fails", failure: failureFor(ErrorReason.GENERATION_FAILED) };
   }
@@ -38,13 +41,13 @@ export function turnedAway(job: Job, error: NotTakenError, now: number): TurnedA
   return { kind: "waits", pauseMs: Math.min(pauseMs, leftMs), nextUpstream, sent };
 }
 
-/** Why a job fails that no upstream would take, here or at another deployment. */
+/** The failure of a job that no upstream took, here or at another deployment. */
 export function takenByNone(): JobFailure {
   const { SERVICE_UNAVAILABLE, UPSTREAM_UNAVAILABLE } = ErrorReason;
   return { ...failureFor(UPSTREAM_UNAVAILABLE), reason: SERVICE_UNAVAILABLE };
 }
 
-/** Ms: twice as long each time. */
+/** Milliseconds: twice as long each time. */
 export function pauseAfter(times: number, firstMs: number, longestMs: number): number {
   return Math.min(firstMs * 2 ** Math.min(times - 1, 20), longestMs);
 }

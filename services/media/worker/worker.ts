@@ -15,23 +15,23 @@ import { claimPollMs, claimRetryMs } from "../limits.ts";
 import { type Attempt, type AttemptContext, beginAttempt } from "./attempt.ts";
 import { createCancelWatch } from "./cancels.ts";
 
-/** What claiming needs. */
+/** The parts that claiming needs. */
 export interface WorkerContext extends AttemptContext {
   queue: WakeQueue;
   catalog: Pick<LiveCatalog, "current">;
-  /** By which it judges the leases of other workers. */
+  /** The time by which it judges the leases of other workers. */
   leaseTime: LeaseTime;
-  /** This worker, in the leases of its jobs. */
+  /** The name of this worker in the leases of its jobs. */
   owner: string;
-  /** Most jobs of each kind that are rendered here at once; 0: it takes none of the kind, wherever they are made. */
+  /** Most jobs of each kind that are rendered here at once. 0: it takes none of the kind, wherever they are rendered. */
   workers: Readonly<Record<MediaKind, number>>;
 }
 
 /** Claims jobs and works on them. */
 export interface Worker {
-  /** Claims until `signal` aborts; resolves when no further job will be begun. Never rejects. */
+  /** Claims until `signal` aborts. Resolves when no further job will be begun. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
-  /** Lets what runs end; what another worker can take up at once is handed back now, the rest when `signal` aborts. */
+  /** Lets running work end. Jobs that another worker can resume at once are handed back now, the others when `signal` aborts. */
   drain(signal: AbortSignal): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export function createWorker(context: WorkerContext): Worker {
     const claimed = turn.then(() => claimOne(kind, begin, capacity, context));
     turn = claimed.catch(() => {});
     const job = await claimed;
-    // A job whose time, or whose attempts, were over has failed instead. Its end may take long, and keeps its own lane alone waiting.
+    // A job whose time, or whose attempts, were over has failed instead. Its end may take long, and only its own lane waits for it.
     if (job && !isOf(job, context.owner)) await finish(job, context);
     return job !== undefined;
   };
@@ -89,13 +89,13 @@ export function createWorker(context: WorkerContext): Worker {
   };
 }
 
-/** Lanes that wait for work, each with what makes it look. */
+/** Lanes that wait for work, each with the function that makes it look. */
 type Waiting = Map<MediaKind, () => void>;
 
-/** What works on the jobs of one kind. */
+/** The worker's part for the jobs of one kind. */
 interface Lane {
   kind: MediaKind;
-  /** Begins the next job; false where none is left, or there is no place for it. */
+  /** Begins the next job. False where none is left, or where it has no place. */
   claim(): Promise<boolean>;
   capacity: Capacity;
   waiting: Waiting;
@@ -105,7 +105,7 @@ async function runLane(lane: Lane, context: WorkerContext, signal: AbortSignal):
   const { clock, events } = context;
   await using wakes = context.queue.subscribe(topicOf(lane.kind));
   while (!signal.aborted) {
-    // From before the claim on: a place that becomes free while it looks is not missed.
+    // Counted from before the claim, so that a place that becomes free during the search is not missed.
     const timesFreed = lane.capacity.timesFreed();
     let isWorkLeft = false;
     try {
@@ -120,7 +120,7 @@ async function runLane(lane: Lane, context: WorkerContext, signal: AbortSignal):
   }
 }
 
-/** Looks now and then, also where no lane was woken: most looks find nothing, and one is for all lanes. */
+/** Looks now and then, even where no lane was woken. Most looks find nothing, and one serves all lanes. */
 async function poll(
   waiting: Waiting,
   capacity: Capacity,
@@ -140,7 +140,7 @@ async function poll(
   }
 }
 
-/** The job that was claimed, begun where it is this worker's; undefined where nothing is due, or there is no place for it. */
+/** The claimed job, which is begun where it belongs to this worker. Undefined where no job is due, or none has a place. */
 async function claimOne(
   kind: MediaKind,
   begin: (job: Job, claimedAt: number) => void,
@@ -161,8 +161,8 @@ async function claimOne(
 }
 
 /**
- * Where one account has all places of an upstream, its next job, of another kind perhaps, would have the next free place before
- * a job of this kind was looked for again. So another account whose job waits is told to the places.
+ * One account may have all places of an upstream. Then its next job, perhaps of another kind, would get the next free place before a
+ * job of this kind is looked for again. So the places are informed of another account whose job waits.
  */
 async function lookForOthers(
   kind: MediaKind,
@@ -184,8 +184,8 @@ async function lookForOthers(
 }
 
 /**
- * Until a wake-up comes, a place has become free since `timesFreed`, or a look has found something. A wake-up whose job has no place here
- * is another process's at its next look.
+ * Waits until a wake-up comes, a place has become free since `timesFreed`, or a look has found a job. A wake-up whose job has no place
+ * here is found by another process's next look.
  */
 async function untilWoken(
   { kind, capacity, waiting, timesFreed }: Lane & { timesFreed: number },
@@ -198,7 +198,7 @@ async function untilWoken(
   const wake = async () => {
     try {
       const delivery = await wakes.next(either);
-      // It has done what it is for: the claims that follow end only when nothing is due.
+      // The wake-up has done its work: the claims that follow end only when no job is due.
       await delivery.ack();
     } catch (error) {
       if (either.aborted) return;

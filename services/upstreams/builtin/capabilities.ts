@@ -2,7 +2,7 @@ import { longestSpeechSeconds } from "#common/words/builtin-models.ts";
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Capabilities, JobAbilities } from "../capabilities.ts";
 
-/** Rendering begins anew in each attempt, which costs nothing. */
+/** Each attempt renders from the start, which costs nothing. */
 const job = {
   submit: "repeatable",
   resume: false,

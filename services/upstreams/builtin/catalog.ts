@@ -1,19 +1,19 @@
 import { eachValid, type FoundFault, whereValid } from "#kit/base/valid-parts.ts";
 import type { At, OfferedModel } from "../catalog-rules.ts";
 
-/** What the built-in renderer can make. More would be a job that can only fail. */
+/** The limits of the built-in renderer. A job beyond them could only fail. */
 const builtin = {
   videoSeconds: 30,
   /** Pixels of a video's shorter side. */
   videoSide: 1080,
-  /** Pixels of a picture's side, and of its area. */
+  /** Pixels of an image's side, and of its area. */
   leastSide: 16,
   longestSide: 5_120,
   area: 8_388_608,
   resolutions: ["1k", "2k", "480p", "720p", "1080p"],
 } as const;
 
-/** What a model offers that the built-in renderer cannot make. */
+/** Faults where a model offers output that the built-in renderer cannot make. */
 export function builtinFaults(model: OfferedModel, at: At): FoundFault[] {
   if (model.kind === "image") return imageFaults(model, at);
   return model.kind === "video" ? videoFaults(model, at) : [];

@@ -21,8 +21,8 @@ import { builtin } from "./capabilities.ts";
 type Asked<Kind> = Extract<GenerationRequest, { kind: Kind }>;
 
 /**
- * Generates in this process. After an abort it ends once the renderer has stopped, so that nothing stays in the temporary
- * folder. What the renderer makes is verified and stored like any upstream's.
+ * Generates in this process. After an abort it ends once the renderer has stopped, so that nothing stays in the temporary folder. The
+ * renderer's output is verified and stored like any upstream's.
  */
 export async function generateBuiltin(
   context: DriverContext,
@@ -33,7 +33,7 @@ export async function generateBuiltin(
   } catch (error) {
     const cause = ofDisk(error instanceof GenerationError ? error.cause : error);
     if (!isRefusal(cause, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
-    // A disk without room, here or of the files: the job is rendered again later, and loses no attempt.
+    // A disk is full: here, or that of the files. The job is rendered again later, and loses no attempt.
     throw new NotTakenError("unavailable", { isCertain: true, cause });
   }
 }
@@ -123,12 +123,12 @@ async function renderMusic(
   return [await storeStream(task, musicOutput, inOnePiece(bytes))];
 }
 
-/** A seed where the caller sent one. */
+/** The seed, where the caller sent one. */
 function given({ seed }: { seed: number | undefined }): { seed?: number } {
   return seed === undefined ? {} : { seed };
 }
 
-/** What is rendered is not yet stored: 99 at most. */
+/** Rendered output is not stored yet, so progress is at most 99. */
 function progressOf(task: GenerationTask): (percent: number) => void {
   return (percent) => task.progress(Math.min(99, percent));
 }

@@ -13,13 +13,13 @@ import type { AnswerEvent, UpstreamRequest } from "../text/port.ts";
 import { readCompaction, readResponse } from "../text/responses/json-answer.ts";
 import { wholeAnswerEvents, wholeEvents } from "../text/responses/whole-answer.ts";
 
-/** The driver of `builtin`: a model in this process gives a whole answer, which is told at the upstream's pace. */
+/** The driver of `builtin`. A model in this process makes a whole answer, which the driver streams at the upstream's pace. */
 export function createBuiltinDriver(
   context: Pick<UpstreamsContext, "clock" | "ids">,
   model: BuiltinText,
 ): Driver {
   return async (request, upstream) => {
-    // It is its own upstream: from here on it is at work.
+    // The model is its own upstream, and works from here on.
     request.onSent?.();
     const facts = factsOf(request, context);
     const isChat = request.operation === "chat";
@@ -67,23 +67,23 @@ function* chatEvents(response: JsonObject, facts: RequestFacts): Iterable<Answer
   }
 }
 
-/** Words with the space before them, long ones in pieces; marks; what is left of spaces. */
+/** Words with the space before them, long ones in pieces, then punctuation, then the remaining spaces. */
 const pieces = /\s*[\p{L}\p{M}\p{N}]{1,12}|\s*[^\s\p{L}\p{N}]|\s+/gu;
 
-/** Cuts a text into deltas of about a token; together they are the text. */
+/** Cuts a text into deltas of about a token. Joined, they are the text. */
 function splitWords(text: string): readonly string[] {
   return text.match(pieces) ?? [];
 }
 
-/** How fast events are given. */
+/** The pace of events. */
 interface Pace {
   clock: Clock;
   signal: AbortSignal;
-  /** Milliseconds before each event with text; 0: none. */
+  /** Milliseconds before each event with text. 0: none. */
   delayMs: number;
 }
 
-/** Events of one batch where there is no pace: enough to be cheap, few enough to be stopped in between. */
+/** Events of one batch where there is no pace. That is enough to be cheap, and few enough to stop in between. */
 const batchEvents = 32;
 
 /** Gives events in batches, at a pace. Throws only the signal's reason. */

@@ -7,8 +7,8 @@ import { generateLimits, generateTimes } from "../media/limits.ts";
 import type { GenerationTask } from "../media/port.ts";
 
 /**
- * Sends the request that puts a task into a queue upstream, once. There is no idempotency key: where its answer is lost, it is not known
- * whether it was taken, so it is not sent again.
+ * Sends the request that puts a task into an upstream's queue, once. The upstream takes no idempotency key. So a request whose answer
+ * is lost may have been taken, and is not sent again.
  */
 export function enqueue(
   context: DriverContext,
@@ -22,14 +22,17 @@ export function enqueue(
     try {
       return await exchangeJson(context, request, generateLimits.answerBytes);
     } catch (error) {
-      // It may have broken down behind the queue.
+      // The upstream may have failed behind its queue.
       const isOpen = error instanceof StatusError && error.status === 500;
       throw isOpen ? unknown(error.message, { cause: error }) : error;
     }
   });
 }
 
-/** The id that a queue gave a task: it stands in the path of what is asked about it. Throws a `failed` GenerationError for another. */
+/**
+ * The id that a queue gave a task. It is part of the path of later requests about the task. Throws a `failed` GenerationError for an id
+ * that cannot be.
+ */
 export function queueId(value: JsonValue | undefined): string {
   const id = checkedTaskId(value);
   if (!/^[\w-]+$/.test(id)) throw failed("the upstream's answer names no task");

@@ -11,7 +11,7 @@ export function callOf({ call }: Pick<GenerationTask, "call">): ModelCall {
   return call;
 }
 
-/** What a task's model is called with. `references`: how the upstream is told of each. */
+/** The input for a task's model. `references`: the upstream's form of each reference. */
 export function inputOf(task: GenerationTask, references: readonly string[]): JsonObject {
   const template: Template = JSON.parse(callOf(task).input);
   const input = fill(template, valuesOf(task, references));

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { JsonObject } from "#kit/base/json.ts";
 import { type ModelCall, ModelCallSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
-/** A call as a catalog's snapshot has it. */
+/** A call in the form of a catalog's snapshot. */
 export function modelCall(
   model: string,
   input: JsonObject,

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import type { At, OfferedModel } from "../catalog-rules.ts";
 
-/** Faults of the names that a model's calls have upstream: one for each that `form` does not fit. */
+/** Faults in the upstream's names for a model's calls: one for each that does not match `form`. */
 export function modelNameFaults(
   { call }: OfferedModel,
   at: At,

@@ -8,9 +8,10 @@ import { type GeneratedOutput, GenerationError, type GenerationTask } from "../m
 import { callOf } from "./call.ts";
 
 /**
- * Gets, verifies and stores the outputs that an answer names, or holds, where the model's call says. They carry no key: what made them
- * gives them to everyone who knows their URL. Without those that the answer says were refused, for the others were made and
- * cost the operator the same; rejects `content_policy` where none is left, `failed` where there are too few.
+ * Gets, verifies and stores the outputs that an answer names, or holds, at the place that the model's call gives. No key is sent for
+ * them, because their upstream gives them to everyone with their URL. Outputs that the answer marks as refused are left out. The others
+ * were made and cost the operator the same. Rejects with `content_policy` where none is left, and with `failed` where there are too
+ * few.
  */
 export async function outputsOf(
   context: DriverContext,
@@ -24,12 +25,12 @@ export async function outputsOf(
   const refused = call.refused === "" ? [] : found(call.refused, answer).slice(0, count);
   const urls = found(call.output, answer).filter((value) => typeof value === "string");
   const refusals = refused.filter((mark) => mark === true).length;
-  // A mark for each, or the answer does not say which of them was refused.
+  // With fewer marks than outputs, the answer does not show which of them was refused.
   if (refusals > 0 && (refusals === count || refused.length < count)) {
     throw new GenerationError("content_policy", "the upstream refused what it made");
   }
   if (urls.length < count - refusals) throw failed("the upstream made too few outputs");
-  // Refused ones stand in their places, black, or are left out.
+  // Refused ones are in their places, black, or are left out.
   const isInPlace = urls.length >= count;
   if (!isInPlace && urls.length > count - refusals) {
     throw new GenerationError("content_policy", "the upstream refused some of what it made");

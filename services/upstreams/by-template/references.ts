@@ -7,17 +7,17 @@ import { type LoadedReference, loadReferences } from "../media/load-references.t
 import type { GenerationTask } from "../media/port.ts";
 import { withTries } from "../media/retries.ts";
 
-/** How a protocol is given references. */
+/** The ways in which a protocol takes references. */
 export interface ReferencePlaces {
-  /** Bytes that it takes of all data URIs of a request; more are uploaded, also where the catalog says otherwise. */
+  /** Bytes of all data URIs in a request. Beyond that they are uploaded, even where the catalog says otherwise. */
   inlineBytes: number;
   /** Uploads one and resolves with its URL there. Uploading one twice does no harm. */
   upload(reference: LoadedReference): Promise<string>;
 }
 
 /**
- * A task's references as its template is given them: URLs of what was uploaded, or data URIs where the catalog says so. They lie
- * in memory meanwhile: the caller has room for them.
+ * A task's references in the form for its template: URLs of uploaded files, or data URIs where the catalog says so. They are in memory
+ * meanwhile, and the caller has taken room for them.
  */
 export async function placeReferences(
   context: DriverContext,
@@ -40,7 +40,7 @@ export async function placeReferences(
   return urls;
 }
 
-/** A URL that an upstream answers for an upload. */
+/** The URL in an upstream's answer to an upload. */
 export function uploadedUrl(value: unknown): string {
   if (typeof value !== "string" || !parseUrl(value)) {
     throw failed("the upstream names no place for a reference");

@@ -4,8 +4,8 @@ import { videoDimensions } from "../media/dimensions.ts";
 import type { GenerationRequest, GenerationTask } from "../media/port.ts";
 
 /**
- * The values of a generation for its model's template, by the names that a catalog is checked for (catalog/calls.ts).
- * `references`: how the upstream is told of each.
+ * The values of a generation for its model's template, by the names that the check of a catalog allows (catalog/calls.ts).
+ * `references`: the upstream's form of each reference.
  */
 export function valuesOf(
   task: Pick<GenerationTask, "request" | "jobId" | "references">,
@@ -18,7 +18,7 @@ export function valuesOf(
   switch (request.kind) {
     case "image": {
       const { prompt, count, width, height, size, resolution, aspectRatio } = request;
-      // A caller's "auto" is the same as none.
+      // A caller's "auto" is the same as no value.
       const named = size === "auto" ? undefined : size;
       return { ...common, prompt, count, width, height, size: named, resolution, aspectRatio };
     }
@@ -31,7 +31,7 @@ export function valuesOf(
   }
 }
 
-/** What a caller may say of every kind; jobs of earlier versions have none of it. */
+/** Fields that a request of every kind may have. Jobs of earlier versions have none of them. */
 interface Extras {
   seed?: number | undefined;
   negativePrompt?: string | undefined;
@@ -46,7 +46,7 @@ function videoValues(
   return { prompt, seconds, resolution, aspectRatio, width, height, audio: audio !== "none" };
 }
 
-/** The same for every attempt of a job and another for each job: 31 bits, the most that all upstreams take. */
+/** The same for every attempt of a job, and different for each job. It has 31 bits, the most that all upstreams take. */
 export function seedOf(jobId: string): number {
   return createHash("sha256").update(jobId).digest().readUInt32BE(0) >>> 1;
 }

@@ -1,7 +1,7 @@
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Capabilities, remoteKeys } from "../capabilities.ts";
 
-/** Servers that have Chat Completions, and nothing else but embeddings and transcriptions. */
+/** Servers that have only Chat Completions, embeddings and transcriptions. */
 export const chatCompletions = {
   wire: UpstreamProtocol.CHAT_COMPLETIONS,
   keys: [...remoteKeys, "outputLimit"],

@@ -19,7 +19,7 @@ function shipped(id: string): ModelCall {
   return call;
 }
 
-/** Sound by ACE-Step. */
+/** Music by ACE-Step. */
 const song = {
   "3": {
     class_type: "KSampler",
@@ -44,7 +44,7 @@ const song = {
   },
 };
 
-/** A call of each kind; the one for videos is from a reference. */
+/** A call of each kind. The one for videos is from a reference. */
 export const comfyCalls = {
   image: shipped("sdxl"),
   video: shipped("wan-2-1-i2v"),

@@ -3,8 +3,8 @@ import { type Capabilities, type JobAbilities, remoteKeys } from "../capabilitie
 
 /** The same for every kind: a graph in the queue of a server that the operator runs. */
 const job = {
-  // It has no idempotency: what is sent twice runs twice. But it runs on the operator's own card, so that a second run takes
-  // its time and is not paid for; after a first that ended, the server's cache answers it.
+  // It has no idempotency: a request that is sent twice runs twice. But it runs on the operator's own card, so a second run takes time
+  // and costs no money. After a first run that ended, the server's cache answers the second.
   submit: "repeatable",
   resume: true,
   cancel: true,

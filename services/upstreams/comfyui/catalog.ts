@@ -12,7 +12,7 @@ export interface GraphNode extends JsonObject {
   inputs: JsonObject;
 }
 
-/** A workflow file's graph, or what is wrong with the file. */
+/** A workflow file's graph, or the file's fault. */
 export function readGraph(text: string): { graph: Graph } | { fault: string } {
   let value: JsonValue;
   try {
@@ -37,14 +37,14 @@ function isNode(value: JsonValue): value is GraphNode {
   return isJsonObject(value) && typeof value.class_type === "string" && isJsonObject(value.inputs);
 }
 
-/** The node and the input that a key of `call.input` names: `6.text`. Names of inputs may have dots of their own. */
+/** The node and the input in a key of `call.input`: `6.text`. Names of inputs may have dots. */
 export function placeOf(key: string): { node: string; input: string } | undefined {
   const dot = key.indexOf(".");
   if (dot < 1 || dot === key.length - 1) return undefined;
   return { node: key.slice(0, dot), input: key.slice(dot + 1) };
 }
 
-/** What a call gets wrong about its workflow. */
+/** Faults in a call's use of its workflow. */
 export function comfyCallFaults({ workflow, input, output }: OfferedCall, at: At): FoundFault[] {
   if (!workflow) return [];
   if (workflow.fault !== undefined) return [{ path: at("workflow"), message: workflow.fault }];
@@ -89,7 +89,7 @@ function placesSeed(template: JsonValue): boolean {
   });
 }
 
-/** A node and all that it is made from. */
+/** A node and all nodes from which it is made. */
 function nodesBehind(graph: Graph, id: string): ReadonlySet<string> {
   const found = new Set([id]);
   for (const node of found) {

@@ -31,7 +31,7 @@ beforeEach(async () => {
   world = await createWorld();
 });
 afterEach(async () => {
-  // However the task ended, its WebSocket is closed.
+  // The task's WebSocket is closed after any end.
   await until("every WebSocket is closed", () => comfy.clients().length === 0);
   await comfy[Symbol.asyncDispose]();
   await world[Symbol.asyncDispose]();
@@ -61,7 +61,7 @@ const cancel = (resumeId: string) =>
     ...{ jobId: "job_1", kind: "image", upstreamModel: "m", upstream: upstream(), resumeId },
     signal: AbortSignal.timeout(10_000),
   });
-/** The call with other words; `change` gets its graph and its input. */
+/** The call with changes. `change` gets its graph and its input. */
 function changed(call: ModelCall, change: (graph: JsonObject, input: JsonObject) => void) {
   const graph = JSON.parse(call.workflow);
   const input = JSON.parse(call.input);
@@ -128,7 +128,7 @@ describe.each(vintages)("a ComfyUI of %s", (vintage) => {
     const second = image({ resumeId });
     await expect(generate(second.task)).resolves.toHaveLength(1);
     expect(second.sendings).toEqual([]);
-    // What has ended is found in the history.
+    // A task that has ended is found in the history.
     await expect(generate(image({ resumeId }).task)).resolves.toHaveLength(1);
     expect(comfy.runs).toHaveLength(1);
   });
@@ -311,10 +311,10 @@ describe("what an upload and a cache do", () => {
     await generate(first.task);
     const name = String(inputsOf("52")?.image);
     expect(name).toMatch(/^genmesh\/[0-9a-f]{32}\.png$/);
-    // Equal bytes are there once.
+    // Equal bytes are stored there once.
     await generate((await video({ jobId: "job_2", references: [reference(bytes)] })).task);
     expect(inputsOf("52", 1)?.image).toBe(name);
-    // Another's file lies under the name: the upload gets a number.
+    // Another's file has the name, so the upload gets a number.
     comfy.disk.set(`input/${name}`, await samplePng(8, 8));
     await generate((await video({ jobId: "job_3", references: [reference(bytes)] })).task);
     expect(inputsOf("52", 2)?.image).toBe(name.replace(".png", " (1).png"));
@@ -326,7 +326,7 @@ describe("what an upload and a cache do", () => {
     await generate(image({ jobId: "job_2" }).task);
     const names = comfy.seen("view").map(({ query }) => query.get("filename"));
     expect(new Set(names).size).toBe(2);
-    // Another attempt of a job is the same graph: the server's cache answers it.
+    // Another attempt of a job is the same graph, so the server's cache answers it.
     await generate(image({ jobId: "job_1" }).task);
     expect(comfy.seen("view").at(-1)?.query.get("filename")).toBe(names[0]);
   });

@@ -17,11 +17,11 @@ import { uploadToComfyUi } from "./references.ts";
 import { cancelAtComfyUi, createTaskAsker, type TaskState } from "./task.ts";
 
 /**
- * Generates at a ComfyUI server: puts the graph of the catalog's workflow, with the job's values in it, into the queue (unless
- * it is there already), watches it, and stores what the workflow's output node has saved.
+ * Generates at a ComfyUI server. It puts the graph of the catalog's workflow, with the job's values, into the queue, unless it is there
+ * already. It watches the task, and stores the files that the workflow's output node has saved.
  *
- * The task's id is ours and is stored before the graph is sent. So a later attempt finds the task in the queue or the history
- * also where the answer was lost; where it is in neither, the server has been restarted or never had it, and it is sent again.
+ * We choose the task's id and store it before the graph is sent. So a later attempt finds the task in the queue or the history even
+ * where the answer was lost. A task in neither is sent again: the server has been restarted or never had it.
  */
 export async function generateAtComfyUi(
   context: DriverContext,
@@ -39,14 +39,14 @@ export async function generateAtComfyUi(
   return outputsOf(context, task, entry);
 }
 
-/** The graph of the task's workflow, as the catalog has it. */
+/** The graph of the task's workflow, from the catalog. */
 function graphOf(task: GenerationTask): Graph {
   const read = readGraph(callOf(task).workflow);
   if ("fault" in read) throw failed("the job's call has no workflow");
   return read.graph;
 }
 
-/** The id that the server knows the task by; puts the task into its queue where it is not there. */
+/** The server's id of the task. Puts the task into its queue where it is not there. */
 async function knownId(
   context: DriverContext,
   task: GenerationTask,
@@ -54,7 +54,7 @@ async function knownId(
 ): Promise<string> {
   if (found.at === "end") return id;
   const known = found.at === "nowhere" ? await submit(context, task, graph, id) : found.id;
-  // A server of 2024 gives it an id of its own.
+  // A server of 2024 gives the task another id.
   if (known !== id) await task.saveResumeId(known);
   return known;
 }
@@ -68,7 +68,7 @@ async function submit(
   const { upstream, signal } = task;
   using room = await takeReferenceRoom(context.memory, task);
   const names = await placeReferences(context, task, {
-    // Nodes load files of the server, and nothing else.
+    // Nodes load only files of the server.
     inlineBytes: 0,
     upload: (reference) => uploadToComfyUi(context, task, reference),
   });
@@ -81,7 +81,7 @@ async function submit(
   const known = checkedTaskId(reply.body.prompt_id);
   const { node_errors: errors } = reply.body;
   if (isJsonObject(errors) && Object.keys(errors).length > 0) {
-    // The nodes that passed would run, and those that did not are left out without a word.
+    // Nodes that passed the check would run, and the others are left out without an error.
     const { jobId, upstreamModel } = task;
     const kind = task.request.kind;
     const wanted = { jobId, kind, upstreamModel, upstream, resumeId: known, signal };
@@ -91,7 +91,7 @@ async function submit(
   return known;
 }
 
-/** The graph with values at the inputs that the call names; what has no value keeps the one of the file. */
+/** The graph with values at the inputs that the call names. An input without a value keeps the file's. */
 function withInput(graph: Graph, input: JsonObject): JsonObject {
   const filled: JsonObject = { ...graph };
   for (const [key, value] of Object.entries(input)) {
@@ -105,7 +105,7 @@ function withInput(graph: Graph, input: JsonObject): JsonObject {
 }
 
 /**
- * Looks again and again, and at once where the server tells that the task is over; resolves with its entry in the history. A task
+ * Looks again and again, and at once where the server reports that the task is over. Resolves with its entry in the history. A task
  * that one look does not find may be there at the next: it was just sent, or a proxy has answered.
  */
 async function untilEnded(look: () => Promise<TaskState>, progress: Progress): Promise<JsonObject> {
@@ -142,7 +142,7 @@ async function outputsOf(
   return stored;
 }
 
-/** What an output node says of a file; under `images`, `gifs`, `audio` or `video`, beside lists of other things. */
+/** An output node's description of a file. It is under `images`, `gifs`, `audio` or `video`, beside lists of other things. */
 interface SavedFile extends JsonObject {
   filename: string;
 }
@@ -153,7 +153,7 @@ function isFile(value: unknown): value is SavedFile & { subfolder?: string; type
   return [filename, subfolder, type].every((part) => typeof part === "string");
 }
 
-/** A node failed, or an operator interrupted it: the same graph would do no better, or is not wanted. */
+/** A node failed, or an operator interrupted the task. The same graph would fail again, or is not wanted. */
 function executionFailure({ messages }: JsonObject): GenerationError {
   const ends = Array.isArray(messages) ? messages.filter(Array.isArray) : [];
   const [event, about] = ends.at(-1) ?? [];
@@ -163,7 +163,7 @@ function executionFailure({ messages }: JsonObject): GenerationError {
   return failed("a node of the workflow failed", { cause });
 }
 
-/** A node raised an exception. Its class is kept for the log, its words are not. */
+/** A node raised an exception. Its class is kept for the log, its text is not. */
 class NodeFailedError extends Error {
   override readonly name = "NodeFailedError";
   readonly code: string | undefined;

@@ -1,11 +1,14 @@
 const mib = 1024 * 1024;
 
-/** Bounds of what a ComfyUI server answers, each with its reason. */
+/** Bounds of a ComfyUI server's answers, each with its reason. */
 export const comfyLimits = {
-  /** One task, with its graph; a node that failed tells all that it was given. */
+  /** Bytes of one task, with its graph. A failed node lists all its inputs. */
   taskBytes: 8 * mib,
-  /** The queue, with the graph of each task in it: hundreds of them. More would be read for too long at once. */
+  /** Bytes of the queue, with the graph of each task: hundreds of them. Reading more at once would take too long. */
   queueBytes: 8 * mib,
-  /** Tasks that ended last, among which one is looked for that ended while its job had no worker: some minutes' work of one machine. */
+  /**
+   * The tasks that ended last, some minutes' work of one machine. Among them a task is searched for that ended while its job had no
+   * worker.
+   */
   historyItems: 64,
 } as const;

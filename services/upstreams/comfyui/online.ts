@@ -6,7 +6,7 @@ import { inputsOf } from "../online/samples.ts";
 import { schemaFaults } from "../online/schema.ts";
 import { type Graph, type GraphNode, placeOf, readGraph } from "./catalog.ts";
 
-/** Compares workflows with the nodes that the server has: classes, inputs, files of models, bounds. */
+/** Compares workflows with the server's nodes: classes, inputs, files of models, bounds. */
 export const checkComfyUiOnline: OnlineCheck = async ({ upstream, model, read }) => {
   const { value, fault } = await read(upstream, `${upstream.baseUrl}/object_info`);
   if (fault !== undefined) return [{ path: [], message: `the server's list of nodes ${fault}` }];
@@ -28,7 +28,7 @@ function callFaults(model: Model, call: ModelCall, classes: JsonObject): FoundFa
   ];
 }
 
-/** A node of the file: its class, what the class requires, and the constants that no call replaces. */
+/** A node of the file: its class, the inputs that the class requires, and the constants that no call replaces. */
 function nodeFaults(
   id: string,
   { class_type: name, inputs }: GraphNode,
@@ -54,7 +54,7 @@ function nodeFaults(
   return [...missing, ...wrong];
 }
 
-/** What a call puts into nodes. */
+/** The values that a call gives to nodes. */
 function inputFaults(input: JsonObject, graph: Graph, classes: JsonObject): FoundFault[] {
   return Object.entries(input).flatMap(([key, value]) => {
     const place = placeOf(key);
@@ -81,7 +81,7 @@ function specsOf({ input }: JsonObject): { required: JsonObject; optional: JsonO
   };
 }
 
-/** A value by an input's `[type, bounds]`; what another node makes, and files that are uploaded, are not judged. */
+/** Checks a value by an input's `[type, bounds]`. Another node's output, and uploaded files, are not judged. */
 function valueFaults(value: JsonValue, spec: JsonValue | undefined): FoundFault[] {
   if (!Array.isArray(spec) || Array.isArray(value)) return [];
   const [type, more] = spec;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createShare } from "./progress.ts";
 
 type Event = [type: string, data: Record<string, string | number | null | string[]>];
-/** What is told after each event. */
+/** The share that is reported after each event. */
 function told(nodes: number, events: Event[]) {
   const share = createShare(nodes);
   return events.map(([type, data]) => share.after(type, data));
@@ -23,7 +23,7 @@ test("nothing is told until a node tells of steps, then its steps count as much 
     executing("8"),
     executing("9"),
   ];
-  // Three nodes around the sampler of eight steps: eleven in all, and what is loaded counts as done.
+  // Three nodes around the sampler of eight steps: eleven in all. Loaded nodes count as done.
   expect(told(5, events)).toEqual([undefined, undefined, undefined, 25, 83, 83, 91]);
 });
 

@@ -4,13 +4,13 @@ import { urlOf } from "../media/exchange.ts";
 import type { GenerationTask } from "../media/port.ts";
 import { openSocket } from "../socket.ts";
 
-/** What a server tells of a task while it is at work, where its WebSocket lets it. */
+/** A server's reports of a running task, where its WebSocket works. */
 export interface Progress extends Disposable {
-  /** Resolves when the server has told that the task is over, or after so many ms. Rejects with the signal's reason. */
+  /** Resolves when the server has reported that the task is over, or after `ms`. Rejects with the signal's reason. */
   overWithin(ms: number): Promise<void>;
 }
 
-/** Opens the WebSocket of the client that the task is sent by. Where it is refused or breaks, nothing is told. */
+/** Opens the WebSocket of the client that sends the task. Where it is refused or breaks, there are no reports. */
 export async function openProgress(
   context: DriverContext,
   { upstream, signal, progress }: GenerationTask,
@@ -50,9 +50,9 @@ function parsed(text: string): { type?: JsonValue; data?: JsonValue } {
 }
 
 /**
- * The share of a graph's work that is done, in percent: a node counts for the steps that it tells of, and for one where it tells
- * of none. Undefined until one has told of steps: loading and encoding are over at once, and sampling takes the time. Where
- * a second sampler begins, the share falls; callers are shown the highest.
+ * The finished share of a graph's work, in percent. A node counts as many steps as it reports, or one. Undefined until a node has
+ * reported steps: loading and encoding are over at once, and sampling takes the time. Where a second sampler begins, the share falls,
+ * but callers see the highest.
  */
 export function createShare(nodes: number) {
   const steps = new Map<string, { value: number; max: number }>();

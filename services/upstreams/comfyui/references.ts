@@ -7,12 +7,12 @@ import { generateLimits } from "../media/limits.ts";
 import type { LoadedReference } from "../media/load-references.ts";
 import type { GenerationTask } from "../media/port.ts";
 
-/** The folder among the server's inputs that references are put in. */
+/** The folder for references among the server's inputs. */
 const inputFolder = "genmesh";
 
 /**
- * Uploads a reference and resolves with the name that nodes load it by. It is named after its bytes: equal ones are there once,
- * and a repeat puts nothing beside them. The server has no way to delete it.
+ * Uploads a reference and resolves with the name by which nodes load it. The name is made of its bytes. So equal references exist once,
+ * and a repeat adds no file. The server has no way to delete it.
  */
 export async function uploadToComfyUi(
   context: DriverContext,
@@ -30,7 +30,7 @@ export async function uploadToComfyUi(
   const call = { upstream, method: "POST", url, signal, ...form } as const;
   const { body } = await exchangeJson(context, call, generateLimits.answerBytes);
   const { name, subfolder } = body;
-  // Under a name that is taken it gets another one, which only the answer tells.
+  // Where the name is taken, the upload gets another one, which only the answer holds.
   if (typeof name !== "string" || name === "") throw failed("the upstream names no upload");
   return typeof subfolder === "string" && subfolder !== "" ? `${subfolder}/${name}` : name;
 }

@@ -8,26 +8,26 @@ import { type Ask, look } from "../media/poll.ts";
 import { type CancelTask, GenerationError, type GenerationTask } from "../media/port.ts";
 import { comfyLimits } from "./limits.ts";
 
-/** What a server says of a task. */
+/** A task's state at the server. */
 export type TaskState =
   | { at: "queue" | "work"; id: string }
   /** Its entry in the history. */
   | { at: "end"; entry: JsonObject }
-  /** The server knows nothing of it: it never came there, or the server has been restarted since. */
+  /** The server does not know the task: it never came there, or the server has been restarted since. */
   | { at: "nowhere" };
 
-/** Whom a server is asked for. */
+/** The upstream to ask, and the signal that ends the question. */
 type Asker = Pick<GenerationTask | CancelTask, "upstream" | "signal">;
 
-/** Asks a server for one task, by the way that it knows. */
+/** Asks a server for one task, in the way that the server knows. */
 export interface TaskAsker {
   /** The state of the task of that id. */
   state(id: string): Promise<TaskState>;
 }
 
 /**
- * Servers since the end of 2025 tell of one task at `/api/jobs/{id}`; from others the whole queue is had. What has left the queue
- * is in the history, and is looked for there last: so that a task that ends between two questions is not taken for lost.
+ * Servers since the end of 2025 answer for one task at `/api/jobs/{id}`. Other servers send the whole queue. A task that has left the
+ * queue is in the history, which is searched last. So a task that ends between two questions does not count as lost.
  */
 export function createTaskAsker(context: DriverContext, asker: Asker): TaskAsker {
   let hasJobs = true;
@@ -46,13 +46,13 @@ export function createTaskAsker(context: DriverContext, asker: Asker): TaskAsker
       const history = await find(context, asker, `/history/${encodeURIComponent(id)}`);
       const entry = history?.[id] ?? (await lastEndedOf(context, asker, id));
       if (isJsonObject(entry)) return { at: "end", entry };
-      // Whether it is among so many cannot be read: until they are fewer, it is taken for one of them.
+      // The queue is too long to be read. Until it is shorter, the task counts as waiting in it.
       return queued === "unreadable" ? { at: "queue", id } : { at: "nowhere" };
     },
   };
 }
 
-/** A server of 2024 gives its own ids, but keeps the client's, which is ours. `unreadable`: the queue is too long to be read. */
+/** A server of 2024 gives other ids, but keeps our client id. `unreadable`: the queue is too long to be read. */
 async function inQueue(
   context: DriverContext,
   { upstream, signal }: Asker,
@@ -83,8 +83,8 @@ function isTooLarge(error: unknown): boolean {
 }
 
 /**
- * The entry, in the history, of a task whose answer was lost, at a server of 2024: under an id that only the server knows, among
- * those that ended last. Where they are too large to be read, it is taken for none.
+ * The entry in the history of a task whose answer was lost, at a server of 2024. It is under an id that only the server knows, among
+ * the tasks that ended last. Where they are too large to be read, there is none.
  */
 async function lastEndedOf(
   context: DriverContext,
@@ -114,7 +114,7 @@ function idOf(items: JsonValue | undefined, id: string): string | undefined {
   return undefined;
 }
 
-/** Undefined: the server has no such thing. */
+/** Undefined: the server has no such path. */
 async function find(
   context: DriverContext,
   { upstream, signal }: Asker,
@@ -133,22 +133,22 @@ async function find(
 }
 
 /**
- * Takes a task out of the queue, or stops it. Never interrupts without naming the task, and only where it runs: a server of 2024
- * does not read the name, and stops the task that runs, also another one.
+ * Takes a task out of the queue, or stops it. It names the task in each interruption, and interrupts only where the task runs. A server
+ * of 2024 ignores the name, and stops the running task, even another one.
  */
 export async function cancelAtComfyUi(context: DriverContext, task: CancelTask): Promise<boolean> {
   const asker = createTaskAsker(context, task);
   const found = await asker.state(task.resumeId);
   if (found.at === "end" || found.at === "nowhere") return false;
   const { id } = found;
-  // One of the id goes for each that is named, and a task whose answer was lost may wait twice.
+  // One entry of the id is deleted for each time that it is named. A task whose answer was lost may wait twice.
   await post(context, task, "/queue", { delete: [id, id] });
   const next = await asker.state(id);
   if (next.at === "work") await post(context, task, "/interrupt", { prompt_id: id });
   return next.at === "work" || next.at === "nowhere";
 }
 
-/** What it answers says nothing. */
+/** The answer has no meaning. */
 async function post(
   context: DriverContext,
   { upstream, signal }: Asker,

@@ -1,7 +1,7 @@
 import { isJsonObject } from "#kit/base/json.ts";
 import type { OnlineCheck } from "../online/index.ts";
 
-/** Looks for the model, and for each voice. */
+/** Checks the model, and each voice. */
 export const checkElevenLabsOnline: OnlineCheck = async ({ upstream, model, read }) => {
   const { value, fault } = await read(upstream, `${upstream.baseUrl}/models`);
   if (fault !== undefined) return [{ path: [], message: `ElevenLabs' list of models ${fault}` }];

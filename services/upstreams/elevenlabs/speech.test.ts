@@ -31,7 +31,7 @@ const task = (asked: Partial<SpeechTask> = {}) =>
     ...asked,
   });
 
-/** A world that counts what it tells operators of their accounts. */
+/** A world that counts the reports about operators' accounts. */
 async function openWorld() {
   const metrics = createMetrics();
   const lines: string[] = [];
@@ -55,7 +55,7 @@ describe("speech at ElevenLabs", () => {
     const [seen] = double.seen("speak");
     expect(seen?.headers).toMatchObject({ "xi-api-key": upstreamKey, accept: "audio/mpeg" });
     expect(seen?.headers.authorization).toBeUndefined();
-    // Settings of the request would stand in place of all that the voice has.
+    // Settings of the request would replace all settings of the voice.
     expect(seen?.body).toEqual({ text: "Hello there.", model_id: "eleven_flash_v2_5" });
     expect(double.speeches).toMatchObject([{ voice, format: "mp3_44100_128" }]);
   });

@@ -7,9 +7,9 @@ import { soundOf } from "../media/sound-answer.ts";
 import { elevenlabs } from "./capabilities.ts";
 
 /**
- * What a format is asked for as: `output_format`, in elevenlabs/elevenlabs-js, src/api/resources/textToSpeech/types/
- * TextToSpeechConvertRequestOutputFormat.ts. MP3 of 192 kbit/s, and samples of 44.1 kHz, ask for a dearer plan there; 24 kHz is
- * what OpenAI's `pcm` has. There is no AAC and no FLAC.
+ * The `output_format` of each format: elevenlabs/elevenlabs-js, src/api/resources/textToSpeech/types/
+ * TextToSpeechConvertRequestOutputFormat.ts. MP3 of 192 kbit/s, and samples of 44.1 kHz, need a more expensive plan there. 24 kHz is
+ * the rate of OpenAI's `pcm`. There is no AAC and no FLAC.
  */
 const outputFormats: Readonly<Record<Made, string>> = {
   mp3: "mp3_44100_128",
@@ -21,8 +21,8 @@ const outputFormats: Readonly<Record<Made, string>> = {
 type Made = (typeof elevenlabs)["serves"]["speech"]["formats"][number];
 
 /**
- * Speaks by ElevenLabs' `/text-to-speech/{voice}`; the answer is the sound. What its model does not take (a speed outside of 0.7 to 1.2,
- * a language) it answers with 400.
+ * Speaks by ElevenLabs' `/text-to-speech/{voice}`. The answer is the speech. The upstream answers 400 to a value that its model does
+ * not take (a speed outside of 0.7 to 1.2, a language).
  */
 export async function speakElevenLabs(
   context: DriverContext,
@@ -40,7 +40,7 @@ export async function speakElevenLabs(
       text,
       model_id: upstreamModel,
       ...(language === undefined ? {} : { language_code: language }),
-      // Settings of a request stand in place of all those that the voice has there.
+      // Settings of a request replace all those of the voice.
       ...(speed === 1 ? {} : { voice_settings: { speed } }),
     }),
   });

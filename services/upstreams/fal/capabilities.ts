@@ -1,7 +1,7 @@
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Capabilities, type JobAbilities, jobKeys, remoteKeys } from "../capabilities.ts";
 
-/** The same for every kind: a request in the queue of a model. A model in it tells no percentage. */
+/** The same for every kind: a request in the queue of a model, which reports no percentage. */
 const job = {
   submit: "once",
   resume: true,

@@ -2,7 +2,7 @@ import type { FoundFault } from "#kit/base/valid-parts.ts";
 import { modelNameFaults } from "../by-template/catalog.ts";
 import type { At, OfferedModel } from "../catalog-rules.ts";
 
-/** Owner and app, and what the app has below. */
+/** Owner and app, and the path below the app. */
 const name = /^[\w.-]+(\/[\w.-]+)+$/;
 
 /** Models at fal have an owner and an app. */

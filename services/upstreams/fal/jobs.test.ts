@@ -215,7 +215,7 @@ describe("a request in fal's queue", () => {
     for (const [marks, images] of [
       [[true, true], 2],
       [[true, true], 0],
-      // The answer does not say which of them it was.
+      // The answer does not show which of them it was.
       [[true, null], 2],
     ] as const) {
       await expect(made([...marks], images)).rejects.toMatchObject(refused);
@@ -226,7 +226,7 @@ describe("a request in fal's queue", () => {
     expect(await made([true, false], 2)).toEqual([1]);
     // Refused ones are left out.
     expect(await made([true, false], 1)).toEqual([0]);
-    // The mark is another one's than the one that was asked for.
+    // The mark belongs to another output than the requested one.
     expect(await made([false, true], 2, imageRequest)).toEqual([0]);
   });
 
@@ -241,7 +241,7 @@ describe("a request in fal's queue", () => {
     const line = world.logLines.find((text) => text.includes("denies what is configured"));
     expect(JSON.parse(line ?? "{}")).toMatchObject({ level: 50, status: 403 });
     expect(line).not.toContain("Exhausted");
-    // What was taken before goes on.
+    // A request that was taken before goes on.
     fal.lock(false);
     const dead = new AbortController();
     const first = world.task(imageAt(fal, { signal: dead.signal }));
@@ -304,7 +304,7 @@ describe("a request in fal's queue", () => {
     await using world = await createWorld();
     fal.next("status", { kind: "drop" }, falAnswers.down, falAnswers.unauthenticated);
     const { task, resumeIds } = world.task(imageAt(fal));
-    // A key that is being changed gives nothing up.
+    // A key that is being changed does not fail the job.
     await expect(world.upstreams.generate(task)).rejects.toMatchObject({ fault: "unknown" });
     fal.next("result", { kind: "drop" }, falAnswers.down);
     const again = world.task(imageAt(fal, { resumeId: resumeIds[0] }));

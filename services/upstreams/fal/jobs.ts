@@ -15,21 +15,21 @@ import type { CancelTask, GeneratedOutput, GenerationTask } from "../media/port.
 import { withTries } from "../media/retries.ts";
 import { uploadToFal } from "./upload.ts";
 
-/** Bytes of references as data URIs in one request: fal says of no bound, and each costs time to write as JSON. */
+/** Bytes of references as data URIs in one request. fal documents no bound, and writing each as JSON takes time. */
 const inlineBytes = 4 * 1024 * 1024;
-/** Namespaces that fal keeps before owner and app where it names a request. */
+/** Namespaces that fal keeps before owner and app in the name of a request. */
 const namespaces = /^(workflows|comfy)$/;
 
 const submitHeaders = {
-  // Its own repeats would be paid for as well, and ours are for what certainly did not run.
+  // fal's own repeats would be paid for as well. Ours are only for requests that surely did not run.
   "x-fal-no-retry": "1",
-  // Seconds in which it must start: a job has half an hour, and what starts later is of no use.
+  // Seconds in which the request must start. A job has half an hour, and a later start is of no use.
   "x-fal-request-timeout": "1800",
 } as const;
 
 /**
- * Generates at fal: puts a request into the queue of the model that the catalog's call names (unless an earlier attempt has),
- * looks until it is completed, and stores what its result names. A failure is completed too: its result says which.
+ * Generates at fal. It puts a request into the queue of the model in the catalog's call, unless an earlier attempt has. It looks until
+ * the request is completed, and stores the files in its result. A failed request is completed too, and its result shows the failure.
  */
 export async function generateAtFal(
   context: DriverContext,
@@ -47,7 +47,7 @@ export async function generateAtFal(
   return await outputsOf(context, task, result, answers);
 }
 
-/** Asks fal to take a request back: out of the queue it is gone, running it may go on and be finished. */
+/** Asks fal to cancel a request. One in the queue is removed. One that runs may go on and be finished. */
 export async function cancelAtFal(context: DriverContext, task: CancelTask): Promise<boolean> {
   const { upstream, resumeId, signal } = task;
   const url = urlOf(upstream, `/${resumeId}/cancel`);
@@ -65,7 +65,7 @@ export async function cancelAtFal(context: DriverContext, task: CancelTask): Pro
   }
 }
 
-/** Resolves with the path of the request, which is stored before anything else happens. */
+/** Resolves with the path of the request, which is stored before any other step. */
 async function submit(context: DriverContext, task: GenerationTask): Promise<string> {
   const { upstream, signal } = task;
   const { model } = callOf(task);
@@ -91,7 +91,7 @@ function isTooEarly(error: unknown): boolean {
   return error instanceof StatusError && error.isTooEarly;
 }
 
-/** Owner and app of a model, with its namespace: what is below has no part in the URLs of its requests. */
+/** Owner and app of a model, with its namespace. The path below the app is not part of the URLs of its requests. */
 function appOf(model: string): string {
   const parts = model.split("/");
   return parts.slice(0, namespaces.test(parts[0] ?? "") ? 3 : 2).join("/");
@@ -109,8 +109,8 @@ function isFailure({ error = null, error_type: type = null }: JsonObject): boole
 }
 
 /**
- * The result of a failed request has the failure's own status, which may look like one that passes. fal may say for a moment that
- * a completed request is still in progress.
+ * The result of a failed request has the failure's own status, which may look like a passing one. For a moment fal may answer that a
+ * completed request is still in progress.
  */
 async function resultOf(
   context: DriverContext,

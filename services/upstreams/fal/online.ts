@@ -3,7 +3,7 @@ import type { OnlineCheck } from "../online/index.ts";
 import { callAgainst } from "../online/templates.ts";
 import { queueOrigin } from "./upload.ts";
 
-/** Where fal describes its models; it takes no key. A stand-in for fal has one origin. */
+/** The origin where fal describes its models. It takes no key. A test server for fal has one origin. */
 const schemaOrigin = "https://fal.ai";
 
 /** Compares calls with fal's OpenAPI document of each model. */
@@ -25,7 +25,7 @@ export const checkFalOnline: OnlineCheck = async ({ upstream, model, read }) => 
   return found.flat();
 };
 
-/** Of the document's requests that of a submission, and that for a result. */
+/** The document's schema for the input of a submission, and for a result. */
 function schemasOf({ paths }: JsonObject): { input: JsonValue; output: JsonValue } {
   const all = isJsonObject(paths) ? Object.entries(paths) : [];
   const post = all.map(([, path]) => at(path, "post")).find(isJsonObject);

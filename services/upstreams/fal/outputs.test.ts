@@ -97,12 +97,12 @@ describe("what fal has made", () => {
     const { task } = world.task(imageAt(fal));
     await expect(world.upstreams.generate(task)).rejects.toMatchObject({ fault: "failed" });
     expect(fal.files.requests).toHaveLength(0);
-    // The same of the place that references are put to.
+    // The same for the place where references are put.
     await expect(world.upstreams.generate(world.task(videoAt(fal)).task)).rejects.toMatchObject({
       fault: "failed",
     });
     expect(fal.files.requests).toHaveLength(0);
-    // Within the origin, where the key has no part in it either.
+    // Within the origin, where the key is not sent either.
     fal.plan({ output: () => ({ images: [{ url: `${fal.origin}/made.png` }] }) });
     await expect(world.upstreams.generate(world.task(imageAt(fal)).task)).rejects.toMatchObject({
       fault: "failed",

@@ -5,13 +5,13 @@ import { exchangeJson, jsonBody } from "../media/exchange.ts";
 import { generateLimits, generateTimes } from "../media/limits.ts";
 import type { LoadedReference } from "../media/load-references.ts";
 
-/** Where fal's queue is, and where its storage is. A stand-in for both has one origin. */
+/** The origins of fal's queue and of its storage. A test server for both has one origin. */
 export const queueOrigin = "https://queue.fal.run";
 const storageOrigin = "https://rest.fal.ai";
 
 /**
- * Puts a reference into fal's storage and resolves with its URL: the storage names a place, which the bytes are put to without a
- * key. The place is the answer's, so it is reached as what callers name: at public addresses only.
+ * Puts a reference into fal's storage and resolves with its URL. The storage names a place, and the bytes are put there without a key.
+ * The place comes from an answer. So it is reached like a caller's URL: at public addresses only.
  */
 export async function uploadToFal(
   context: DriverContext,

@@ -113,7 +113,7 @@ describe("a job at another deployment", () => {
     await world.upstreams.generate(first.task);
     expect(world.pauses.slice(0, 2)).toEqual([500, 3000]);
     expect(first.sendings).toHaveLength(1);
-    // An attempt that knows nothing of the first finds the same job.
+    // An attempt without any knowledge of the first finds the same job.
     const second = world.task(asked);
     await world.upstreams.generate(second.task);
     expect(second.resumeIds).toEqual(first.resumeIds);
@@ -135,7 +135,7 @@ describe("a job at another deployment", () => {
       });
     upstream.next(route, { kind: "status", status: 409, code: "job_not_cancellable" });
     expect(await cancel()).toBe(false);
-    // An answer that was lost is asked for again.
+    // A lost answer is requested again.
     upstream.next(route, { kind: "drop" });
     expect(await cancel()).toBe(true);
     const [first] = upstream.seen(route);
@@ -201,7 +201,7 @@ describe("a job at another deployment", () => {
       await expect(work).rejects.toMatchObject({ fault });
       expect(upstream.seen("DELETE /files/*")).toHaveLength(deleted);
     }
-    // One that cannot be deleted does no harm.
+    // A file that cannot be deleted does no harm.
     upstream.always("POST /videos/generations", undefined);
     upstream.always("DELETE /files/*", { kind: "status", status: 500 });
     await expect(world.upstreams.generate(world.task(asked).task)).resolves.toHaveLength(1);

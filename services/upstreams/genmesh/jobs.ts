@@ -18,7 +18,7 @@ import { failureOf, percentOf } from "../openai/videos.ts";
 import { generatedFrom } from "./outputs.ts";
 import { uploadReferences } from "./references.ts";
 
-/** Where each kind lives, and the field that its outputs are in. */
+/** The path of each kind, and the field with its outputs. */
 const kinds = {
   image: { path: "/images/generations", outputs: "images" },
   video: { path: "/videos/generations", outputs: "videos" },
@@ -26,8 +26,8 @@ const kinds = {
 } as const;
 
 /**
- * Generates at another deployment of this API: submits the job under this job's own idempotency key (so that any repeat
- * finds the same job there), watches it, and downloads what it made.
+ * Generates at another deployment of this API. It submits the job under this job's own idempotency key, so that any repeat finds the
+ * same job there. It watches the job, and downloads its outputs.
  */
 export async function generateAtGenmesh(
   context: DriverContext,
@@ -42,7 +42,7 @@ export async function generateAtGenmesh(
   return generatedFrom(context, task, { request, items, filesUrl: `${url}/files` });
 }
 
-/** Cancels a job there. One that has ended otherwise stays as it is. */
+/** Cancels a job there. One that has ended otherwise is not changed. */
 export async function cancelAtGenmesh(context: DriverContext, task: CancelTask): Promise<boolean> {
   const { upstream, kind, resumeId, signal } = task;
   const url = urlOf(upstream, `${kinds[kind].path}/${encodeURIComponent(resumeId)}/cancel`);
@@ -74,12 +74,12 @@ async function idOf(
   });
   const id = checkedTaskId(first.body.id);
   await task.saveResumeId(id);
-  // The job there has pinned them: its quota is wanted for the next.
+  // The job there has pinned the files, and their quota is needed for the next job.
   await uploaded.remove();
   return { id, first };
 }
 
-/** The same key finds the same job, however an earlier try ended: an answer that stays unknown is asked for again. */
+/** The same key finds the same job after any end of an earlier try. So the answer is requested again while it is unknown. */
 async function submit(
   context: DriverContext,
   task: GenerationTask,
@@ -125,7 +125,7 @@ function bodyOf(request: GenerationRequest, fileIds: readonly string[]): JsonObj
   }
 }
 
-/** Without what was not sent. */
+/** Leaves out fields that were not sent. */
 function sent(fields: { [name: string]: JsonValue | undefined }): JsonObject {
   return Object.fromEntries(
     Object.entries(fields).filter((field): field is [string, JsonValue] => field[1] !== undefined),
@@ -139,7 +139,7 @@ function read({ body }: JsonReply): Look<JsonObject> {
   return { state: "running", percent: percentOf(body) };
 }
 
-/** What the error of a job that failed there means: one that no upstream took there ends so here, too. */
+/** The meaning of the error of a job that failed there. A job that no upstream took there ends the same way here. */
 function endThere(error: JsonValue | undefined): GenerationError {
   const isUntaken = isJsonObject(error) && error.code === "service_unavailable";
   if (!isUntaken) return failureOf(error);

@@ -8,17 +8,17 @@ import { failed } from "../media/faults.ts";
 import { fetchOutput } from "../media/fetch-output.ts";
 import type { GeneratedOutput, GenerationRequest, GenerationTask } from "../media/port.ts";
 
-/** What a finished job of another deployment shows. */
+/** A finished job of another deployment. */
 export interface FinishedJob {
   request: GenerationRequest;
   items: readonly JsonObject[];
-  /** Where its files are, at the upstream's own address. */
+  /** URL of its files, at the upstream's own address. */
   filesUrl: string;
 }
 
 /**
- * Downloads, verifies and stores the outputs of a job. Fewer pictures than were asked for are those that its own upstream did not
- * refuse, and what it charges for; rejects `failed` where there is none.
+ * Downloads, verifies and stores the outputs of a job. Where there are fewer images than requested, its own upstream refused the
+ * others, and it charges only for these. Rejects with `failed` where there is none.
  */
 export async function generatedFrom(
   context: DriverContext,
@@ -36,8 +36,8 @@ export async function generatedFrom(
 }
 
 /**
- * Where to fetch a file. A deployment names its private files by its public address, which need not be the one that we
- * reach it by; such a file is fetched where we reach it, for only there our key may go. A data URI is the file itself.
+ * The URL of a file. A deployment names its private files by its public address, which may differ from the address that we use. Such a
+ * file is fetched at the address that we use, because our key may be sent only there. A data URI is the file itself.
  */
 export function fileUrl(upstream: Upstream, item: JsonObject, filesUrl: string): string {
   const { id, url: text } = item;
@@ -50,7 +50,7 @@ export function fileUrl(upstream: Upstream, item: JsonObject, filesUrl: string):
   return isPrivate ? filesUrl + path : url.href;
 }
 
-/** The part of a path that every address of a deployment has in common. */
+/** The part of a path that all addresses of a deployment share. */
 function privatePath({ baseUrl }: Upstream, filesUrl: string): string {
   return filesUrl.slice(baseUrl.length);
 }

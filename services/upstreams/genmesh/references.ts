@@ -14,13 +14,13 @@ import { withTries } from "../media/retries.ts";
 export interface UploadedReferences {
   /** In the order of the task's references. */
   fileIds: readonly string[];
-  /** Deletes them there; where that fails, they stay. Rejects with nothing but the signal's reason. */
+  /** Deletes them there. Where that fails, they stay. Rejects only with the signal's reason. */
   remove(): Promise<void>;
 }
 
 /**
- * Uploads a task's references, each under an idempotency key of its own: a repeat names the same files, so that the
- * job's body stays the same. A body with all of them in it would be too large for the API.
+ * Uploads a task's references, each under its own idempotency key. A repeat names the same files, so the job's body stays the same. A
+ * body that holds all of them would be too large for the API.
  */
 export async function uploadReferences(
   context: DriverContext,

@@ -14,8 +14,8 @@ import { readSound, soundOf } from "../media/sound-answer.ts";
 import { fileUrl } from "./outputs.ts";
 
 /**
- * Speaks at another deployment of this API, under the request's own idempotency key, and downloads the MP3; another format is the
- * answer itself. A deployment, or a model of it, that does not make it answers 400.
+ * Speaks at another deployment of this API, under the request's own idempotency key, and downloads the MP3. In another format, the
+ * answer itself is the speech. A deployment or model that does not make the format answers 400.
  */
 export async function speakAtGenmesh(
   context: DriverContext,

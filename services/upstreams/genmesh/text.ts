@@ -1,6 +1,6 @@
 import type { HttpExtras } from "../text/http-driver.ts";
 
-/** Another deployment finds a repeated request by our id, and says what it did not send upstream. */
+/** Another deployment finds a repeated request by our id, and reports which fields it did not send to its upstream. */
 export const genmeshText: HttpExtras = {
   headers: ({ requestId }) => ({ "idempotency-key": requestId }),
   ignored({ headers }) {

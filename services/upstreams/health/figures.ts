@@ -1,55 +1,55 @@
 import type { MetricReading, Metrics } from "#kit/base/metrics.ts";
 import { callersErrors } from "#kit/telemetry/inference.ts";
 
-/** Metrics of each process that say how upstreams do: the alerts are made of the same. */
+/** Metrics of each process about its upstreams. The alerts use the same ones. */
 const source = {
   ended: "genmesh_inference_duration_seconds",
   active: "genmesh_inference_active",
   empty: "genmesh_upstream_account_empty_timestamp_seconds",
 } as const;
 
-/** What has ended at an upstream. */
+/** The generations that have ended at an upstream. */
 export interface Ended {
   requests: number;
-  /** By the word for what went wrong, through no fault of a caller. */
+  /** By the word for the fault. Callers' faults are left out. */
   errors: Record<string, number>;
-  /** Generations that were answered within so many milliseconds, by the bounds of the histogram. */
+  /** Generations that were answered within this many milliseconds, by the bounds of the histogram. */
   answeredWithin: Record<string, number>;
 }
 
-/** What a process tells of an upstream. */
+/** A process's report about an upstream. */
 export interface UpstreamReport extends Ended {
   /** Its name in the catalog. */
   name: string;
   /** Generations that are under way. */
   inFlight: number;
-  /** Of these, those of the kind of work that has most; each kind has as many places as the catalog's `maxConcurrent`. */
+  /** The most of these for one kind of work. Each kind has as many places as the catalog's `maxConcurrent`. */
   busiest: number;
-  /** When the upstream last said that the operator's account there is empty, in ms since the epoch. */
+  /** When the upstream last answered that the operator's account there is empty, in ms since the epoch. */
   emptyAtMs?: number | undefined;
 }
 
-/** How an upstream does, by all processes that use it. */
+/** The state of an upstream, summed over all processes that use it. */
 export interface UpstreamFigures {
   name: string;
   requests: number;
   errors: number;
-  /** Milliseconds, to the bound of the histogram, of what was answered; undefined: nothing was. */
+  /** Median time of the answers in milliseconds, to the bound of the histogram. Undefined: there was no answer. */
   p50Ms: number | undefined;
   p95Ms: number | undefined;
-  /** The error that came most often; "" for none. */
+  /** The most frequent error. "" for none. */
   lastError: string;
-  /** Of all processes. */
+  /** Generations under way, of all processes. */
   inFlight: number;
-  /** Of the process that has most. */
+  /** The same of the process that has most. */
   busiest: number;
   emptyAtMs: number | undefined;
 }
 
-/** What a process has counted since its start, by upstream. */
+/** The counts of a process since its start, by upstream. */
 export type Counted = ReadonlyMap<string, Ended>;
 
-/** Reads the counts off the metric that /metrics shows and the alerts use. */
+/** Reads the counts from the metric that /metrics shows and the alerts use. */
 export async function readEnded(metrics: Metrics): Promise<Counted> {
   const counted = new Map<string, Ended>();
   const name = source.ended;
@@ -67,7 +67,7 @@ export async function readEnded(metrics: Metrics): Promise<Counted> {
   return counted;
 }
 
-/** What stands now: what is under way, and whose accounts are empty. */
+/** The present state: generations under way, and upstreams whose accounts are empty. */
 export async function readStanding(metrics: Metrics) {
   const standing = new Map<string, Pick<UpstreamReport, "inFlight" | "busiest" | "emptyAtMs">>();
   for (const { labels, value } of await valuesOf(metrics, source.active)) {
@@ -87,7 +87,7 @@ async function valuesOf(metrics: Metrics, name: string): Promise<MetricReading["
   return (await metrics.readOne(name))?.values ?? [];
 }
 
-/** What has ended between two readings. */
+/** The generations that have ended between two readings. */
 export function endedSince(counted: Counted, before: Counted): Map<string, Ended> {
   return new Map(
     [...counted].map(([name, ended]) => {

@@ -12,7 +12,7 @@ function start() {
   const { begin } = createInferences({ metrics });
   const log = createLogger("silent", { write: () => {} });
   const health = createUpstreamHealth({ clock, metrics, log, store: noOthers, process: "one" });
-  /** In steps, as time passes: a process reads its metrics every ten seconds. */
+  /** In steps: a process reads its metrics every ten seconds. */
   const pass = async (ms: number) => {
     for (let passed = 0; passed < ms; passed += 5_000) await clock.advance(5_000);
   };

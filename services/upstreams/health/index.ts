@@ -13,28 +13,28 @@ import {
 import type { HealthStore } from "./store.ts";
 
 /**
- * How upstreams did lately, at every process that uses them. Each process reads its part off the metrics that /metrics shows
- * and the alerts are made of, and reports it where the others find it: workers have no port that a peer could ask.
+ * The recent state of upstreams, over all processes that use them. Each process reads its part from the metrics that /metrics shows and
+ * the alerts use. It writes a report where the others find it, because workers have no port that a peer could call.
  */
 export interface UpstreamHealth extends Disposable {
-  /** Of the last five minutes. `processes`: how many told of them, this one included. */
+  /** Figures of the last five minutes. `processes`: how many sent reports, this one included. */
   read(): Promise<{ upstreams: UpstreamFigures[]; processes: number }>;
 }
 
-/** Milliseconds that are looked back. */
+/** Milliseconds of the past that the figures cover. */
 const windowMs = 5 * 60_000;
-/** Milliseconds between two reports of a process: as often as the console asks. */
+/** Milliseconds between two reports of a process. The console asks as often. */
 export const reportMs = 10_000;
-/** Milliseconds for which a report counts: a process that has missed three is gone. */
+/** Milliseconds for which a report counts. A process that has missed three reports is gone. */
 export const reportCountsMs = 3 * reportMs + 5_000;
 
-/** Makes it, and begins to report; ends with its disposal. */
+/** Makes it, and begins to report. Disposing ends that. */
 export function createUpstreamHealth(deps: {
   metrics: Metrics;
   clock: Clock;
   log: Logger;
   store: HealthStore;
-  /** Names this process among all. */
+  /** The name of this process among all. */
   process: string;
 }): UpstreamHealth {
   const { metrics, clock, log, store, process } = deps;
@@ -59,7 +59,7 @@ export function createUpstreamHealth(deps: {
         await store.report(process, await own(), clock.now());
         hasReported = true;
       } catch (error) {
-        // The next report says as much.
+        // The next report holds the same figures.
         log.debug({ err: error }, "how upstreams do could not be reported");
       }
       await clock.sleep(reportMs, over.signal).catch(() => {});

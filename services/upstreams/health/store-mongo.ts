@@ -3,7 +3,7 @@ import type { UpstreamReport } from "./figures.ts";
 import type { HealthStore } from "./store.ts";
 
 interface ReportDocument {
-  /** The process. */
+  /** The name of the process. */
   _id: string;
   /** Milliseconds since the epoch. */
   atMs: number;

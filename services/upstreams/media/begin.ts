@@ -5,8 +5,8 @@ import { generateLimits } from "./limits.ts";
 import type { GenerationTask } from "./port.ts";
 
 /**
- * Sends the request that begins a generation, after it was written down that it goes out. An upstream that will not take
- * it is not asked again here: the job waits in the queue, where it takes no place of the upstream's. `takesKey`: the request carries our
+ * Sends the request that begins a generation, after it was written down that it goes out. An upstream that does not take the request is
+ * not asked again here. The job waits in the queue, where it takes no place of the upstream's. `takesKey`: the request carries our
  * idempotency key.
  */
 export async function begin(
@@ -23,7 +23,7 @@ export async function begin(
   }
 }
 
-/** The id that an upstream gave a task. Throws a `failed` GenerationError where it is none that could be kept. */
+/** The id that an upstream gave a task. Throws a `failed` GenerationError where it cannot be kept as an id. */
 export function checkedTaskId(value: JsonValue | undefined): string {
   const isKept =
     typeof value === "string" && value !== "" && value.length <= generateLimits.resumeIdChars;

@@ -8,25 +8,25 @@ import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";
 import type { CallContext } from "../call.ts";
 import type { GenerateMemory } from "./memory.ts";
 
-/** What generating media needs; the connections are not closed here. */
+/** The parts that generating media needs. The connections are not closed here. */
 export interface MediaUpstreamsContext extends CallContext {
   log: Logger;
-  /** Default: generations are not seen from outside. */
+  /** Default: generations are not counted or traced. */
   inferences?: Inferences;
-  /** Default: the operator is not told that an account is empty. */
+  /** Default: no message to the operator about an empty account. */
   accounts?: UpstreamAccounts;
   verifier: ImageVerifier;
-  /** Fetches what an upstream's answer names outside the upstream's origin. */
+  /** Fetches URLs in an upstream's answer that are outside the upstream's origin. */
   fetcher: GuardedFetcher;
-  /** Generates what has the `builtin` upstream. Not disposed here. */
+  /** Generates for the `builtin` upstream. Not disposed of here. */
   renderer: BuiltinRenderer;
-  /** Pauses between looks and repeats. */
+  /** Times the pauses between looks and repeats. */
   clock: Clock;
   /** An existing folder for videos while they are rendered. */
   tempDir: string;
 }
 
-/** The same, with what the drivers share. */
+/** The same, with the parts that the drivers share. */
 export interface DriverContext extends MediaUpstreamsContext {
   memory: GenerateMemory;
 }

@@ -1,21 +1,21 @@
 /** Width and height in pixels. */
 export type Dimensions = { readonly width: number; readonly height: number };
 
-/** What `auto` becomes where no reference suggests a shape. */
+/** The shape for `auto` where no reference suggests one. */
 const DEFAULT_VIDEO_RATIO = 16 / 9;
 const DEFAULT_IMAGE_RATIO = 1;
-/** A reference's own shape is followed this far; one that is longer is cut. */
+/** The widest shape that a reference can give. A wider reference is cut. */
 const WIDEST_RATIO = 21 / 9;
-/** One "k" of a picture's resolution is the area of a square with this side. */
+/** One "k" of an image's resolution is the area of a square with this side. */
 const KILO_SIDE_PIXELS = 1024;
-/** Sides of pictures are multiples of this. */
+/** Sides of images are multiples of this. */
 const IMAGE_STEP_PIXELS = 16;
 const VIDEO_STEP_PIXELS = 2;
 
 /**
- * The frame of a video. `resolution` is `480p` and the like: the length of the shorter side.
- * `aspectRatio` is `16:9` and the like, or `auto`: the shape of `reference` where one is given (but
- * never longer than 21:9), else 16:9. Both sides are even. Throws `RangeError` on other spellings.
+ * The frame of a video. `resolution` is `480p` and the like: the length of the shorter side. `aspectRatio` is `16:9` and the like, or
+ * `auto`. With `auto` it is the shape of `reference`, at most 21:9, or 16:9 without one. Both sides are even. Throws `RangeError` on
+ * other spellings.
  */
 export function videoDimensions(
   resolution: string,
@@ -28,7 +28,7 @@ export function videoDimensions(
   return fromShortSide(Number(short), ratio);
 }
 
-/** What is known of a picture's size; `size` says all and is used before the others. */
+/** The known facts of an image's size. `size` is complete and is used before the others. */
 export type ImageShape = {
   readonly size?: string | undefined;
   readonly resolution?: string | undefined;
@@ -36,10 +36,9 @@ export type ImageShape = {
 };
 
 /**
- * The size of a picture. `size` is `1792x1024` and the like, or `auto`. Else `resolution`, default
- * `1k`, gives the area (`1k` of 1024 by 1024, `2k` four times that) or, as `720p`, the shorter side, and
- * `aspectRatio` the shape: `auto` is that of `reference`, else square. Throws `RangeError` on other
- * spellings.
+ * The size of an image. `size` is `1792x1024` and the like, or `auto`. Otherwise `resolution`, default `1k`, gives the area (`1k` of
+ * 1024 by 1024, `2k` four times that) or, as `720p`, the shorter side. `aspectRatio` gives the shape: `auto` is that of `reference`, or
+ * square without one. Throws `RangeError` on other spellings.
  */
 export function imageDimensions(shape: ImageShape, reference?: Dimensions): Dimensions {
   if (shape.size !== undefined && shape.size !== "auto") return parseSize(shape.size);
@@ -64,7 +63,7 @@ function parseSize(size: string): Dimensions {
   return { width: Number(width), height: Number(height) };
 }
 
-/** Width by height as a number, or nothing where the default should be taken. */
+/** Width by height as a number. Undefined where the default applies. */
 function parseRatio(aspectRatio: string, reference: Dimensions | undefined): number | undefined {
   if (aspectRatio === "auto") {
     if (reference === undefined) return undefined;

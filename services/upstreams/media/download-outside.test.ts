@@ -13,7 +13,7 @@ const start = () => startScriptedMediaUpstream("openai", { images: [], video, so
 const contentRoute = "GET /videos/*/content";
 const madeRoute = "GET /made/*";
 
-/** An upstream whose videos lie elsewhere, and that other place. */
+/** An upstream whose videos are at another place, and that place. */
 async function twoPlaces() {
   const upstream = await start();
   const elsewhere = await start();

@@ -19,23 +19,23 @@ import { generateTimes, generateTries } from "./limits.ts";
 import type { GenerationError } from "./port.ts";
 import { withTries } from "./retries.ts";
 
-/** Something that an upstream's answer names. */
+/** A file that an upstream's answer names. */
 export interface Download {
   upstream: Upstream;
   /** Absolute, or relative to the upstream's base URL. */
   url: string;
-  /** "none": no key goes along, within the upstream's origin neither. */
+  /** "none": no key is sent, even within the upstream's origin. */
   key?: "none";
-  /** More is a `failed` GenerationError. */
+  /** More bytes are a `failed` GenerationError. */
   maxBytes: number;
-  /** The media type that is asked for. */
+  /** The media type in the request's `accept`. */
   accept: string;
-  /** What the upstream says that the bytes are, in hexadecimal. */
+  /** The upstream's own digest of the bytes, in hexadecimal. */
   sha256?: string | undefined;
   signal: AbortSignal;
 }
 
-/** Redirects that are followed within the upstream's origin; as many as the guarded fetcher follows. */
+/** Redirects that are followed within the upstream's origin: as many as the guarded fetcher follows. */
 const mostRedirects = 3;
 
 const outsideTimes = {
@@ -44,8 +44,8 @@ const outsideTimes = {
 } as const;
 
 /**
- * Opens a download and hands its bytes to `sink`; from the start again where the file is late or broke off. Rejects with a
- * GenerationError, or the signal's reason.
+ * Opens a download and hands its bytes to `sink`. It begins again where the file is late or broke off. Rejects with a GenerationError,
+ * or the signal's reason.
  */
 export function download<T>(
   context: DriverContext,
@@ -56,8 +56,8 @@ export function download<T>(
 }
 
 /**
- * Runs a step that fetches a file, again and again while the file is late, is not whole, or its sender breaks off: for
- * `lateFileMs`, and a few times at least. Rejects with a GenerationError, or at once with the signal's reason.
+ * Runs a step that fetches a file. Repeats it for `lateFileMs`, and a few times at least, while the file is late or incomplete, or its
+ * sender breaks off. Rejects with a GenerationError, or at once with the signal's reason.
  */
 export async function whileLate<T>(
   context: DriverContext,
@@ -74,19 +74,19 @@ export async function whileLate<T>(
   }
 }
 
-/** A picture that came whole is not fetched again because no decoder is free. */
+/** A complete image is not fetched again because no decoder is free. */
 function mayRepeat(error: unknown): boolean {
   return isLateFile(error) || (isWorthRepeating(error) && !(error instanceof ImageError));
 }
 
-/** Does a URL lie in the origin of the upstream's base URL? */
+/** Is a URL in the origin of the upstream's base URL? */
 export function isWithin(upstream: Upstream, url: URL): boolean {
   return url.origin === new URL(upstream.baseUrl).origin;
 }
 
 /**
- * Opens a download once and hands its bytes to `sink`. The upstream's key goes to its own origin alone; what lies elsewhere is
- * fetched by the guarded fetcher, from public addresses, without a key.
+ * Opens a download once and hands its bytes to `sink`. The upstream's key is sent to its own origin alone. The guarded fetcher fetches
+ * files elsewhere, from public addresses, without a key.
  */
 export async function downloadOnce<T>(
   context: DriverContext,
@@ -133,7 +133,7 @@ export async function* bodyOf(reply: HttpReply, maxBytes: number): AsyncGenerato
   }
 }
 
-/** Bytes of a file; it has some, and is what the upstream says that it is. */
+/** Bytes of a file. It must not be empty, and must have the upstream's digest. */
 async function* checked(
   chunks: AsyncIterable<Uint8Array>,
   sha256: string | undefined,
@@ -151,7 +151,7 @@ async function* checked(
   }
 }
 
-/** An output of more bytes than are taken. */
+/** The error of an output with too many bytes. */
 export function tooLarge(): GenerationError {
   return failed("the output is larger than allowed", { cause: new UpstreamError("too_large") });
 }

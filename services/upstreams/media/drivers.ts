@@ -28,26 +28,26 @@ import type {
 
 type JobKind = GenerationRequest["kind"];
 
-/** Generates at upstreams of one protocol what one kind of job asks for. */
+/** Generates for one kind of job at upstreams of one protocol. */
 export interface JobDriver<Kind extends JobKind = JobKind> {
-  /** As `MediaUpstreams.generate`. */
+  /** See `MediaUpstreams.generate`. */
   generate(
     context: DriverContext,
     task: GenerationTask,
     request: Extract<GenerationRequest, { kind: Kind }>,
   ): Promise<GeneratedOutput[]>;
-  /** As `MediaUpstreams.cancel`; there where the protocol's row says so. */
+  /** See `MediaUpstreams.cancel`. Present where the protocol's row says so. */
   cancel?(context: DriverContext, task: CancelTask): Promise<boolean>;
 }
 
-/** Resolves with the bytes of a sound of the task's format, to be verified. */
+/** Resolves with the bytes of speech in the task's format, which are not verified yet. */
 export type SpeechDriver = (
   context: DriverContext,
   task: SpeechTask,
   upstream: Upstream,
 ) => Promise<Uint8Array>;
 
-/** A driver for each kind that the protocol's row says it serves, with `cancel` where it says that. */
+/** A driver for each kind in the protocol's row, with `cancel` where the row has it. */
 type JobDrivers<Serves extends Capabilities["serves"]> = {
   [Kind in JobKind & keyof Serves]: JobDriver<Kind> &
     (Serves[Kind] extends { cancel: true } ? Required<JobDriver<Kind>> : { cancel?: never });
@@ -94,14 +94,14 @@ const speechDrivers: Readonly<Record<ProtocolServing<"speech">, SpeechDriver>> =
   builtin: speakBuiltin,
 };
 
-/** The driver of an upstream's protocol for a kind; undefined where the protocol has none. */
+/** The driver of an upstream's protocol for a kind. Undefined where the protocol has none. */
 export function jobDriverOf({ protocol }: Upstream, kind: JobKind): JobDriver | undefined {
   const all: Partial<Record<ProtocolName, Partial<Record<JobKind, JobDriver>>>> = jobDrivers;
   const name = protocolName(protocol);
   return name && all[name]?.[kind];
 }
 
-/** The speech driver of an upstream's protocol; undefined where the protocol has none. */
+/** The speech driver of an upstream's protocol. Undefined where the protocol has none. */
 export function speechDriverOf({ protocol }: Upstream): SpeechDriver | undefined {
   const all: Partial<Record<ProtocolName, SpeechDriver>> = speechDrivers;
   const name = protocolName(protocol);

@@ -4,19 +4,19 @@ import type { DriverContext } from "./context.ts";
 import { StatusError } from "./faults.ts";
 import { type GenerationError, NotTakenError } from "./port.ts";
 
-/** What only a mistake in our own code throws. */
+/** Errors that only a mistake in our own code throws. */
 const ownMistakes = [TypeError, ReferenceError, SyntaxError] as const;
 
-/** Whose work it was. */
+/** The work that an event belongs to. */
 export interface Work {
   upstream: Upstream;
-  /** What was generated: image, video, music, speech. */
+  /** The kind of output: image, video, music, speech. */
   kind: string;
   /** The job's id, or the speech request's. */
   id: string;
 }
 
-/** An attempt ended badly: with upstream's status and code where it gave some, never with its words. */
+/** An attempt failed. The log gets the upstream's status and code where it gave some, never its text. */
 export function attemptFailed(
   { log, accounts }: Pick<DriverContext, "log" | "accounts">,
   work: Work,
@@ -41,12 +41,12 @@ export function attemptFailed(
   }
 }
 
-/** An upstream could not be told that a task is wanted no more. */
+/** An upstream could not be asked to cancel a task. */
 export function cancelFailed(log: Logger, work: Work, error: Error): void {
   log.warn({ ...named(work), cause: nameOf(error.cause) }, "a task goes on at the media upstream");
 }
 
-/** The variable that holds an upstream's key is not set. */
+/** The environment variable with an upstream's key is not set. */
 export function keyMissing(log: Logger, upstream: Upstream): void {
   const fields = { upstream: upstream.name, variable: upstream.apiKeyEnv };
   log.error(fields, "the variable of a media upstream's key is not set");
@@ -57,7 +57,7 @@ export function repeating(log: Logger, tries: number, pauseMs: number, error: un
   log.debug({ tries, pauseMs, cause: nameOf(error) }, "repeating a step at a media upstream");
 }
 
-/** What was put at an upstream beside the task could not be taken away. */
+/** Data that was put at an upstream beside the task could not be removed. */
 export function leftBehind(log: Logger, work: Work): void {
   log.warn(named(work), "a reference stays at the media upstream");
 }

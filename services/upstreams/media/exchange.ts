@@ -21,7 +21,7 @@ import { retryAfterOf } from "./retries.ts";
 
 /** One request to an upstream. */
 export interface Call extends Omit<UpstreamCall, "isStream" | "onSent"> {
-  /** Default `application/json`. */
+  /** Default: `application/json`. */
   accept?: string;
 }
 
@@ -29,13 +29,13 @@ export interface Call extends Omit<UpstreamCall, "isStream" | "onSent"> {
 export interface JsonReply {
   status: number;
   body: JsonObject;
-  /** What `Retry-After` asks for, in milliseconds. */
+  /** The wait that `Retry-After` asks for, in milliseconds. */
   retryAfterMs: number | undefined;
 }
 
 /**
- * Sends once and resolves with the head of a 2xx or 3xx answer, its body to be read. Throws {@link StatusError},
- * `UpstreamError`, {@link UnconnectedError} where not even a connection came about, {@link KeyMissingError}, or the signal's reason.
+ * Sends once and resolves with the head of a 2xx or 3xx answer, its body to be read. Throws {@link StatusError}, `UpstreamError`,
+ * {@link KeyMissingError}, or the signal's reason. Throws {@link UnconnectedError} where not even a connection was made.
  */
 export async function exchange(
   context: DriverContext,
@@ -66,7 +66,7 @@ export async function exchange(
   }
 }
 
-/** Sends once and reads the JSON object that is the answer. Throws like {@link exchange}, or {@link UnreadableError}. */
+/** Sends once and reads the answer as a JSON object. Throws the errors of {@link exchange}, or {@link UnreadableError}. */
 export async function exchangeJson(
   context: DriverContext,
   call: Call,
@@ -117,10 +117,7 @@ async function statusErrorOf(
   });
 }
 
-/**
- * The error that is `detail`, or the first of a list of them, as servers of FastAPI answer; of a list the refusal for content
- * where there is one.
- */
+/** The error in `detail`, or the first of a list of them, as FastAPI servers answer. Of a list, a refusal for content comes first. */
 function detailIn({ detail }: JsonObject): JsonObject | undefined {
   if (isJsonObject(detail)) return detail;
   const errors = Array.isArray(detail) ? detail.filter(isJsonObject) : [];

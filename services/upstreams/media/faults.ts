@@ -5,19 +5,22 @@ import { UpstreamError } from "#kit/upstream/errors.ts";
 import { isPolicyCode } from "../call.ts";
 import { GenerationError, type GenerationFault, NotTakenError } from "./port.ts";
 
-/** An HTTP answer that is no success. Holds nothing of upstream's own text. */
+/** An HTTP answer that is no success. It holds nothing of the upstream's own text. */
 export class StatusError extends Error {
   override readonly name = "StatusError";
   readonly status: number;
-  /** The error's code as a log may have it (`knownCode`); also tells a refusal for content. */
+  /** The error's code in the form for logs (`knownCode`). It also shows a refusal for content. */
   readonly code: string | undefined;
-  /** What `Retry-After` asks for, in milliseconds. */
+  /** The wait that `Retry-After` asks for, in milliseconds. */
   readonly retryAfterMs: number | undefined;
-  /** The operator's account there has run empty. */
+  /** The operator's account there has no money left. */
   readonly isAccountEmpty: boolean;
-  /** It was charged all the same, as another deployment charges speech that it could not keep: a repeat would be, too. */
+  /**
+   * Was the request charged in spite of the error? Another deployment charges speech that it could not keep, and would charge a repeat,
+   * too.
+   */
   readonly isCharged: boolean;
-  /** The upstream says that what was asked for is still being made. */
+  /** The upstream answers that the result is still being made. */
   readonly isTooEarly: boolean;
 
   constructor(
@@ -40,36 +43,36 @@ export class StatusError extends Error {
   }
 }
 
-/** No connection came about, or none was free in time: nothing of the request has left us. */
+/** No connection could be made, or none was free in time. No byte of the request was sent. */
 export class UnconnectedError extends Error {
   override readonly name = "UnconnectedError";
 }
 
-/** The variable of the upstream's key is not set: nothing of the request has left us. */
+/** The environment variable with the upstream's key is not set. No byte of the request was sent. */
 export class KeyMissingError extends GenerationError {
   constructor() {
     super("failed", "the upstream's key is not set");
   }
 }
 
-/** A success whose body is no JSON object, or lacks what it is for. */
+/** A success whose body is no JSON object, or lacks the needed field. */
 export class UnreadableError extends Error {
   override readonly name = "UnreadableError";
 }
 
-/** An output that ends before its own structure does, though its sender ended it in order. */
+/** An output that ends before its own structure does, although its sender ended it correctly. */
 export class CutShortError extends GenerationError {
   constructor(message: string) {
     super("failed", message);
   }
 }
 
-/** For good: refused, failed, or not what it should be. */
+/** A final error: refused, failed, or not the expected output. */
 export function failed(message: string, options?: ErrorOptions): GenerationError {
   return new GenerationError("failed", message, options);
 }
 
-/** Another attempt may do better. */
+/** An error after which another attempt may succeed. */
 export function unknown(message: string, options?: ErrorOptions): GenerationError {
   return new GenerationError("unknown", message, options);
 }
@@ -79,16 +82,16 @@ export function isPassing(status: number): boolean {
   return status >= 500 || [408, 409, 425, 429].includes(status);
 }
 
-/** Was the request certainly not taken up, so that a repeat starts nothing twice? */
+/** Was the request surely not taken, so that a repeat starts nothing twice? */
 export function isUnsent(error: unknown): boolean {
   if (error instanceof StatusError) return error.status === 429 && !error.isAccountEmpty;
   return error instanceof UnconnectedError;
 }
 
-/** Statuses of an upstream that denies what is configured: its key, what the key may do, the model. */
+/** Statuses of an upstream that refuses the configuration: its key, the key's rights, the model. */
 const denied: readonly number[] = [401, 403, 404];
 
-/** What an upstream's answer, or its silence, to a request that begins a generation says of the job. */
+/** The job's error for an upstream's answer, or its silence, to a request that begins a generation. */
 export function errorOfBeginning(
   error: unknown,
   { takesKey }: { takesKey: boolean },
@@ -108,13 +111,13 @@ export function errorOfBeginning(
   }
   if (status === 429)
     return new NotTakenError("too_many_requests", { ...details, isCertain: true });
-  // Another deployment says so too where it has written the job down, and goes on with it.
+  // Another deployment answers this also where it has written the job down, and goes on with it.
   if (status === 503) return new NotTakenError("unavailable", { ...details, isCertain: !takesKey });
   if (status !== 500 || takesKey) return undefined;
   return new GenerationError("broke_off", error.message, { cause: error });
 }
 
-/** No generation was asked for yet: an upstream that does not take what comes before, for any reason, has not begun one. */
+/** No generation was requested yet. An upstream that fails in a step before that has not begun one, for any reason. */
 export function errorBeforeBeginning(error: unknown): NotTakenError | undefined {
   const refused = errorOfBeginning(error, { takesKey: false });
   if (refused instanceof NotTakenError) return refused;
@@ -123,7 +126,7 @@ export function errorBeforeBeginning(error: unknown): NotTakenError | undefined 
   return new NotTakenError(refusal, { isCertain: true, cause: error });
 }
 
-/** Could a repeat of something harmless succeed? */
+/** Could a repeat of a harmless request succeed? */
 export function isWorthRepeating(error: unknown): boolean {
   if (error instanceof StatusError) {
     return (isPassing(error.status) || error.isTooEarly) && !error.isCharged;
@@ -135,10 +138,10 @@ export function isWorthRepeating(error: unknown): boolean {
   return error instanceof OutsideError && faultOfOutside(error) === "unknown";
 }
 
-/** Statuses by which stores answer for a file that is not there yet, or may not be read yet. */
+/** Statuses with which stores answer for a file that does not exist yet, or may not be read yet. */
 const absent: readonly number[] = [403, 404];
 
-/** May a file that an answer has just named be there, or be whole, a little later? */
+/** May a file that an answer has just named exist, or be complete, a little later? */
 export function isLateFile(error: unknown): boolean {
   if (error instanceof CutShortError) return true;
   if (error instanceof ImageError) return error.kind === "corrupt";
@@ -147,14 +150,14 @@ export function isLateFile(error: unknown): boolean {
   return error instanceof OutsideError && absent.includes(Number(error.detail));
 }
 
-/** Does an upstream not know a task? One that it has just named it may know at the next look. */
+/** Is a task unknown to its upstream? An upstream that has just named a task may know it at the next look. */
 export function isUnknownTask(error: unknown): boolean {
   return error instanceof StatusError && error.status === 404;
 }
 
 /**
- * What an error of any layer means for the job. `lookingAfter` says that the task runs upstream already: a key that is
- * refused then may be a key that is being changed, so the task is not given up.
+ * The job's error for an error of any layer. `lookingAfter`: the task runs at the upstream already. A key that is refused then may be
+ * one that is being changed, so the task is not given up.
  */
 export function toGenerationError(error: unknown, lookingAfter = false): GenerationError {
   if (error instanceof GenerationError) return error;
@@ -181,12 +184,12 @@ export function toGenerationError(error: unknown, lookingAfter = false): Generat
     return new GenerationError(isOurs ? "unknown" : "failed", `output: ${error.message}`, options);
   }
   if (error instanceof BuiltinError) return failed(`built in: ${error.message}`, options);
-  // A size or a length that no such video or picture can have.
+  // A size or a length that no such video or image can have.
   if (error instanceof RangeError) return failed("the request is out of range", options);
   return unknown("the attempt broke off", options);
 }
 
-/** Did an answer, or a download, pass the size that is taken of it? */
+/** Did an answer, or a download, exceed its size limit? */
 export function isTooLarge(error: unknown): boolean {
   const found = error instanceof GenerationError ? error.cause : error;
   const isOfSize = found instanceof UpstreamError || found instanceof OutsideError;
@@ -204,7 +207,7 @@ function faultOfStatus(
 
 function faultOfOutside({ kind, detail }: OutsideError): GenerationFault {
   if (kind === "unreachable" || kind === "timeout") return "unknown";
-  // What was compressed has broken off.
+  // The compressed data has broken off.
   if (detail === "Z_BUF_ERROR") return "unknown";
   return kind === "bad_status" && isPassing(Number(detail)) ? "unknown" : "failed";
 }

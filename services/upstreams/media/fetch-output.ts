@@ -10,14 +10,14 @@ import type { GeneratedOutput, GenerationTask } from "./port.ts";
 import { spool } from "./spool.ts";
 import { musicOutput, storeImage, storeStream, videoOutput } from "./verify-output.ts";
 
-/** An output as an answer has it: by its URL, of which a data URI is the file itself, or in base64. */
+/** An output in an answer: by its URL, where a data URI is the file itself, or in base64. */
 export type OutputFile =
   | ({ url: string | LongText } & Pick<Download, "key" | "sha256">)
   | { base64: string | LongText };
 
 /**
- * Stores the outputs that an answer holds or names, in their order. Those that stand in it come first: it lies in memory until they are
- * stored, and no task holds room while it waits for an upstream. `stored` hears of each.
+ * Stores the outputs that an answer holds or names, in their order. Those that the answer holds come first. The answer stays in memory
+ * until they are stored, and no task holds memory while it waits for an upstream. `stored` is called for each.
  */
 export async function fetchOutputs(
   context: DriverContext,
@@ -41,7 +41,7 @@ export async function fetchOutputs(
   return files.flatMap((file) => outputs.get(file) ?? []);
 }
 
-/** Gets one output of a task, verifies by its bytes that it is of the kind that was asked for, and stores it. */
+/** Gets one output of a task, verifies by its bytes that it is of the requested kind, and stores it. */
 export async function fetchOutput(
   context: DriverContext,
   task: GenerationTask,
@@ -55,7 +55,7 @@ export async function fetchOutput(
       return storeImage(context, task, await readInline(source.inline, maxBytes));
     }
     const image = { ...source.named, upstream, signal, accept: "image/*", maxBytes };
-    // A picture that is not whole shows so when it is decoded.
+    // Decoding shows whether an image is complete.
     return whileLate(context, signal, async () => {
       await using stack = new AsyncDisposableStack();
       const spooled = await downloadOnce(context, image, async (chunks) =>
@@ -75,7 +75,7 @@ export async function fetchOutput(
   );
 }
 
-/** The text that is the file itself, or where the file is. */
+/** The text that is the file itself, or that leads to the file. */
 function sourceOf(
   file: OutputFile,
 ): { inline: string | LongText } | { named: Pick<Download, "url" | "key" | "sha256"> } {

@@ -9,27 +9,27 @@ import type { Ask } from "./poll.ts";
 import type { GenerationTask } from "./port.ts";
 import { type Loaded, spool } from "./spool.ts";
 
-/** Answers of an upstream that may have files in them. The last one lies in memory until it is released. */
+/** Answers of an upstream that may hold files. The last one stays in memory until it is released. */
 export interface FileAnswers extends Disposable {
-  /** Asks for one; the one before is released. In a body of more than `freeBytes` long texts are marks. */
+  /** Requests an answer, and releases the one before. In a body of more than `freeBytes`, marks replace long texts. */
   ask: Ask;
-  /** What a text of the last body is. */
+  /** The text of the last body for a value, which may be a mark. */
   text(value: string): string | LongText;
-  /** Waits for the room that a file of the last answer needs while it is stored. */
+  /** Waits for the memory that a file of the last answer needs while it is stored. */
   hold(): Promise<void>;
-  /** Nothing of the last answer is needed any more. */
+  /** The last answer is not needed any longer. */
   release(): void;
 }
 
 /** Bounds of such an answer. */
 export interface AnswerBounds {
-  /** All of it. */
+  /** Bytes of the whole answer. */
   maxBytes?: number;
-  /** What it says beside its files; so much lies in memory without room. */
+  /** Bytes beside its files. An answer of that size needs no room in memory. */
   freeBytes?: number;
 }
 
-/** Asks for the answers of one task. Disposing releases the last. */
+/** Requests the answers of one task. Disposing releases the last. */
 export function createFileAnswers(
   context: DriverContext,
   task: Pick<GenerationTask, "accountId" | "signal">,
@@ -57,7 +57,7 @@ export function createFileAnswers(
   return {
     async ask(call) {
       release();
-      // A file takes longer than a state, whose head comes as soon.
+      // A file takes longer than a state, whose head comes at about the same time.
       const { timeoutMs: headTimeoutMs } = call;
       const times =
         headTimeoutMs === undefined ? {} : { headTimeoutMs, timeoutMs: generateTimes.outsideMs };

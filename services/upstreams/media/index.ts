@@ -10,10 +10,7 @@ import { speakAtFirst } from "./speak.ts";
 
 export type { MediaUpstreamsContext } from "./context.ts";
 
-/**
- * Generates media at upstreams of every protocol that can, `builtin` included. What the context
- * holds stays its owner's.
- */
+/** Generates media at upstreams of every suitable protocol, `builtin` included. The parts of the context stay their owner's. */
 export function createMediaUpstreams(options: MediaUpstreamsContext): MediaUpstreams {
   const context: DriverContext = {
     ...options,
@@ -28,7 +25,7 @@ export function createMediaUpstreams(options: MediaUpstreamsContext): MediaUpstr
         const call = { provider: upstream.name, model: task.upstreamModel, output: request.kind };
         return await withInference(context, call, signal, () => generateAt(context, task));
       } catch (cause) {
-        // An attempt that was called off ends as such, also where something else went wrong.
+        // An attempt that was called off ends as such, even where another error came up.
         signal.throwIfAborted();
         const error = toGenerationError(cause);
         const work = { upstream, kind: request.kind, id: task.jobId };

@@ -22,7 +22,7 @@ export async function withInference<T>(
   }
 }
 
-/** No place at an upstream came free in time: what was to be generated there ended before it began. */
+/** No place at an upstream became free in time. The generation ended before it began. */
 export function noPlaceCameFree(
   { inferences }: DriverContext,
   call: Omit<InferenceCall, "operation">,

@@ -5,8 +5,8 @@ import { failed } from "./faults.ts";
 import { type LongText, readable } from "./long-texts.ts";
 
 /**
- * Reads a file that stands in an answer, as a data URI or in base64 alone. What a data URI says of its type counts for nothing: the bytes
- * show what they are. Throws a `failed` GenerationError where it is no base64, or more than `maxBytes`.
+ * Reads a file in an answer, as a data URI or in base64 alone. The declared type of a data URI is ignored, because the bytes show their
+ * type. Throws a `failed` GenerationError where it is no base64, or more than `maxBytes`.
  */
 export async function readInline(text: string | LongText, maxBytes: number): Promise<Uint8Array> {
   const whole = typeof text === "string" ? text : await readable(text);

@@ -4,10 +4,13 @@ import { failed, unknown } from "./faults.ts";
 import { generateLimits } from "./limits.ts";
 import type { ReferenceBytes } from "./port.ts";
 
-/** A reference in memory, on its way into a request. */
+/** A reference in memory, to be sent in a request. */
 export type LoadedReference = FormFile;
 
-/** Reads references into memory. Rejects `failed` where they are too much for one request, `unknown` where our store fails. */
+/**
+ * Reads references into memory. Rejects with `failed` where they are too much for one request, and with `unknown` where our store
+ * fails.
+ */
 export async function loadReferences(
   references: readonly ReferenceBytes[],
   signal: AbortSignal,

@@ -9,7 +9,7 @@ import { readable, takeLongTexts } from "./long-texts.ts";
 const mib = 1024 * 1024;
 const { parsedTextBytes } = generateLimits;
 
-/** The value of an answer, with its long texts back in their places; none of them was parsed with the rest. */
+/** The value of an answer, with its long texts back in their places. None of them was parsed with the rest. */
 async function readAgain(json: string): Promise<unknown> {
   const { json: short, longTexts } = await takeLongTexts(Buffer.from(json), mib);
   const texts = new Map<string, string>();
@@ -30,7 +30,7 @@ test.each([
 ])("an answer says the same without its long texts: %#", async (value) => {
   const json = JSON.stringify(value);
   expect(isDeepStrictEqual(await readAgain(json), value)).toBe(true);
-  // As Java and PHP write it.
+  // Escaped the way Java and PHP write it.
   const escaped = json.replaceAll("=", "\\u003d").replaceAll("/", "\\/");
   expect(isDeepStrictEqual(await readAgain(escaped), value)).toBe(true);
 });
@@ -55,7 +55,7 @@ test("more than is parsed is too large, however short its texts are", async () =
   await expect(takeLongTexts(Buffer.from(words), mib)).rejects.toMatchObject({ kind: "too_large" });
 });
 
-/** The largest answer with a film of noise, as bytes: no garbage of its making is collected in another's turn. */
+/** The largest answer with a video of noise, as bytes. So no garbage of making it is collected while another is measured. */
 function largestAnswer(form: "plain" | "in lines" | "many"): Buffer {
   const line = 76;
   const parts: Buffer[] = [Buffer.from('{"a":"data:video/mp4;base64,')];

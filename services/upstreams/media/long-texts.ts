@@ -5,33 +5,33 @@ import { UpstreamError } from "#kit/upstream/errors.ts";
 import { generateLimits } from "./limits.ts";
 
 /**
- * Answers hold files as base64, tens of megabytes in one text of JSON: parsing that keeps the event loop for 100 ms and more. So the long texts of an
- * answer are taken out of it first, in several turns, and only what is left is parsed.
+ * Answers hold files as base64, with tens of megabytes in one text of JSON. Parsing that blocks the event loop for 100 ms and more. So
+ * the long texts of an answer are taken out first, in several turns, and only the rest is parsed.
  */
 export interface LongText {
-  /** As it stands in the JSON, between its quotes. */
+  /** The text between its quotes in the JSON. */
   json: Buffer;
-  /** It has escapes. */
+  /** Does it have escapes? */
   isEscaped: boolean;
 }
 
 /** An answer without its long texts. */
 export interface ShortAnswer {
   json: Buffer;
-  /** Each by the mark that stands in its place. */
+  /** Each by the mark that replaces it. */
   longTexts: ReadonlyMap<string, LongText>;
 }
 
 const quote = 0x22;
 const backslash = 0x5c;
-/** Bytes that are gone through before others get their turn: some ms of work. */
+/** Bytes that are gone through before other work gets its turn. They take some ms. */
 const scannedAtOnce = 16 * 1024 * 1024;
-/** Texts and escapes found before others get their turn, likewise. */
+/** Texts and escapes that are found before other work gets its turn. */
 const foundAtOnce = 4_096;
-/** Characters whose escapes are read before others get their turn: some ms. */
+/** Characters whose escapes are read before other work gets its turn. They take some ms. */
 const unescapedAtOnce = 512 * 1024;
 
-/** Takes them out. Throws `too_large` where more than `maxBytes` would be left. */
+/** Takes the long texts out. Throws `too_large` where more than `maxBytes` would be left. */
 export function takeLongTexts(json: Buffer, maxBytes: number): Promise<ShortAnswer> {
   return inTurns(take(json, maxBytes));
 }
@@ -57,13 +57,13 @@ function* take(json: Buffer, maxBytes: number): Generator<void, ShortAnswer> {
       if (++found % foundAtOnce === 0) yield;
       if (nextBackslash < start) nextBackslash = yield* seek(json, backslash, start);
       if (nextBackslash >= end) break;
-      // What is escaped may be a quote, which is no end.
+      // The escaped character may be a quote, which is no end.
       isEscaped = true;
       const behind = nextBackslash + 2;
       if (end < behind) end = yield* seek(json, quote, behind);
       nextBackslash = yield* seek(json, backslash, behind);
     }
-    // No text is left, or the last one has no end, which the parser says.
+    // No text is left, or the last one has no end, which the parser reports.
     if (end >= json.length) break;
     if (end - start > generateLimits.parsedTextBytes) {
       const placeholder = mark + longTexts.size;
@@ -78,7 +78,7 @@ function* take(json: Buffer, maxBytes: number): Generator<void, ShortAnswer> {
   return { json: Buffer.concat(kept), longTexts };
 }
 
-/** Where a byte stands next; the length where it does not. */
+/** The next place of a byte. The length where there is none. */
 function* seek(bytes: Buffer, byte: number, from: number): Generator<void, number> {
   for (let at = from; at < bytes.length; at += scannedAtOnce) {
     const found = bytes.subarray(at, at + scannedAtOnce).indexOf(byte);
@@ -88,7 +88,7 @@ function* seek(bytes: Buffer, byte: number, from: number): Generator<void, numbe
   return bytes.length;
 }
 
-/** A long text to be read slice by slice, its escapes resolved; of characters beyond Latin-1 nothing sensible is left. */
+/** A long text that is read slice by slice, with its escapes resolved. Characters beyond Latin-1 do not survive. */
 export async function readable({ json, isEscaped }: LongText): Promise<SlicedText> {
   return textOf(isEscaped ? await unescaped(json) : json);
 }
@@ -98,7 +98,7 @@ async function unescaped(json: Buffer): Promise<Buffer> {
   for (let at = 0; at < json.length; ) {
     if (at > 0) await turn();
     const some = json.toString("latin1", at, at + unescapedAtOnce);
-    // An escape that is cut comes with the next ones.
+    // An escape that is cut comes with the next characters.
     const isLast = at + unescapedAtOnce >= json.length;
     const whole = isLast ? some : some.replace(/\\(?:u[0-9a-f]{0,3})?$/i, "");
     pieces.push(Buffer.from(textIn(whole), "latin1"));
@@ -107,7 +107,7 @@ async function unescaped(json: Buffer): Promise<Buffer> {
   return joinInTurns(pieces);
 }
 
-/** What the escapes of JSON mean; as it is where they mean nothing: it is no base64 then. */
+/** Resolves the escapes of JSON. A text with invalid escapes is returned unchanged, and is no base64 then. */
 function textIn(json: string): string {
   try {
     return JSON.parse(`"${json}"`);

@@ -20,7 +20,7 @@ beforeEach(async () => {
   png = await samplePng(64, 48);
   const outputs = { images: [png], video: sampleMp4(), sound: sampleMp3() };
   upstream = await startScriptedMediaUpstream("openai", outputs);
-  // Rooms are waited for by the clock.
+  // Waiting for memory follows the clock.
   world = await createWorld({ clock: systemClock });
   giveUp = new AbortController();
 });
@@ -30,9 +30,9 @@ afterEach(async () => {
   await world[Symbol.asyncDispose]();
 });
 
-/** More than enough to fill all rooms, were one account's share not bounded. */
+/** More than enough to fill all memory, if one account's share were not bounded. */
 const many = 32;
-/** Sooner than anything that hangs ends. */
+/** Sooner than the end of any step that hangs. */
 const soonMs = 30_000;
 
 function generate(accountId: string, asked: Partial<GenerationTask> = {}) {
@@ -57,7 +57,7 @@ describe("the memory that jobs of images have is shared:", () => {
       kind: "custom",
       handle(_seen, answer) {
         answer.writeHead(200, { "content-type": "application/json", "content-length": bytes });
-        // As far as it is read at all.
+        // Called for the part that is read.
         answer.write(Buffer.alloc(1024), () => begun++);
       },
     });
@@ -79,7 +79,7 @@ describe("the memory that jobs of images have is shared:", () => {
     const references = [{ ...reference(png), sizeBytes: generateLimits.imageBytes }];
     const signal = AbortSignal.timeout(soonMs);
     expect(await generate("other", { references, signal })).toMatchObject([{ width: 64 }]);
-    // No further one of the first account went out meanwhile.
+    // No further request of the first account was sent meanwhile.
     expect(sent()).toBe(most + 1);
   });
 });

@@ -3,9 +3,9 @@ import type { MediaUpstreamsContext } from "./context.ts";
 import { generateLimits } from "./limits.ts";
 import { type GenerationTask, NotTakenError, type ReferenceBytes } from "./port.ts";
 
-/** Room for what lies in memory whole, in bytes: far more jobs wait at upstreams than may be read, or sent, at once. */
+/** Room in memory for whole files, in bytes. Far more jobs wait at upstreams than may be read, or sent, at once. */
 export interface GenerateMemory {
-  /** Images that have come, and answers with images in them. */
+  /** Images that have come, and answers with images. */
   images: FairShare;
   /** References in requests that have not ended. */
   references: FairShare;
@@ -23,7 +23,10 @@ export function createMemory({ clock }: Pick<MediaUpstreamsContext, "clock">): G
   };
 }
 
-/** Room for an image, or an answer with images, of so many bytes. It is held while we work on it, never while an upstream does. */
+/**
+ * Takes room for an image, or an answer with images, of this many bytes. It is held while this process works on it, never while an
+ * upstream does.
+ */
 export function takeImageRoom(
   memory: GenerateMemory,
   { accountId, signal }: Pick<GenerationTask, "accountId" | "signal">,
@@ -32,7 +35,7 @@ export function takeImageRoom(
   return memory.images.take(accountId, signal, Math.max(bytes, generateLimits.leastImageRoom));
 }
 
-/** Room for a task's references; the task is offered again later where there is none for a while. */
+/** Takes room for a task's references. Where none comes free for a while, the task is offered again later. */
 export async function takeReferenceRoom(
   memory: GenerateMemory,
   { accountId, references, signal }: GenerationTask,

@@ -1,20 +1,20 @@
-/** What a video or a sound is found to be. */
+/** The measured facts of a video or of audio. */
 export interface MediaFacts {
-  /** 0 for sound. */
+  /** 0 for audio. */
   width: number;
   height: number;
   durationSeconds: number;
 }
 
-/** Looks at media as its bytes pass, so that nothing of it has to stay in memory. */
+/** Measures media as its bytes pass, so that they need not stay in memory. */
 export interface Meter {
-  /** The next bytes. Throws a `failed` GenerationError as soon as they cannot be what they should be. */
+  /** Takes the next bytes. Throws a `failed` GenerationError as soon as they cannot be the expected media. */
   push(chunk: Uint8Array): void;
-  /** After the last byte. Throws likewise where something is missing. */
+  /** Called after the last byte. Throws the same error where something is missing. */
   end(): MediaFacts;
 }
 
-/** Passes the bytes on. Throws what the meter throws: before the end, so that a store that reads them stores nothing. */
+/** Passes the bytes on. Throws the meter's error before the end, so that a store that reads them stores nothing. */
 export async function* metered(
   chunks: AsyncIterable<Uint8Array>,
   meter: Meter,

@@ -3,21 +3,21 @@ import { failed } from "./faults.ts";
 import { type MediaFacts, type Meter, roundedSeconds } from "./meter.ts";
 
 /**
- * Measures an MP3 by the headers of its frames as they pass: tags and padding aside there is nothing but whole frames of
- * layer III. A last frame that is cut short, as some encoders leave it, is allowed.
+ * Measures an MP3 by the headers of its frames as they pass. Apart from tags and padding it must consist of whole frames of layer III.
+ * A last frame that is cut short, as some encoders leave it, is allowed.
  */
 export function createMp3Meter(): Meter {
   return new Mp3Meter();
 }
 
 class Mp3Meter implements Meter {
-  /** Bytes that are not understood yet: at most a header and what a frame of facts needs. */
+  /** Bytes that are not understood yet: at most a header and the data that a descriptive frame needs. */
   #pending: Buffer = Buffer.alloc(0);
   /** Bytes of the frame or tag that are still to come. */
   #skipBytes = 0;
   #frames = 0;
   #seconds = 0;
-  /** Behind a tag of the end nothing is looked at. */
+  /** Set behind a tag that marks the end. The bytes after it are ignored. */
   #isOver = false;
 
   push(chunk: Uint8Array): void {
@@ -35,7 +35,7 @@ class Mp3Meter implements Meter {
     return { width: 0, height: 0, durationSeconds: roundedSeconds(this.#seconds) };
   }
 
-  /** Goes from frame to frame while `least` bytes of the next are there; answers how far it came. */
+  /** Goes from frame to frame while `least` bytes of the next are there. Answers how far it came. */
   #read(least: number): number {
     let at = 0;
     while (!this.#isOver && this.#pending.length - at >= least) {
@@ -47,7 +47,7 @@ class Mp3Meter implements Meter {
     return Math.min(at, this.#pending.length);
   }
 
-  /** Bytes of what begins at a place. */
+  /** Bytes of the frame or tag that begins at a place. */
   #step(at: number): number {
     const tagBytes = tagBytesAt(this.#pending, at);
     if (tagBytes !== undefined) {
@@ -65,17 +65,17 @@ class Mp3Meter implements Meter {
   }
 }
 
-/** A frame's header, its side information and the name of a frame of facts. */
+/** A frame's header, its side information and the name of a descriptive frame. */
 const longestHeadBytes = 4 + 32 + 4;
 
-/** Bytes of the tag at a place; without end for one that only stands at the end; undefined: none. */
+/** Bytes of the tag at a place. Infinite for a tag that can only be at the end. Undefined: none. */
 function tagBytesAt(bytes: Buffer, at: number): number | undefined {
   const name = bytes.toString("latin1", at, at + 8);
   if (name.startsWith("TAG") || name === "APETAGEX" || name.startsWith("LYRICS")) {
     return Number.POSITIVE_INFINITY;
   }
   if (!name.startsWith("ID3") || bytes.length < at + 10) return undefined;
-  // Seven bits a byte; a footer repeats the header.
+  // Seven bits a byte. A footer repeats the header.
   const size = [6, 7, 8, 9].reduce((sum, place) => sum * 128 + ((bytes[at + place] ?? 0) & 127), 0);
   const hasFooter = ((bytes[at + 5] ?? 0) & 0x10) !== 0;
   return 10 + size + (hasFooter ? 10 : 0);

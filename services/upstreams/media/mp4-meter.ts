@@ -3,8 +3,8 @@ import { videoSanity } from "./limits.ts";
 import { type MediaFacts, type Meter, roundedSeconds } from "./meter.ts";
 
 /**
- * Measures an MP4 of `askedSeconds` by its boxes as they pass: `ftyp` first, every box whole to the last byte, an index
- * with a picture in a known codec, and media that holds all frames of the index. The frames themselves are not decoded.
+ * Measures an MP4 of `askedSeconds` by its boxes as they pass. `ftyp` must come first, and every box must be complete to the last byte.
+ * The index must have a track in a known codec, and the media must hold all frames of the index. The frames themselves are not decoded.
  */
 export function createMp4Meter(askedSeconds: number): Meter {
   return new Mp4Meter(askedSeconds);
@@ -20,9 +20,9 @@ const kept: ReadonlySet<string> = new Set(["moov", "moof"]);
 
 class Mp4Meter implements Meter {
   readonly #askedSeconds: number;
-  /** What has come of the next box's header. */
+  /** The part of the next box's header that has come. */
   #head: Buffer = Buffer.alloc(0);
-  /** The box that is passing, and how much of it is still to come; without end where it has no size. */
+  /** The box that is passing, with the number of bytes that are still to come. Infinite where it has no size. */
   #box: PassingBox | undefined;
   #isFirst = true;
   #index: Mp4Index | undefined;
@@ -62,7 +62,7 @@ class Mp4Meter implements Meter {
     return { width, height, durationSeconds: roundedSeconds(durationSeconds) };
   }
 
-  /** Reads on in a header; answers how many bytes it took. */
+  /** Reads on in a header. Answers how many bytes it took. */
   #open(bytes: Buffer): number {
     // A long size comes behind the 8 bytes that every header has.
     const headBytes = this.#head.length < 8 ? 8 : 16;
@@ -84,12 +84,12 @@ class Mp4Meter implements Meter {
     return wanted;
   }
 
-  /** Lets bytes of a box pass; answers how many. */
+  /** Lets bytes of a box pass. Answers how many. */
   #pass(box: PassingBox, bytes: Buffer): number {
     const passing = bytes.subarray(0, Math.min(bytes.length, box.leftBytes));
     box.leftBytes -= passing.length;
     if (box.type === "mdat") this.#mediaBytes += passing.length;
-    // The sender may use its memory again.
+    // Copied, because the sender may use its memory again.
     else if (kept.has(box.type)) box.parts.push(Buffer.from(passing));
     if (box.leftBytes === 0) this.#close(box);
     return passing.length;
@@ -104,7 +104,7 @@ class Mp4Meter implements Meter {
   }
 }
 
-/** What the index of a video says of its picture. */
+/** The facts about the video track in the index. */
 interface Mp4Index {
   trackId: number;
   /** Four letters, such as `avc1`. */
@@ -113,13 +113,13 @@ interface Mp4Index {
   height: number;
   /** Units a second of the track. */
   timescale: number;
-  /** Seconds; 0 where only the fragments know. */
+  /** Seconds. 0 where only the fragments have them. */
   durationSeconds: number;
-  /** Frames in the index; a fragmented video has its own in each fragment. */
+  /** Frames in the index. A fragmented video has its own in each fragment. */
   frames: number;
   /** Their bytes. */
   frameBytes: number;
-  /** Units that a frame of a fragment lasts where the fragment does not say. */
+  /** Units that a frame of a fragment lasts where the fragment does not state it. */
   defaultFrameDuration: number;
 }
 
@@ -151,7 +151,7 @@ function readMp4Index(moov: Buffer): Mp4Index {
   };
 }
 
-/** Units that the frames of a `moof` box last, for the picture alone. */
+/** Units that the frames of a `moof` box last, for the video track alone. */
 function fragmentDuration(moof: Buffer, index: Mp4Index): number {
   let units = 0;
   for (const { type, body } of boxesIn(moof)) {
@@ -172,7 +172,7 @@ function knownDuration(duration: number, { 0: version }: Buffer): number {
   return version === 0 && duration === 0xffff_ffff ? 0 : duration;
 }
 
-/** What the header of the whole says, or the one of the fragments; 0 where neither does. */
+/** The duration in the header of the whole, or in that of the fragments. 0 where both lack it. */
 function durationOfWhole(moov: Buffer): number {
   const movie = boxAt(moov, "mvhd");
   if (!movie) return 0;
@@ -190,7 +190,7 @@ function descriptionOf(table: Buffer, header: Buffer) {
   const first = entry && boxesIn(entry).next().value;
   if (!first) throw failed("the video has no picture");
   if (!codecs.has(first.type)) throw failed("the video's codec is not known");
-  // 16.16 fixed point; what the pictures are stored as where the track does not say.
+  // 16.16 fixed point. Otherwise the stored size of the frames, where the track does not state one.
   const width = Math.round(uint32(header, header.length - 8) / 65536);
   const height = Math.round(uint32(header, header.length - 4) / 65536);
   const stored = uint32(first.body, 24);
@@ -263,7 +263,7 @@ function boxAt(body: Buffer, ...path: string[]): Buffer | undefined {
   return found;
 }
 
-/** Type and size of the box that begins at a place; undefined where its header is not whole yet. */
+/** Type and size of the box that begins at a place. Undefined where its header is not complete yet. */
 function headAt(
   bytes: Buffer,
   at: number,
@@ -276,7 +276,7 @@ function headAt(
   return { type, size: Number(bytes.readBigUInt64BE(at + 8)), headBytes: 16 };
 }
 
-/** An unsigned number of 4 bytes; throws a `failed` GenerationError where the box is too short for it. */
+/** An unsigned number of 4 bytes. Throws a `failed` GenerationError where the box is too short for it. */
 function uint32(body: Buffer, at: number): number {
   if (body.length < at + 4) throw failed("the video's index is damaged");
   return body.readUInt32BE(at);

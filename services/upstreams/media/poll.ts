@@ -5,29 +5,29 @@ import { generateLimits, generateTimes, generateTries } from "./limits.ts";
 import type { GenerationTask } from "./port.ts";
 import { withTries } from "./retries.ts";
 
-/** What a look at a task showed. */
+/** The result of a look at a task. */
 export type Look<T> =
   | { state: "running"; percent: number | undefined }
   | { state: "done"; result: T };
 
-/** Sends a request once, as {@link exchangeJson} does. */
+/** Sends a request once, like {@link exchangeJson}. */
 export type Ask = (call: Call) => Promise<JsonReply>;
 
-/** How a task is watched. */
+/** Options for watching a task. */
 export interface Watch<T> {
-  /** Of the task's state. */
+  /** URL of the task's state. */
   url: string;
-  /** What the creation answered, where that was just now. */
+  /** The answer that created the task, where that was just now. */
   first: JsonReply | undefined;
-  /** Asks for the state; default: for an answer of ids, states and URLs. */
+  /** Requests the state. Default: for an answer of ids, states and URLs. */
   ask?: Ask;
   /** Reads an answer. Throws a GenerationError where the task has failed. */
   read: (reply: JsonReply) => Look<T>;
 }
 
 /**
- * Looks at a task until it is done, at first every second, later every five, or as `Retry-After` asks. Single looks that
- * fail are repeated. Rejects with a GenerationError (`failed` where the task is lost upstream), or the signal's reason.
+ * Looks at a task until it is done, at first every second, later every five, or as `Retry-After` asks. Single looks that fail are
+ * repeated. Rejects with a GenerationError (`failed` where the task is lost at the upstream), or the signal's reason.
  */
 export async function watchTask<T>(
   context: DriverContext,
@@ -51,8 +51,8 @@ export async function watchTask<T>(
 }
 
 /**
- * Looks once, a few times where that fails: by default also where the upstream does not know the task, which it may have named a
- * moment ago. Rejects with a GenerationError, or the signal's reason.
+ * Looks once, or a few times where that fails. By default it repeats even where the upstream does not know the task, which it may have
+ * named a moment ago. Rejects with a GenerationError, or the signal's reason.
  */
 export async function look(
   context: DriverContext,
@@ -78,7 +78,7 @@ function pauseOf({ retryAfterMs }: JsonReply, pauseMs: number): number {
   return Math.min(Math.max(retryAfterMs, firstPauseMs), longestRetryAfterMs);
 }
 
-/** Progress is told from 0 to 99: what is done upstream is not yet in our store. */
+/** Progress is shown from 0 to 99, because finished output at the upstream is not yet in our store. */
 function asProgress(percent: number): number {
   return Math.max(0, Math.min(99, Math.floor(percent)));
 }

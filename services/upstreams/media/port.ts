@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import type { SoundFormat } from "#kit/sound/formats.ts";
 import type { ModelCall, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
-/** What a job asks for, validated and with every default filled in. No bytes of references. */
+/** A job's request, validated and with every default filled in. It has no bytes of references. */
 export type GenerationRequest = GenerationExtras &
   (
     | {
@@ -12,7 +12,7 @@ export type GenerationRequest = GenerationExtras &
         /** Pixels of each output. */
         width: number;
         height: number;
-        /** As the caller put it, for upstreams that take the same words; undefined where not sent. */
+        /** The caller's own value, for upstreams that take the same words. Undefined where the caller sent none. */
         size: string | undefined;
         resolution: string | undefined;
         aspectRatio: string | undefined;
@@ -26,7 +26,7 @@ export type GenerationRequest = GenerationExtras &
         /** "auto" or a ratio. */
         aspectRatio: string;
         audio: "none" | "mono" | "stereo";
-        /** The second reference is the last frame. */
+        /** Is the second reference the last frame? */
         firstLastFrame: boolean;
       }
     | {
@@ -38,18 +38,18 @@ export type GenerationRequest = GenerationExtras &
       }
   );
 
-/** What a request may say of every kind, where its model takes that. */
+/** Fields of a request of every kind, where its model takes them. */
 export interface GenerationExtras {
-  /** What is not to be seen or heard. */
+  /** Things that should not be seen or heard in the output. */
   negativePrompt?: string | undefined;
-  /** 0 to 2,147,483,647: the same request with the same seed may be made again. */
+  /** 0 to 2,147,483,647. The same request with the same seed may give the same output. */
   seed?: number | undefined;
 }
 
 /** A reference image in our store, verified. */
 export interface ReferenceBytes {
   mimeType: string;
-  /** Default: the largest that there may be. */
+  /** Default: the largest allowed size. */
   sizeBytes?: number;
   width: number;
   height: number;
@@ -65,7 +65,7 @@ export interface GeneratedOutput {
   sha256: string;
   width: number;
   height: number;
-  /** 0 where it does not apply. */
+  /** 0 where there is no duration. */
   durationSeconds: number;
 }
 
@@ -73,34 +73,37 @@ export interface GeneratedOutput {
 export interface GenerationTask {
   accountId: string;
   jobId: string;
-  /** Sent where the upstream takes an idempotency key: the job's id, the same for every attempt. */
+  /** Sent where the upstream takes an idempotency key. It is the job's id, the same for every attempt. */
   idempotencyKey: string;
   request: GenerationRequest;
   upstreamModel: string;
-  /** How the model is called there for what is asked; there where its upstream is called by a template. */
+  /** The model's call at the upstream for this request. Present where a template calls the upstream. */
   call?: ModelCall | undefined;
   upstream: Upstream;
   references: readonly ReferenceBytes[];
-  /** The upstream's id of the task, stored by an earlier attempt: it is picked up again, never started a second time. */
+  /** The upstream's id of the task, stored by an earlier attempt. The task is resumed, never started a second time. */
   resumeId: string | undefined;
   /**
-   * To be awaited right before a request that begins the generation is sent: should this attempt die, the next one knows
-   * that the upstream may be at it already. Rejects where this attempt has lost the job.
+   * To be awaited right before a request that begins the generation is sent. If this attempt dies, the next one knows that the upstream
+   * may be working already. Rejects where this attempt has lost the job.
    */
   sending(): Promise<void>;
   /**
-   * To be awaited as soon as the upstream has named its task, or before it is sent where we name it; rejects where this
+   * To be awaited as soon as the upstream has named its task, or before the request is sent where we name the task. Rejects where this
    * attempt has lost the job.
    */
   saveResumeId(id: string): Promise<void>;
-  /** 0 to 99; may be called often. A place in an upstream's queue is no progress: callers are told none. */
+  /** 0 to 99. May be called often. A place in an upstream's queue is no progress, and callers do not see it. */
   progress(percent: number): void;
-  /** Stores one output under a write-once name of this attempt and answers where it lies. `source` is read to its end. */
+  /** Stores one output under a write-once name of this attempt and answers its place. `source` is read to its end. */
   store(
     source: Readable | Uint8Array,
     mimeType: string,
   ): Promise<{ blobKey: string; sizeBytes: number; sha256: string }>;
-  /** Aborts when the attempt lost its lease, is handed back, its job was cancelled, or the deadline passed: touch nothing more. */
+  /**
+   * Aborts when the attempt lost its lease or is handed back, its job was cancelled, or the deadline passed. After that the attempt
+   * must change nothing.
+   */
   signal: AbortSignal;
 }
 
@@ -110,40 +113,40 @@ export interface CancelTask {
   kind: GenerationRequest["kind"];
   upstreamModel: string;
   upstream: Upstream;
-  /** The upstream's id of the task, as `saveResumeId` had it. */
+  /** The upstream's id of the task, from `saveResumeId`. */
   resumeId: string;
   signal: AbortSignal;
 }
 
-/** How a generation went wrong. */
+/** The kinds of a generation's failure. */
 export type GenerationFault =
-  /** For good: the upstream refused or failed, or its bytes are not what they should be. */
+  /** Final: the upstream refused or failed, or its bytes are not the expected output. */
   | "failed"
-  /** For good: refused for its content. */
+  /** Final: refused for its content. */
   | "content_policy"
-  /** For good: another deployment of this API took the job, and no upstream of its own did in time. */
+  /** Final: another deployment of this API took the job, and no upstream of that deployment did in time. */
   | "unavailable"
-  /** The upstream would not take the job: it is offered again later. */
+  /** The upstream did not take the job. It is offered again later. */
   | "not_taken"
-  /** The upstream says that it broke off: nothing came of it, and another attempt may begin anew. */
+  /** The upstream answered that it broke off without output. Another attempt may begin from the start. */
   | "broke_off"
-  /** The upstream's answer is unknown (connection lost, 5xx): another attempt may resume it, or repeat it where that is safe. */
+  /** The upstream's answer is unknown (connection lost, 5xx). Another attempt may resume it, or repeat it where that is safe. */
   | "unknown";
 
-/** What an upstream that would not take a job did instead. */
+/** The way in which an upstream refused a job. */
 export type Refusal =
   /** 429. */
   | "too_many_requests"
-  /** 503; before the job was sent any 5xx. */
+  /** 503. Before the job was sent, any 5xx. */
   | "unavailable"
-  /** No connection came about. */
+  /** No connection could be made. */
   | "unreachable"
-  /** The operator's account there has run empty: the operator is told, and callers are not blamed. */
+  /** The operator's account there has no money left. The operator gets a message, and the error does not blame the caller. */
   | "account_empty"
-  /** It denies what the catalog configures (its key, the model): waiting mends nothing, another upstream may. */
+  /** It refuses the configuration in the catalog (its key, the model). Waiting does not help, but another upstream may. */
   | "denied";
 
-/** What `generate` rejects with, apart from the signal's reason. Never carries upstream's own words in `message`. */
+/** The error of `generate`, apart from the signal's reason. `message` never carries the upstream's own words. */
 export class GenerationError extends Error {
   override readonly name = "GenerationError";
   readonly fault: GenerationFault;
@@ -153,12 +156,12 @@ export class GenerationError extends Error {
   }
 }
 
-/** An upstream would not take the job. */
+/** An upstream did not take the job. */
 export class NotTakenError extends GenerationError {
   readonly refusal: Refusal;
-  /** What `Retry-After` asked for, in ms. */
+  /** The wait that `Retry-After` asked for, in ms. */
   readonly retryAfterMs: number | undefined;
-  /** The upstream has certainly not begun anything on this request. */
+  /** Has the upstream surely not begun anything for this request? */
   readonly isCertain: boolean;
   constructor(
     refusal: Refusal,
@@ -172,8 +175,8 @@ export class NotTakenError extends GenerationError {
 }
 
 /**
- * The upstream has spoken and will be paid for it, but its answer is not kept: it is larger than the largest sound that is, or
- * there is no room for it in memory.
+ * The upstream has spoken and will be paid, but its answer is not kept. It is larger than any allowed speech, or memory has no room for
+ * it.
  */
 export class UnkeptSpeechError extends GenerationError {
   constructor(cause: unknown) {
@@ -189,19 +192,19 @@ export interface SpeechTask {
   voice: string;
   language: string | undefined;
   speed: number;
-  /** One that the protocols of all its upstreams can make. */
+  /** A format that the protocols of all its upstreams can make. */
   format: SoundFormat;
   upstreamModel: string;
-  /** In the order of trying. */
+  /** In the order in which they are tried. */
   upstreams: readonly Upstream[];
   /**
-   * To be called right before a request is sent that makes an upstream speak: from then on it may cost money, also where the
-   * caller leaves. Throws where the request is no longer wanted.
+   * To be called right before a request is sent that makes an upstream speak. From then on it may cost money, even where the caller
+   * leaves. Throws where the request is not wanted any longer.
    */
   sending(): void;
   /**
-   * To be awaited before so many bytes of the sound lie in memory, in all: resolves when there is room for them. Rejects with an
-   * {@link UnkeptSpeechError} where there is none in time, or with the signal's reason.
+   * To be awaited before this many bytes of the speech, in all, are in memory. Resolves when there is room for them. Rejects with an
+   * {@link UnkeptSpeechError} where no room comes free in time, or with the signal's reason.
    */
   reach(bytes: number): Promise<void>;
   signal: AbortSignal;
@@ -210,16 +213,19 @@ export interface SpeechTask {
 /** Generates media at upstreams, `builtin` included. */
 export interface MediaUpstreams {
   /**
-   * Resolves when every output is verified and in our store; as many as were asked for, less the pictures that the upstream says
-   * it refused, else rejects `failed`.
+   * Resolves when every output is verified and in our store. These are the requested number, minus the images that the upstream
+   * reported as refused. Otherwise rejects with `failed`.
    */
   generate(task: GenerationTask): Promise<GeneratedOutput[]>;
   /**
-   * Takes a task back at its upstream. Resolves with true where the upstream says that it will not go on: what it made before may
-   * cost the operator all the same. False where it was finished, is unknown there, cannot be reached, or its protocol cannot
-   * cancel. Rejects with nothing but the signal's reason.
+   * Cancels a task at its upstream. True where the upstream confirms that it will not go on. Work before that may still cost the
+   * operator. False where the task was finished, is unknown there or cannot be reached, or its protocol cannot cancel. Rejects only
+   * with the signal's reason.
    */
   cancel(task: CancelTask): Promise<boolean>;
-  /** Resolves with a whole, verified sound of the format that was asked for. Rejects as `generate` does, with an {@link UnkeptSpeechError}, and refuses where the account has too many waiting. */
+  /**
+   * Resolves with complete, verified speech in the requested format. Rejects as `generate` does, or with an {@link UnkeptSpeechError}.
+   * Refuses where too many requests of the account wait.
+   */
   speak(task: SpeechTask): Promise<{ bytes: Uint8Array; durationSeconds: number }>;
 }

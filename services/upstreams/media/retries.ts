@@ -6,17 +6,17 @@ import { generateTimes } from "./limits.ts";
 
 /** How a step is repeated. */
 export interface Tries {
-  /** At most, the first included; more where `lastingMs` is not over yet. */
+  /** The most tries, the first included. There are more where `lastingMs` is not over yet. */
   most: number;
-  /** Milliseconds from the beginning of the first within which it is repeated however often; default none. */
+  /** Milliseconds from the beginning of the first try within which the step is repeated any number of times. Default: none. */
   lastingMs?: number;
   mayRepeat: (error: unknown) => boolean;
   signal: AbortSignal;
 }
 
 /**
- * Runs a step until it succeeds or may not be repeated, with a pause that doubles or that the upstream asks for. Rejects
- * with the last error as it is, or at once with the signal's reason.
+ * Runs a step until it succeeds or may not be repeated. The pause between tries doubles, or is the one that the upstream asks for.
+ * Rejects with the last error unchanged, or at once with the signal's reason.
  */
 export async function withTries<T>(
   context: DriverContext,
@@ -39,7 +39,7 @@ export async function withTries<T>(
   }
 }
 
-/** Milliseconds before the next try; undefined: there is none. */
+/** Milliseconds before the next try. Undefined: there is none. */
 function pauseAfter(
   error: unknown,
   tries: number,
@@ -49,18 +49,18 @@ function pauseAfter(
   const asked = error instanceof StatusError ? error.retryAfterMs : undefined;
   const doubled = firstRetryMs * 2 ** (tries - 1);
   if (left.tries > 0 && (asked ?? doubled) <= longestRetryAfterMs) return asked ?? doubled;
-  // The last one is when the time is over.
+  // The last try comes when the time is over.
   return left.ms > 0 ? Math.min(asked ?? doubled, longestPauseMs, left.ms) : undefined;
 }
 
-/** `Retry-After-Ms`, or `Retry-After` in seconds or as a date, in milliseconds from now; undefined where it is none. */
+/** `Retry-After-Ms`, or `Retry-After` in seconds or as a date, in milliseconds from now. Undefined where it is none of these. */
 export function retryAfterOf(headers: HttpReply["headers"], nowMs: number): number | undefined {
   const precise = Number(headers["retry-after-ms"] || Number.NaN);
   if (precise >= 0) return precise;
   const text = headers["retry-after"]?.trim();
   if (!text) return undefined;
   if (/^\d{1,9}(\.\d+)?$/.test(text)) return Number(text) * 1000;
-  // Dates of HTTP begin with the day's name; Date.parse would make one of nearly anything.
+  // Dates of HTTP begin with the day's name. Date.parse would make a date of nearly any text.
   const at = /^[A-Z][a-z]+, /.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
 }

@@ -2,7 +2,7 @@ import sharp from "sharp";
 import { crc8 } from "#kit/sound/flac.ts";
 import { pcmRate, type SoundFormat } from "#kit/sound/formats.ts";
 
-/** What a sample video is like. */
+/** The properties of a sample video. */
 export interface SampleVideo {
   seconds: number;
   width: number;
@@ -14,11 +14,11 @@ export interface SampleVideo {
   frameBytes: number;
   /** The index comes behind the media. */
   isIndexLast: boolean;
-  /** Frames are listed in fragments of a second each, in place of the index. */
+  /** Frames are listed in fragments of a second each, and not in the index. */
   isFragmented: boolean;
 }
 
-/** An MP4 with a right index; its frames are noise. Default: 6 s of 320 by 180. */
+/** An MP4 with a right index and frames of noise. Default: 6 s of 320 by 180. */
 export function sampleMp4(asked: Partial<SampleVideo> = {}): Buffer {
   const video: SampleVideo = {
     ...{ seconds: 6, width: 320, height: 180, codec: "avc1", rate: 10, frameBytes: 200 },
@@ -39,7 +39,7 @@ export function mp4Box(type: string, ...parts: Buffer[]): Buffer {
   return Buffer.concat([uint32s(body.length + 8), ascii(type), body]);
 }
 
-/** An MP3 of silent frames, 128 kbit/s at 44.1 kHz, about as long as asked for. */
+/** An MP3 of silent frames, 128 kbit/s at 44.1 kHz, about as long as requested. */
 export function sampleMp3(seconds = 2): Buffer<ArrayBuffer> {
   const frame = Buffer.alloc(417);
   frame.writeUInt32BE(0xfffb9064);
@@ -66,7 +66,7 @@ export function sampleWav(seconds = 2, rate = 8_000): Buffer {
   return Buffer.concat([head, media]);
 }
 
-/** Silence of a format of speech, about as long as asked for. */
+/** Silence in a format of speech, about as long as requested. */
 export function sampleSound(format: SoundFormat, seconds = 2): Buffer {
   switch (format) {
     case "mp3":
@@ -110,7 +110,7 @@ function sampleAac(seconds: number): Buffer {
   return Buffer.concat(Array(Math.round((seconds * pcmRate) / 1_024)).fill(frame));
 }
 
-/** FLAC frames of 4,096 samples, one channel at 24 kHz; what is in them is nothing. */
+/** FLAC frames of 4,096 samples, one channel at 24 kHz, with no real content. */
 function sampleFlac(seconds: number): Buffer {
   const facts = Buffer.alloc(34);
   facts.writeUIntBE(pcmRate << 4, 10, 3);

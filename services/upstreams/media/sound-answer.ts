@@ -8,7 +8,7 @@ import { generateLimits, generateTries } from "./limits.ts";
 import type { SpeechTask } from "./port.ts";
 import { withTries } from "./retries.ts";
 
-/** Reads a sound into memory, once there is room for what comes. Throws `too_large` where it is larger than the largest that is kept. */
+/** Reads speech into memory, once there is room for the bytes. Throws `too_large` where it is larger than the largest that is kept. */
 export async function readSound(
   chunks: AsyncIterable<Uint8Array>,
   { reach }: SpeechTask,
@@ -24,7 +24,7 @@ export async function readSound(
   return joinInTurns(pieces);
 }
 
-/** Sends a request whose answer is the sound itself. Without an idempotency key it is repeated where it was certainly not taken up. */
+/** Sends a request whose answer is the speech itself. Without an idempotency key it is repeated only where it was surely not taken. */
 export async function soundOf(
   context: DriverContext,
   task: SpeechTask,
@@ -43,7 +43,7 @@ export async function soundOf(
       if (reply.status < 300) return await readSound(reply.body.chunks, task);
       throw new StatusError(reply.status);
     } finally {
-      // What is not wanted of it, and a sound that cannot be kept, leave no connection behind.
+      // Closes the connection of an answer that is not wanted any longer, or that cannot be kept.
       reply.body.close();
     }
   });

@@ -175,7 +175,7 @@ describe("a sound that is larger than any that is kept", () => {
   });
 });
 
-/** Silence without an end, as fast as it is taken. */
+/** Endless silence, sent as fast as it is taken. */
 const endless: Behaviour = {
   kind: "custom",
   async handle(_seen, response) {
@@ -255,7 +255,7 @@ describe("several upstreams of speech", () => {
     await using upstream = await start("openai");
     await using world = await createWorld();
     const task = speechTask([upstreamAt(upstream.baseUrl)]);
-    // An upstream's own words may repeat what it was sent.
+    // An upstream's own words may repeat the request.
     for (const code of ["Hello_there.", "model_not_found"]) {
       upstream.next("POST /audio/speech", { kind: "status", status: 400, code });
       await expect(world.upstreams.speak(task)).rejects.toMatchObject({ fault: "failed" });

@@ -18,17 +18,18 @@ import { generateTimes } from "./limits.ts";
 import { type GenerationError, type SpeechTask, UnkeptSpeechError } from "./port.ts";
 import { soundSeconds } from "./verify-output.ts";
 
-/** Whole, verified speech. */
+/** Complete, verified speech. */
 export interface Spoken {
   bytes: Uint8Array;
   durationSeconds: number;
 }
 
 /**
- * Speaks at the first upstream that can: the next is tried where one has certainly not spoken, because it could not be reached, would
- * not take the request, or says that it broke off. A refusal is final, and so is an answer that was lost: it may be paid for.
- * Rejects with the last upstream's GenerationError, the signal's reason, or a refusal where the account has too many requests
- * waiting.
+ *
+ * Speaks at the first upstream that can. The next one is tried where an upstream has surely not spoken: it could not be reached,
+ * refused the request, or reported that it broke off. Any other refusal is final. An answer that was lost is final, too, because it may
+ * be paid for. Rejects with the last upstream's GenerationError, the signal's reason, or a refusal where too many requests of the
+ * account wait.
  */
 export async function speakAtFirst(
   context: DriverContext,
@@ -47,7 +48,7 @@ export async function speakAtFirst(
       return await speakInTurn(context, slots, { ...task, sending }, upstream);
     } catch (cause) {
       task.signal.throwIfAborted();
-      // The account's own doing.
+      // This refusal is the account's own fault.
       if (isRefusal(cause)) throw cause;
       last = errorOfBeginning(cause, { takesKey: false }) ?? toGenerationError(cause);
       attemptFailed(context, { upstream, kind: "speech", id: task.requestId }, last);
@@ -78,7 +79,7 @@ async function speakInTurn(
   return { bytes, durationSeconds: soundSeconds(bytes, task.format) };
 }
 
-/** Rejects with what became of the request, where it is certain that nothing was spoken. */
+/** Rejects with the error of the request, where it is certain that nothing was spoken. */
 async function speakAt(
   context: DriverContext,
   task: SpeechTask,
@@ -89,7 +90,7 @@ async function speakAt(
   try {
     return await driver(context, task, upstream);
   } catch (cause) {
-    // Only an answer that has come can be too large: it was spoken. Another deployment may say itself that it was.
+    // Only an answer that has come can be too large, so it was spoken. Another deployment may report itself that it spoke.
     const isSpoken = isTooLarge(cause) || (cause instanceof StatusError && cause.isCharged);
     if (isSpoken) throw new UnkeptSpeechError(cause);
     throw errorOfBeginning(cause, { takesKey: false }) ?? cause;

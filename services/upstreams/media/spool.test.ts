@@ -26,7 +26,7 @@ test("bytes take room when they are loaded, by their number, and until they are 
     maxBytes: 32 * mib,
   });
   expect(await readdir(tempDir)).toEqual([]);
-  // All of it is free.
+  // Takes all of it.
   using _most = images.takeFree("other", each.places);
   using rest = images.takeFree("one", places - each.places);
   expect(rest).toBeDefined();

@@ -6,31 +6,31 @@ import type { DriverContext } from "./context.ts";
 import { takeImageRoom } from "./memory.ts";
 import type { GenerationTask } from "./port.ts";
 
-/** Bytes that have come from an upstream, all of them. */
+/** All the bytes that have come from an upstream. */
 export interface Spooled extends AsyncDisposable {
-  /** Reads them into memory, once, in room that is waited for. */
+  /** Reads them into memory, once. Waits for room first. */
   load(): Promise<Loaded>;
 }
 
-/** The same in memory; disposing gives the room back. */
+/** The same bytes in memory. Disposing gives the room back. */
 export interface Loaded extends Disposable {
   bytes: Buffer;
-  /** Waits for room where few bytes have needed none. */
+  /** Waits for room where the bytes were few enough to need none so far. */
   hold(): Promise<void>;
 }
 
-/** How bytes are taken. */
+/** Bounds for taking bytes. */
 export interface SpoolBounds {
-  /** As many come at the most. */
+  /** The most bytes that may come. */
   maxBytes: number;
-  /** As many lie in memory without room, and in no file; default none. */
+  /** This many bytes stay in memory without room, and are written to no file. Default: none. */
   freeBytes?: number;
 }
 
 /**
- * Takes bytes to a nameless file as they come: an upstream that is slow with them holds up no other request, for they take no room in
- * memory until all are there. Where the disk takes no writes, room for the most that they may be is taken, and they come into
- * memory: they were paid for.
+ * Writes bytes to a nameless file as they come. They take no room in memory until all are there, so a slow upstream delays no other
+ * request. Where the disk takes no writes, room for the most possible bytes is taken, and they are kept in memory, because they were
+ * paid for.
  */
 export async function spool(
   { memory, tempDir }: Pick<DriverContext, "memory" | "tempDir">,
@@ -46,7 +46,7 @@ export async function spool(
     room ??= await takeImageRoom(memory, task, bytes);
   };
   spooling.defer(() => room?.[Symbol.dispose]());
-  /** What is not in the file. */
+  /** Bytes that are not in the file. */
   const held: Uint8Array[] = [];
   let sizeBytes = 0;
   for await (const chunk of chunks) {
@@ -72,7 +72,7 @@ export async function spool(
       if (sizeBytes > freeBytes) await takeRoom(sizeBytes);
       const bytes = file ? await file.whole() : await joinInTurns(held);
       const taken = room;
-      // From here on it is that of what is loaded.
+      // From here on the room belongs to the loaded bytes.
       room = undefined;
       return loadedIn(taken, bytes, () => takeImageRoom(memory, task, bytes.length));
     },
@@ -98,7 +98,7 @@ async function isAppended(file: NamelessFile, chunk: Uint8Array): Promise<boolea
   return (await whereDiskWorks(file.append(chunk).then(() => true))) ?? false;
 }
 
-/** Undefined where the disk cannot do its work now. */
+/** Undefined where the disk cannot work now. */
 async function whereDiskWorks<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;

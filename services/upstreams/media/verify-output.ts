@@ -44,11 +44,11 @@ export async function storeImage(
 export interface StreamedOutput {
   mimeType: "video/mp4" | "audio/mpeg";
   createMeter: () => Meter;
-  /** More is not downloaded. */
+  /** A larger output is not downloaded. */
   maxBytes: number;
 }
 
-/** The video of a task that asked for so many seconds. */
+/** The video of a task that asked for this many seconds. */
 export function videoOutput(askedSeconds: number): StreamedOutput {
   return {
     mimeType: "video/mp4",
@@ -65,8 +65,8 @@ export const musicOutput: StreamedOutput = {
 };
 
 /**
- * Stores media as its bytes come and measures them on their way. What does not measure up breaks off the storing, so
- * that nothing of it stays. Rejects with the source's own error, the meter's, or `unknown` where the store failed.
+ * Stores media as its bytes come, and measures them meanwhile. Bytes that fail the measurement break off the storing, so that nothing
+ * stays. Rejects with the source's own error, the meter's, or `unknown` where the store failed.
  */
 export async function storeStream(
   task: GenerationTask,
@@ -81,7 +81,7 @@ export async function storeStream(
         facts = found;
       });
     } catch (reason) {
-      // A store may put its own error in place of the source's.
+      // A store may replace the source's error by its own.
       broken = { reason };
       throw reason;
     }
@@ -95,14 +95,14 @@ export async function storeStream(
   return { ...stored, mimeType: output.mimeType, ...facts };
 }
 
-/** Seconds of a whole sound of a format. Throws a `failed` GenerationError where the bytes are none. */
+/** Seconds of complete audio in a format. Throws a `failed` GenerationError where the bytes are not of it. */
 export function soundSeconds(bytes: Uint8Array, format: SoundFormat): number {
   if (format !== "mp3") {
     const seconds = secondsOf(bytes, format);
     if (seconds === undefined) throw failed(`the bytes are no ${format}`);
     return roundedSeconds(seconds);
   }
-  // As music is measured: of what upstreams write behind the frames, it forgives more.
+  // Measured like music, because that meter accepts more of the data that upstreams write behind the frames.
   const meter = createMp3Meter();
   meter.push(bytes);
   return meter.end().durationSeconds;
@@ -121,7 +121,7 @@ async function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   }
 }
 
-/** An error of our own store is no refusal of an output. */
+/** An error of our own store is no fault of an output. */
 async function storing<T>(task: GenerationTask, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -20,7 +20,7 @@ import { createBuiltinRenderer } from "../../builtin/index.ts";
 import { createMediaUpstreams, type MediaUpstreamsContext } from "./index.ts";
 import type { GenerationRequest, GenerationTask, ReferenceBytes, SpeechTask } from "./port.ts";
 
-/** The key that the world's upstreams are given. */
+/** The key of the world's upstreams. */
 export const upstreamKey = "sk-of-the-upstream";
 
 export const imageRequest: Extract<GenerationRequest, { kind: "image" }> = {
@@ -38,12 +38,14 @@ export const musicRequest: Extract<GenerationRequest, { kind: "music" }> = {
 };
 
 /**
- * One for all worlds of a test process: its decoder takes longer to start than most tests take. It ends by itself when nothing is
- * decoded for a while, and with its test process.
+ * One verifier for all worlds of a test process: its decoder takes longer to start than most tests take. It ends by itself when it has
+ * no image for a while, and with its test process.
  */
 const verifier = createImageVerifier({ processes: 1, memoryMb: 512, timeoutMs: 20_000 });
 
-/** Drivers with real connections, a real verifier and a real blob store. Only time is quick: pauses are noted, not kept. */
+/**
+ * Drivers with real connections, a real verifier and a real blob store. Only time is simulated: pauses are noted and not waited for.
+ */
 export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}) {
   const folder = await mkdtemp(join(tmpdir(), "generate-"));
   const tempDir = await mkdtemp(join(tmpdir(), "generate-temp-"));
@@ -65,7 +67,7 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
   const upstreams = createMediaUpstreams(context);
   let stores = 0;
 
-  /** A task whose outputs go to the blob store, with what it told. */
+  /** A task whose outputs are written to the blob store, with its reports. */
   function task(asked: Partial<GenerationTask> & Pick<GenerationTask, "upstream" | "request">) {
     const resumeIds: string[] = [];
     const progress: number[] = [];
@@ -85,7 +87,7 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
         const chunks = source instanceof Uint8Array ? Readable.from([source]) : source;
         return { blobKey, ...(await blobs.put(blobKey, chunks, task.signal)) };
       },
-      // What renders here takes as long as the machine lets it.
+      // Rendering takes as long as the machine needs.
       signal: AbortSignal.timeout(55_000),
       ...asked,
     };
@@ -98,7 +100,7 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
     logLines,
     tempDir,
     task,
-    /** What lies under a key. */
+    /** The bytes under a key. */
     stored: async (blobKey: string) => buffer(await blobs.openRead(blobKey)),
     /** Keys of everything that was stored. */
     async storedKeys() {
@@ -133,7 +135,7 @@ export function upstreamAt(
   });
 }
 
-/** Something to say. */
+/** A text to speak. */
 export function speechTask(upstreams: Upstream[], asked: Partial<SpeechTask> = {}): SpeechTask {
   return {
     ...{

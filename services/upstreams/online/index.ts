@@ -19,14 +19,14 @@ export interface OnlineFault extends FoundFault {
   call?: ModelCall;
 }
 
-/** Compares a model with what one of its upstreams says of itself. Generates nothing. Never rejects. */
+/** Compares a model with its description at one of its upstreams. Generates nothing. Never rejects. */
 export type OnlineCheck = (asked: {
   upstream: Upstream;
   model: Model;
   read: Read;
 }) => Promise<OnlineFault[]>;
 
-/** How each protocol is asked; the built-in models need no server. */
+/** The check of each protocol. The built-in models need no server. */
 const checks: Readonly<Record<Exclude<ProtocolName, "builtin">, OnlineCheck>> = {
   openai: checkListedOnline,
   "chat-completions": checkListedOnline,
@@ -38,8 +38,8 @@ const checks: Readonly<Record<Exclude<ProtocolName, "builtin">, OnlineCheck>> = 
 };
 
 /**
- * Asks the upstreams of a catalog whether they have what its active models ask them for. Costs nothing there: descriptions are read, and
- * nothing is generated. Each fault once, with its path in the file and the upstream that it was found at.
+ * Asks the upstreams of a catalog whether they have what its active models need. That costs nothing: it reads descriptions, and
+ * generates nothing. Each fault comes once, with its path in the file and the upstream where it was found.
  */
 export async function checkOnline(
   { models, upstreams }: Snapshot,

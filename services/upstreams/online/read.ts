@@ -6,10 +6,10 @@ import { capabilitiesOf } from "../protocols.ts";
 
 /** Bytes of a document: ComfyUI's list of all nodes has some MiB. */
 const documentBytes = 64 * 1024 * 1024;
-/** Milliseconds for one. */
+/** Milliseconds for one document. */
 const documentMs = 30_000;
 
-/** A document of an upstream, or why there is none. */
+/** A document of an upstream, or the reason why there is none. */
 export type Found = { value: JsonValue; fault?: never } | { value?: never; fault: string };
 
 /** Reads documents of upstreams, each once. Never rejects. */

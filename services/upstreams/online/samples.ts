@@ -11,21 +11,21 @@ import {
 import { valuesOf } from "../by-template/values.ts";
 import type { GenerationRequest } from "../media/port.ts";
 
-/** Where references would be. */
+/** Address of a sample reference. */
 const reference = "https://example.com/reference.png";
-/** Of a model without sizes. */
+/** Side of an image of a model without sizes. */
 const usualSide = 1024;
 const extras = { seed: 1, negativePrompt: "blurred" } as const;
 
 type Of<K extends GenerationRequest["kind"]> = Extract<GenerationRequest, { kind: K }>;
 
-/** A generation that a model offers, and how many references it has. */
+/** A generation that a model offers, and the number of its references. */
 interface Offered {
   request: GenerationRequest;
   references: number;
 }
 
-/** What a model's call would send for what the model offers: each choice of a caller in turn. */
+/** The inputs that a model's call would send for the model's offers: each choice of a caller in turn. */
 export function inputsOf(model: Model, call: ModelCall): JsonObject[] {
   const template: Template = JSON.parse(call.input);
   return offeredBy(model, call.mode).flatMap(({ request, references }) => {
@@ -70,7 +70,7 @@ function picturesOf(spec: ImageSpec): Offered[] {
   return requests.flatMap((request) => counts.map((references) => ({ request, references })));
 }
 
-/** Every row in one shape, and the first one in all of them. */
+/** Every row in one shape, and the first row in all shapes. */
 function filmsOf(spec: VideoSpec, mode: string): Offered[] {
   const { options, aspectRatios, maxReferences, nativeAudio } = spec;
   const isFromText = mode === "t2v";

@@ -2,18 +2,18 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import type { OutputPath } from "#kit/template/output-path.ts";
 
-/** Schemas within schemas that are followed: deeper ones refer to themselves. */
+/** Levels of schemas within schemas that are followed. Deeper ones refer to themselves. */
 const maxDepth = 32;
 
-/** A value that a schema has no place for, or that it lacks. */
+/** A value that a schema has no place for, or a value that it needs. */
 export interface SchemaFault extends FoundFault {
-  /** A key that the schema requires is not there. */
+  /** A key that the schema requires is missing. */
   isMissing?: true;
 }
 
 /**
- * What is wrong with a value by a schema of OpenAPI, as far as services describe the inputs of their models: types, enumerations, bounds,
- * keys, references and alternatives. What else a schema says is not looked at.
+ * The faults of a value under a schema of OpenAPI, as far as services describe the inputs of their models. That is types, enumerations,
+ * bounds, keys, references and alternatives. Other parts of a schema are ignored.
  */
 export function schemaFaults(
   value: JsonValue,
@@ -71,7 +71,7 @@ export function hasText(
   document: JsonObject,
 ): boolean {
   const rule = resolved(schema, document);
-  // What is not described may be anything.
+  // A part without a description may be anything.
   if (!rule) return true;
   const alternatives = [rule.anyOf, rule.oneOf, rule.allOf].find(Array.isArray);
   if (alternatives) {
@@ -85,7 +85,7 @@ export function hasText(
     if (!isJsonObject(properties)) return type === "" || type === "object";
     return Object.hasOwn(properties, step) && hasText(properties[step], rest, document);
   }
-  // One value where a list was meant is a list of one.
+  // A single value where a list was meant is a list of one.
   if (type === "array") return hasText(items, rest, document);
   return step === "*" && hasText(rule, rest, document);
 }

@@ -5,16 +5,16 @@ import type { Model, ModelCall } from "#proto/genmesh/catalog/v1/catalog_service
 import { inputsOf } from "./samples.ts";
 import { hasText, type SchemaFault, schemaFaults } from "./schema.ts";
 
-/** How a service describes a model of its own. */
+/** A service's description of one of its models. */
 export interface ModelSchemas {
-  /** What the schemas refer to. */
+  /** The document that the schemas refer to. */
   document: JsonObject;
   input: JsonValue | undefined;
-  /** Of the answer that the call's `output` is a path in. */
+  /** The schema of the answer, in which the call's `output` is a path. */
   output: JsonValue | undefined;
 }
 
-/** What a call would send, and expects, that the service's own description of the model does not have; paths are within the call. */
+/** The parts of a call's input and output that the service's own description of the model does not have. Paths are within the call. */
 export function callAgainst(
   model: Model,
   call: ModelCall,
@@ -28,7 +28,7 @@ export function callAgainst(
   return [...faults, ...(isThere ? [] : [{ path: ["output"], message }])];
 }
 
-/** What only some generations lack (no reference was sent) is theirs to send. */
+/** A key that only some generations lack (no reference was sent) depends on the caller. */
 function isEverywhere(fault: SchemaFault, ofEach: readonly SchemaFault[][]): boolean {
   const name = JSON.stringify(fault.path);
   return ofEach.every((faults) =>

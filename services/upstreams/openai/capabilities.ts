@@ -8,7 +8,7 @@ export const openai = {
   keys: [...remoteKeys, ...jobKeys, "inlineImages", "outputLimit"],
   serves: {
     chat: { responses: true, chat: "translated", files: true },
-    // The images come with the answer: there is no task to come back to.
+    // The images come with the answer, so there is no task to resume.
     image: {
       submit: "once",
       resume: false,

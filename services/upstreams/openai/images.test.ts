@@ -143,7 +143,7 @@ describe("images of an OpenAI upstream", () => {
     await expect(world.upstreams.generate(world.task(asked).task)).resolves.toHaveLength(1);
     expect(elsewhere.requests[0]?.headers).not.toHaveProperty("authorization");
 
-    // The same through a redirect from within.
+    // The same through a redirect within the origin.
     upstream.wording.imagesAs = "url";
     upstream.next("GET /made/*", redirectTo(`${elsewhere.baseUrl}/made/image_9.png`));
     await expect(world.upstreams.generate(world.task(asked).task)).resolves.toHaveLength(1);
@@ -180,7 +180,7 @@ describe("a refusal or a failure of an image upstream", () => {
     [429, undefined, "not_taken", 1],
     [503, undefined, "not_taken", 1],
     [500, undefined, "broke_off", 1],
-    // What it did meanwhile is not known.
+    // Its work meanwhile is unknown.
     [502, undefined, "unknown", 1],
     [504, undefined, "unknown", 1],
   ])("%i %s is %s after %i requests", async (status, code, fault, requests) => {
@@ -215,7 +215,7 @@ describe("a refusal or a failure of an image upstream", () => {
     const work = world.upstreams.generate(world.task(asked).task);
     const refusal = "too_many_requests";
     await expect(work).rejects.toMatchObject({ refusal, retryAfterMs, isCertain: true });
-    // It is waited for in the queue.
+    // The job waits in the queue.
     expect(world.pauses).toEqual([]);
   });
 

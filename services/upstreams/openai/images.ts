@@ -15,8 +15,8 @@ import type { GeneratedOutput, GenerationRequest, GenerationTask } from "../medi
 type ImageRequest = Extract<GenerationRequest, { kind: "image" }>;
 
 /**
- * Generates images by OpenAI's `/images/generations`, or `/images/edits` where there are references. The answer may carry
- * them in base64 or name them. Nothing can be resumed: the images come with the answer.
+ * Generates images by OpenAI's `/images/generations`, or `/images/edits` where there are references. The answer may hold them in base64
+ * or name them. Nothing can be resumed, because the images come with the answer.
  */
 export async function generateOpenAiImages(
   context: DriverContext,
@@ -36,7 +36,7 @@ export async function generateOpenAiImages(
   });
 }
 
-/** Sends the request; its references lie in memory until the answer has come. */
+/** Sends the request. Its references are in memory until the answer has come. */
 async function ask(
   context: DriverContext,
   task: GenerationTask,

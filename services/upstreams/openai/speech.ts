@@ -4,7 +4,7 @@ import { jsonBody, urlOf } from "../media/exchange.ts";
 import type { SpeechTask } from "../media/port.ts";
 import { soundOf } from "../media/sound-answer.ts";
 
-/** Speaks by OpenAI's `/audio/speech`; the answer is the sound. The language is what the text is in: it is not sent. */
+/** Speaks by OpenAI's `/audio/speech`. The answer is the speech. The language is that of the text, and is not sent. */
 export function speakOpenAi(
   context: DriverContext,
   task: SpeechTask,

@@ -17,7 +17,7 @@ import {
   videoRequest,
 } from "../media/world.fixture.ts";
 
-/** Large enough that it does not pass in one piece. */
+/** Large enough not to pass in one piece. */
 const video = sampleMp4({ width: 1280, height: 720, frameBytes: 20_000 });
 let png: Buffer;
 beforeAll(async () => {
@@ -205,7 +205,7 @@ describe("the download of a video", () => {
     upstream.always(contentRoute, bytesAnswer(video, "video/mp4", { cutAfter: 300_000 }));
     const { task } = world.task({ upstream: upstreamAt(upstream.baseUrl), request: videoRequest });
     await expect(world.upstreams.generate(task)).rejects.toMatchObject({ fault: "unknown" });
-    // For 30 s: pauses double up to five seconds.
+    // For 30 s, with pauses that double up to five seconds.
     expect(upstream.seen(contentRoute)).toHaveLength(10);
     expect(await world.storedKeys()).toEqual([]);
   });
@@ -312,7 +312,7 @@ describe("the download of a video", () => {
     await using upstream = await start();
     await using world = await createWorld();
     upstream.always(contentRoute, bytesAnswer(video, "video/mp4", { hangAfter: 300_000 }));
-    // No time-out of the upstream's closes it in place of the download.
+    // The upstream's own time-outs must not close it before the download does.
     const times = { timeoutMs: 60_000n, idleTimeoutMs: 60_000n };
     const { task } = world.task({
       ...{ upstream: upstreamAt(upstream.baseUrl, "OPENAI", times), request: videoRequest },

@@ -22,7 +22,7 @@ import { storeStream, videoOutput } from "../media/verify-output.ts";
 type VideoRequest = Extract<GenerationRequest, { kind: "video" }>;
 
 /**
- * Generates a video by OpenAI's `/videos`: creates it (unless an earlier attempt has), watches it, and stores its content.
+ * Generates a video by OpenAI's `/videos`. It creates the video (unless an earlier attempt has), watches it, and stores its content.
  * The upstream takes one reference, the first frame.
  */
 export async function generateOpenAiVideo(
@@ -92,7 +92,7 @@ function read({ body }: JsonReply): Look<undefined> {
   }
 }
 
-/** What the error object of a failed task means. */
+/** The GenerationError for the error object of a failed task. */
 export function failureOf(error: unknown): GenerationError {
   const code = isJsonObject(error) ? error.code : undefined;
   const fault = isPolicyCode(code) ? "content_policy" : "failed";

@@ -1,7 +1,7 @@
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Capabilities, type JobAbilities, jobKeys, remoteKeys } from "../capabilities.ts";
 
-/** The same for every kind: a prediction. Its log tells how far it is, where its model writes that. */
+/** The same for every kind: a prediction. Its log shows its progress, where its model writes that. */
 const job = {
   submit: "once",
   resume: true,

@@ -11,7 +11,7 @@ export function replicateFaults(model: OfferedModel, at: At): FoundFault[] {
   return modelNameFaults(model, at, name, "must be owner/name or owner/name:version at Replicate");
 }
 
-/** Of a prediction, one key has what its model made. */
+/** One key of a prediction holds its model's output. */
 export function replicateCallFaults({ output }: OfferedCall, at: At): FoundFault[] {
   if (parseOutputPath(output)?.[0] === "output") return [];
   const message = "must begin with output, where Replicate puts what a model made";

@@ -20,16 +20,16 @@ import {
 } from "../media/port.ts";
 import { withTries } from "../media/retries.ts";
 
-/** Bytes of data URIs in one request: Replicate documents them to 256 kB, and every look answers with the whole input. */
+/** Bytes of data URIs in one request. Replicate documents 256 kB, and the answer to every look holds the whole input. */
 const inlineBytes = 256_000;
-/** An answer with a prediction: its input, its log and the names of its outputs. */
+/** Bytes of an answer with a prediction: its input, its log and the names of its outputs. */
 const predictionBytes = 4 * 1024 * 1024;
-/** What it is told to give a prediction, so that one whose answer was lost costs no more than that: a job's half hour. */
+/** The longest time of a prediction, a job's half hour. So one whose answer was lost costs no more than that. */
 const cancelAfter = "30m";
 
 /**
- * Generates at Replicate: creates a prediction of the model that the catalog's call names (unless an earlier attempt has),
- * looks until it has ended, and stores what it names. Its outputs are there for an hour.
+ * Generates at Replicate. It creates a prediction of the model in the catalog's call (unless an earlier attempt has). It looks until
+ * the prediction has ended, and stores its outputs. They exist for an hour.
  */
 export async function generateAtReplicate(
   context: DriverContext,
@@ -40,7 +40,7 @@ export async function generateAtReplicate(
   using answers = createFileAnswers(context, task, { freeBytes: predictionBytes });
   const looked = (reply: JsonReply) => {
     const found = read(reply);
-    // The next look is a while ahead.
+    // The next look is only after a pause.
     if (found.state === "running") answers.release();
     return found;
   };
@@ -49,7 +49,7 @@ export async function generateAtReplicate(
   return await outputsOf(context, task, prediction, answers);
 }
 
-/** Cancels a prediction. One that has ended otherwise stays as it is. */
+/** Cancels a prediction. One that has ended otherwise is not changed. */
 export async function cancelAtReplicate(
   context: DriverContext,
   task: CancelTask,
@@ -69,7 +69,7 @@ export async function cancelAtReplicate(
   }
 }
 
-/** Resolves with the prediction's id, which is stored before anything else happens. */
+/** Resolves with the prediction's id, which is stored before any other step. */
 async function submit(context: DriverContext, task: GenerationTask): Promise<string> {
   const { upstream } = task;
   using room = await takeReferenceRoom(context.memory, task);
@@ -91,13 +91,13 @@ async function submit(context: DriverContext, task: GenerationTask): Promise<str
   return id;
 }
 
-/** Official models are asked for by their name, all others by a version. */
+/** Official models are requested by their name, all others by a version. */
 function routeOf(model: string): { path: string; version: JsonObject } {
   if (model.includes(":")) return { path: "/predictions", version: { version: model } };
   return { path: `/models/${model}/predictions`, version: {} };
 }
 
-/** Replicate deletes what was uploaded after a day. */
+/** Replicate deletes uploads after a day. */
 async function upload(
   context: DriverContext,
   { upstream, signal }: GenerationTask,
@@ -118,7 +118,7 @@ function read({ body }: JsonReply): Look<JsonObject> {
       return { state: "done", result: body };
     case "failed":
       throw failureOf(body.error);
-    // By its deadline, or by its operator.
+    // Ended by its deadline, or by its operator.
     case "canceled":
     case "aborted":
       throw failed("the upstream's task was cancelled");
@@ -127,7 +127,7 @@ function read({ body }: JsonReply): Look<JsonObject> {
   }
 }
 
-/** Failures are text, as models word them; E005 is Replicate's own code of a refusal for content. */
+/** Failures are text in the models' words. E005 is Replicate's own code of a refusal for content. */
 function failureOf(error: unknown): GenerationError {
   const isRefused = typeof error === "string" && refusedWords.test(error.slice(0, longestError));
   const fault = isRefused ? "content_policy" : "failed";
@@ -137,7 +137,7 @@ function failureOf(error: unknown): GenerationError {
 const refusedWords = /\(E005\)|flagged as sensitive|NSFW content/i;
 /** Characters of an error that are read. */
 const longestError = 2_000;
-/** Characters at the end of a log in which a percentage is looked for. */
+/** Characters at the end of a log that are searched for a percentage. */
 const logTail = 4_000;
 
 /** The percentage of the last line of a log that has one: " 42%|████      | 5/12". */

@@ -28,7 +28,7 @@ export const checkReplicateOnline: OnlineCheck = async ({ upstream, model, read 
   return found.flat();
 };
 
-/** Of a version, or of a model's latest one. */
+/** The document of a version, or of a model's latest one. */
 function documentIn(value: JsonValue | undefined): JsonObject | undefined {
   if (!isJsonObject(value)) return undefined;
   const version = isJsonObject(value.latest_version) ? value.latest_version : value;
