@@ -107,7 +107,7 @@ describe("refunds", () => {
     const { ENTRY_NOT_FOUND, INVALID_ARGUMENT, OPERATION_CONFLICT } = ErrorReason;
     await expect(refund(4n)).rejects.toEqual(refusal(ENTRY_NOT_FOUND));
     await expect(refund(3n, credits)).rejects.toEqual(refusal(ENTRY_NOT_FOUND));
-    // A grant has no hold, an opening charges nothing.
+    // A grant has no hold, and an opening charges nothing.
     await expect(refund(1n)).rejects.toEqual(refusal(ENTRY_NOT_FOUND));
     await expect(refund(2n)).rejects.toEqual(refusal(ENTRY_NOT_FOUND));
     for (const [field, wrong] of [
@@ -229,7 +229,7 @@ describe("several operations", () => {
     const other = { accountId: "acct_b", unit: Unit.USD_MICROS };
     await grant(usd, 10n);
     await grant(other, 10n);
-    // As a fault of the disk, or of ours, would: the wallet contradicts its journal.
+    // Like a fault of the disk, or of this code: the wallet contradicts its journal.
     world.sqlite.run(
       "INSERT INTO ledger_entry SELECT wallet, n + 1, 'x', kind, hold_kind, key_id, 0, 0, 0, 0, ref, at, 0, hash FROM ledger_entry WHERE wallet = (SELECT id FROM ledger_wallet WHERE account_id = 'acct_a') AND n = 1",
     );

@@ -22,18 +22,18 @@ import { createSqliteUsage } from "./usage/store-sqlite-usage.ts";
 import { createCounting } from "./usage/usage-counting.ts";
 import type { UsageStore } from "./usage/usage-store.ts";
 
-/** What billing needs of its process. */
+/** The parts that billing needs. */
 export interface BillingDeps {
   clock: Clock;
   ids: Ids;
   log: Logger;
   metrics: Metrics;
   database: Database;
-  /** The owners of holds. */
+  /** The services that own holds. */
   peers: Pick<Peers, "text" | "media">;
 }
 
-/** The ledger in the process's database. SQLite has no conflicts to tell of. */
+/** The ledger in the process's database. SQLite reports no conflicts. */
 export function createLedgerStore(
   database: Database,
   options: Pick<MongoLedgerOptions, "onConflict"> = {},
@@ -46,7 +46,7 @@ export function createLedgerStore(
   }
 }
 
-/** Where alerts are kept: beside the journals. */
+/** The store of alerts, beside the journals. */
 export function createAlertStore(database: Database): AlertStore {
   switch (database.kind) {
     case "sqlite":
@@ -56,7 +56,7 @@ export function createAlertStore(database: Database): AlertStore {
   }
 }
 
-/** Where what is made of the journals is kept: beside them. */
+/** The store of usage, which is made from the journals, beside them. */
 export function createUsageStore(database: Database): UsageStore {
   switch (database.kind) {
     case "sqlite":
@@ -115,7 +115,7 @@ export function createBilling(deps: BillingDeps): Service {
       ]);
     },
     notReady: () => (running ? undefined : "billing: the ledger is not open yet"),
-    // Answers go on until the host closes its ports; only the questions of our own stop.
+    // Answers go on until the host closes its ports. Only billing's own questions stop.
     drain: () => stop(),
     [Symbol.asyncDispose]: stop,
   };

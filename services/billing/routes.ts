@@ -31,14 +31,14 @@ import type { Counting } from "./usage/usage-counting.ts";
 import { createUsageRoutes } from "./usage/usage-routes.ts";
 import type { UsageStore } from "./usage/usage-store.ts";
 
-/** What the methods need. */
+/** The parts that the methods need. */
 export interface BillingRoutesContext extends LedgerContext {
   usage: UsageStore;
   counting: Counting;
   alerts: Alerts;
 }
 
-/** The methods of BillingService; their promises stand in its proto file. */
+/** The methods of BillingService. The proto file states their promises. */
 export function createBillingRoutes(ctx: BillingRoutesContext): RpcService {
   return rpcService(BillingService, {
     ...createUsageRoutes(ctx),
@@ -51,7 +51,7 @@ export function createBillingRoutes(ctx: BillingRoutesContext): RpcService {
 
 type Methods = ServiceImpl<typeof BillingService>;
 
-/** What the owners of holds call. */
+/** The methods for owners of holds. */
 function operationRoutes(
   ctx: BillingRoutesContext,
 ): Pick<Methods, "reserve" | "settle" | "release" | "apply"> {
@@ -76,7 +76,7 @@ function operationRoutes(
   };
 }
 
-/** What changes nothing. */
+/** The methods that change nothing. */
 function readRoutes(
   ctx: BillingRoutesContext,
 ): Pick<Methods, "getBalance" | "getKeyUsage" | "auditLedger" | "listHolds" | "listEntries"> {
@@ -127,7 +127,7 @@ function readRoutes(
   };
 }
 
-/** What the operator does to wallets and holds. */
+/** The operator's methods for wallets and holds. */
 function operatorRoutes(ctx: BillingRoutesContext): Pick<Methods, "grant" | "refund" | "endHold"> {
   const { clock, events } = ctx;
   return {
@@ -168,7 +168,7 @@ function operatorRoutes(ctx: BillingRoutesContext): Pick<Methods, "grant" | "ref
   };
 }
 
-/** Applies one operation; its refusal is the call's. `kind` is what the operation comes to. */
+/** Applies one operation. Its refusal is the call's. `kind` is the expected kind of outcome. */
 async function one<K extends Exclude<Outcome["kind"], "refused">>(
   ctx: BillingRoutesContext,
   addressed: requests.Addressed<Operation>,

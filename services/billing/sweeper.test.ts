@@ -31,7 +31,7 @@ async function openHolds(): Promise<string[]> {
   return holds.map(({ holdId }) => holdId);
 }
 
-/** Moves time second by second; each second's look has ended before the next. */
+/** Moves time second by second. The search of each second has ended before the next. */
 async function pass(seconds: number): Promise<void> {
   for (let second = 0; second < seconds; second++) {
     await world.clock.advance(1_000);
@@ -109,7 +109,7 @@ describe("a hold whose check time has passed", () => {
     await open("hold_aaa");
     await pass(600);
     expect(await openHolds()).toEqual(["hold_aaa"]);
-    // 1, 2, 4, … 60 s between the questions: no owner is hammered, none is forgotten.
+    // 1, 2, 4, … 60 s between the questions: no owner is overloaded, and none is forgotten.
     expect(world.owners.asked.length).toBeGreaterThan(10);
     expect(world.owners.asked.length).toBeLessThan(20);
     world.owners.text = () => ({ case: "settleAmount", value: 4n });
@@ -145,7 +145,7 @@ describe("a hold whose check time has passed", () => {
       return { case: "release", value: true };
     };
     await open("hold_bad", HoldKind.JOB);
-    // More than one look reads, and all of them in front.
+    // More than one search reads, and all of them in front.
     for (let i = 0; i < 300; i++) await open(`text_${i}xxx`);
     await world.clock.advance(1);
     for (let i = 0; i < 3; i++) await open(`jobs_${i}xxx`, HoldKind.JOB);
@@ -155,7 +155,7 @@ describe("a hold whose check time has passed", () => {
     expect(holds.filter(({ kind }) => kind === HoldKind.JOB).map((h) => h.holdId)).toEqual([
       "hold_bad",
     ]);
-    // Of an owner that is away a few are asked about, not all.
+    // An owner that is away is asked about a few of its holds, not all.
     expect(world.owners.asked.filter((one) => one.startsWith("text")).length).toBeLessThan(100);
   });
 

@@ -20,31 +20,31 @@ import type { Operation } from "./ledger/operations.ts";
 import type { WalletHold } from "./ledger/store.ts";
 import { type HoldKind, walletName } from "./ledger/wallet.ts";
 
-/** What the sweeper needs. */
+/** The parts that the sweeper needs. */
 export interface HoldSweeperContext extends LedgerContext {
-  /** Whom it asks. */
+  /** The services that it asks. */
   peers: Pick<Peers, "text" | "media">;
 }
 
-/** Asks the owners of holds whose check time has passed, and tells how old the oldest hold is. */
+/** Asks the owners of holds whose check time has passed, and reports how old the oldest hold is. */
 export interface HoldSweeper {
-  /** Looks every second until `signal` aborts; resolves when what was under way has ended. */
+  /** Searches every second until `signal` aborts. Resolves when the work under way has ended. */
   run(signal: AbortSignal): Promise<void>;
-  /** Looks once: at the next page of due holds. */
+  /** Handles the next page of due holds, once. */
   sweep(signal: AbortSignal): Promise<void>;
 }
 
 const owners: Record<HoldKind, Owner> = { text: "text", speech: "media", job: "media" };
 
 /**
- * A hold is never ended for its age, however long its owner is away: only its owner knows what became of the work.
- * Several processes may ask about the same hold; all that they do with the answer has one operation id.
+ * A hold is never ended because of its age, however long its owner is away. Only its owner knows what happened to the work. Several
+ * processes may ask about the same hold. All that they do with the answer has one operation id.
  */
 export function createHoldSweeper(ctx: HoldSweeperContext): HoldSweeper {
   return new OwnerAsking(ctx);
 }
 
-/** Knows where in the due holds it is, and which holds and owners have a pause. */
+/** Keeps its place in the due holds, and the pauses of holds and owners. */
 class OwnerAsking implements HoldSweeper {
   readonly #ctx: HoldSweeperContext;
   readonly #pausedHolds = createPauses(maxPausedHolds);
@@ -71,7 +71,7 @@ class OwnerAsking implements HoldSweeper {
 
   async sweep(signal: AbortSignal): Promise<void> {
     const { clock, store } = this.#ctx;
-    // On from where the last page ended, so that holds which cannot be ended now do not hide the ones behind them.
+    // Goes on where the last page ended, so that holds that cannot be ended now do not hide those behind them.
     const due = { now: clock.now(), after: this.#after, limit: sweepPageSize };
     const { items, next } = await store.dueHolds(due);
     this.#after = next;
@@ -118,7 +118,7 @@ class OwnerAsking implements HoldSweeper {
     try {
       await applyOne(this.#ctx, { wallet: hold.wallet, operation });
     } catch (error) {
-      // Its owner or another replica moved or ended it meanwhile, which is as good.
+      // Its owner or another replica moved or ended it meanwhile, which is just as good.
       if (operation.kind !== "extend" || !isRefusal(error, ...overtaken)) throw error;
     }
     const verdict = operation.kind === "settle" || operation.kind === "release";
@@ -155,7 +155,7 @@ async function ask(
   return answer.verdict?.verdict ?? { case: undefined };
 }
 
-/** What a verdict asks of the ledger; undefined where it makes no sense, and so nothing may be done. */
+/** The operation for a verdict. Undefined where the verdict makes no sense, so that nothing may be done. */
 function operationOf(
   { holdId, holdKind, extensions }: WalletHold,
   verdict: HoldVerdict["verdict"],
@@ -171,21 +171,21 @@ function operationOf(
       if (verdict.value < 0n) return undefined;
       return { kind: "settle", holdId, amount: verdict.value };
     case "release":
-      // Text draws what it knows of before it says so; a request that it knows nothing of may still be charged.
+      // Text charges the requests that it knows before it answers. A request that it does not know may still be charged.
       return verdict.value ? { kind: "release", holdId, isLapse: holdKind === "text" } : undefined;
     case undefined:
       return undefined;
   }
 }
 
-/** Pauses by name, each twice as long as the one before it. At most `most` names: the oldest is forgotten. */
+/** Pauses by name, each twice as long as the one before it. At most `most` names are kept, and the oldest is forgotten. */
 function createPauses(most: number) {
   const pauses = new Map<string, { until: number; lengthMs: number }>();
   return {
     active: (name: string, now: number) => (pauses.get(name)?.until ?? 0) > now,
     begin(name: string, now: number): void {
       const last = pauses.get(name);
-      // Several that were asked at once fail at once: that is one failure.
+      // Several that were asked at the same time fail at the same time. That is one failure.
       if (last && last.until > now) return;
       const lengthMs = last ? Math.min(last.lengthMs * 2, maxAskBackoffMs) : askBackoffMs;
       pauses.delete(name);

@@ -8,18 +8,18 @@ import type { Operation, Outcome } from "../ledger/operations.ts";
 import type { WalletHold } from "../ledger/store.ts";
 import type { Unit, WalletRef } from "../ledger/wallet.ts";
 
-/** Who is asked about a hold. */
+/** The service that is asked about a hold. */
 export type Owner = "text" | "media";
-/** What came of asking. `failed`: the owner has a fault with this hold, `away`: with all of them. */
+/** The result of asking. `failed`: the owner has a fault with this hold. `away`: with all of them. */
 export type Verdict = "keep" | "settle" | "release" | "failed" | "away";
 
-/** The business facts of billing: logged and counted here and nowhere else. None of these throws. */
+/** The business events of billing, which are logged and counted only here. None of these throws. */
 export interface BillingEvents {
   /** An operation has its outcome. */
   operation(wallet: WalletRef, operation: Operation, outcome: Outcome): void;
-  /** A wallet's transition was overtaken by another process, and goes again. */
+  /** A wallet's transition lost to another process, and is tried again. */
   conflict(unit: Unit): void;
-  /** A wallet's transition failed in a way that the code does not know. Answers the id under which it was logged. */
+  /** A wallet's transition failed with an error that the code does not know. Answers the id under which it was logged. */
   applyFailed(wallet: WalletRef, error: unknown): string;
   /** The operator ended a hold. */
   holdEnded(
@@ -28,23 +28,23 @@ export interface BillingEvents {
     state: "settled" | "released",
     charged: bigint,
   ): void;
-  /** An owner was asked about a hold whose check time had passed. */
+  /** The owner of a hold was asked, because the hold's check time had passed. */
   ownerAsked(owner: Owner, verdict: Verdict, hold: WalletHold, error?: unknown): void;
-  /** How long the oldest of all open holds has been open, in ms; 0 where none is. */
+  /** How long the oldest of all open holds has been open, in ms. 0 where none is. */
   oldestHold(ageMs: number): void;
-  /** A look for holds failed as a whole. */
+  /** A whole sweep for holds failed. */
   sweepFailed(error: unknown): void;
-  /** A wallet's journal (undefined: which, is not known) could not be added up behind the callers' backs. */
+  /** A wallet's journal (undefined: it is unknown which) could not be added up in the background. */
   countingFailed(wallet: WalletRef | undefined, error: unknown): void;
-  /** An alert of an account ("": which, is not known) could not be written down, or forgotten. */
+  /** An alert of an account ("": it is unknown which) could not be written down, or deleted. */
   alertFailed(accountId: string, error: unknown): void;
-  /** Alerts are not told: their account has too many that are kept. */
+  /** Alerts are left out, because too many of their account are kept. */
   alertsLeftOut(accountId: string, count: number): void;
   /** An audit found something. */
   auditDifference(wallet: WalletRef, difference: Difference): void;
 }
 
-/** Of a store that is away, what watches the stores tells once; what failed is tried again. */
+/** The store watch reports a store that is away once. The failed work is tried again. */
 function levelOf(error: unknown): "debug" | "error" {
   return isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) ? "debug" : "error";
 }
@@ -102,7 +102,7 @@ export function createBillingEvents(deps: {
   };
 }
 
-/** Where an operation is told. */
+/** The log and counters for an operation. */
 interface Told {
   log: Logger;
   count: ReturnType<typeof createCounters>;
@@ -151,10 +151,10 @@ function tellDone(
   }
 }
 
-/** Refusals that no correct caller meets. */
+/** Refusals that no correct caller gets. */
 const strange = new Set(["OPERATION_MISMATCH", "OPERATION_CONFLICT", "INVALID_ARGUMENT"]);
 
-/** Seconds: from a request that takes its time to a hold that stays open for days. */
+/** Seconds, from a long request to a hold that stays open for days. */
 const ageBuckets = [60, 300, 900, 1_800, 3_600, 21_600, 86_400, 604_800];
 
 function createCounters(metrics: Metrics) {

@@ -3,27 +3,27 @@ import { monthOf } from "#common/words/money.ts";
 /** Periods of UTC begin with a day. */
 const dayMs = 86_400_000;
 
-/** After what a key's limit begins anew, by UTC; weeks begin on Mondays. "ever": after nothing. */
+/** The period after which a key's limit starts over, by UTC. Weeks begin on Mondays. "ever": it never starts over. */
 export type LimitPeriod = "day" | "week" | "month" | "ever";
 
-/** What was charged in a day, week or month (UTC); "" for none. */
+/** The charges of a day, week or month (UTC). "" for none. */
 export interface PeriodTotal {
-  /** "2026-11-23": the day, or the Monday of the week; "2026-11": the month. */
+  /** "2026-11-23": the day, or the Monday of the week. "2026-11": the month. */
   period: string;
   spent: bigint;
 }
 
-/** The period of the last entry, and the one that counted before: it counts on when a clock comes back that was ahead. */
+/** The period of the last entry, and the one before it. The latter counts on when a clock comes back that was ahead. */
 export interface Periods extends PeriodTotal {
   last: PeriodTotal;
 }
 
-/** What an entry adds to its periods. */
+/** The part of an entry that its periods need. */
 export interface PeriodCharge {
-  /** Of the entry, in ms since the epoch. */
+  /** Time of the entry, in ms since the epoch. */
   at: number;
   spentDelta: bigint;
-  /** Of a refund: when that was charged which it gives back. */
+  /** For a refund: when the charge was made that it gives back. */
   refundedAt: number | undefined;
 }
 
@@ -33,7 +33,7 @@ export const noPeriods: Periods = { ...noPeriod, last: noPeriod };
 /** The names of the periods (UTC) of a time. */
 type PeriodNames = Readonly<Record<Exclude<LimitPeriod, "ever">, string>>;
 
-/** The periods of a time in ms since the epoch. Remembers the last ones: they are asked for at every entry. */
+/** The periods of a time in ms since the epoch. Remembers the last result, because every entry needs it. */
 export const periodsAt = (() => {
   let known = Number.NaN;
   let names: PeriodNames = { day: "", week: "", month: "" };
@@ -47,10 +47,10 @@ export const periodsAt = (() => {
   };
 })();
 
-/** Days since the epoch fall on Thursdays: the first Monday is day 4. */
+/** Day 0 since the epoch is a Thursday, so the first Monday is day 4. */
 const firstMonday = 4;
 
-/** The Monday of a day's week; both in days since the epoch. */
+/** The Monday of a day's week, both in days since the epoch. */
 export function mondayOf(day: number): number {
   return day - ((((day - firstMonday) % 7) + 7) % 7);
 }
@@ -59,13 +59,13 @@ function dayName(day: number): string {
   return new Date(day * dayMs).toISOString().slice(0, 10);
 }
 
-/** What was charged in a period: 0 where it is not remembered. */
+/** The charges of a period. 0 where the period is not remembered. */
 export function spentInPeriod(period: string, periods: Periods): bigint {
   if (period === periods.period) return periods.spent;
   return period === periods.last.period ? periods.last.spent : 0n;
 }
 
-/** The totals after a charge in a period: another than that which counted is begun, or counts on. */
+/** The totals after a charge in a period. Where that is not the present period, a new one begins, or the last one counts on. */
 function chargedIn(period: string, charge: bigint, periods: Periods): Periods {
   const spent = spentInPeriod(period, periods) + charge;
   if (period === periods.period) return { period, spent, last: periods.last };
@@ -73,8 +73,8 @@ function chargedIn(period: string, charge: bigint, periods: Periods): Periods {
 }
 
 /**
- * The totals after a charge or a refund. A refund lowers the period of its charge, as long as that is known: what a period says it has
- * spent is never below 0.
+ * The totals after a charge or a refund. A refund lowers the period of its charge, as long as that is remembered. A period's total is
+ * never below 0.
  */
 export function periodsAfter(
   charge: PeriodCharge,

@@ -9,7 +9,7 @@ import { type Addressed, broken, readOperation } from "./requests.ts";
 import type { LedgerStore } from "./store.ts";
 import { walletName } from "./wallet.ts";
 
-/** What the ledger's operations need. */
+/** The parts that the ledger's operations need. */
 export interface LedgerContext {
   store: LedgerStore;
   clock: Clock;
@@ -29,8 +29,8 @@ export async function applyOne(
 }
 
 /**
- * Applies operations of any wallets, each with an outcome of its own, in their order: one that is malformed, or whose
- * wallet's transition fails, is refused alone. Refuses as a whole only where there are none or too many.
+ * Applies operations of any wallets in their order, each with its own outcome. One that is malformed, or whose wallet's transition
+ * fails, is refused alone. Refuses as a whole only where there are none or too many.
  */
 export async function applyEach(
   ctx: LedgerContext,

@@ -47,7 +47,7 @@ async function audit(): Promise<Difference[]> {
   return found;
 }
 
-/** As someone with the file and a SQL shell would, past triggers and checks. */
+/** Changes the file as a person with a SQL shell could, past triggers and checks. */
 function tamper(sql: string): void {
   const shell = new DatabaseSync(join(folder, "ledger.db"));
   shell.exec(`DROP TRIGGER IF EXISTS ledger_entry_no_update;
@@ -80,7 +80,7 @@ describe("an audit", () => {
     tamper(`UPDATE ledger_entry SET ${column} = ${value} WHERE n = 3`);
     const found = await audit();
     expect(found).toContainEqual(expect.objectContaining({ field: "chain", entryNumber: 3 }));
-    // The entries after it are not accused with it, but for the one that is chained to a changed hash.
+    // Of the entries after it, only the one that is chained to a changed hash is reported.
     const accused = found.filter(({ field }) => field === "chain").map((d) => d.entryNumber);
     expect(accused).toEqual(column === "hash" ? [3, 4] : [3]);
   });

@@ -14,7 +14,7 @@ import {
   type Wallet,
 } from "./wallet.ts";
 
-/** Something that does not add up. */
+/** A value that does not match the journal. */
 export interface Difference {
   field:
     | "free"
@@ -28,26 +28,27 @@ export interface Difference {
     | "refund"
     | "sequence"
     | "chain";
-  /** What the wallet, or the entry, says. */
+  /** The value in the wallet, or in the entry. */
   recorded: string;
-  /** What the entries add up to. */
+  /** The value computed from the entries. */
   computed: string;
-  /** The entry's number where one entry is at fault, else 0. */
+  /** The entry's number where one entry is at fault, otherwise 0. */
   entryNumber: number;
 }
 
-/** What audits have read. */
+/** The audits' reads so far. */
 export interface AuditRead {
   entries: number;
-  /** What the entries of the last wallet come to; undefined before they were read to their end, or where they have no wallet. */
+  /**
+   * The wallet computed from the entries of the last one. Undefined before they were read to their end, or where they have no wallet.
+   */
   computed?: Wallet | undefined;
 }
 
 /**
- * Recomputes a wallet from nothing but its entries and gives each difference: entries that are missing, moved, changed
- * or not allowed, then balances, key counters and open holds. `read` is kept as entries are read. What this cannot
- * find is a journal rewritten from some entry to its end together with the wallet: for that, note a wallet's last hash
- * elsewhere from time to time.
+ * Recomputes a wallet from its entries alone and gives each difference. First come entries that are missing, moved, changed or not
+ * allowed, then balances, key counters and open holds. `read` is updated as entries are read. An audit cannot find a journal that was
+ * rewritten from some entry to its end together with the wallet. Against that, note a wallet's last hash elsewhere from time to time.
  */
 export async function* auditWallet(
   snapshot: WalletSnapshot,
@@ -79,16 +80,16 @@ export async function* auditWallet(
   yield* compareRows("key", keys, asStored(image.keys, keys), (key) => key.keyId, describeKey);
 }
 
-/** What the entries so far add up to. */
+/** The state after the entries so far. */
 interface Image {
   wallet: Wallet;
   holds: Map<string, OpenHold>;
   keys: Map<string, KeyCounter>;
-  /** Numbers of the charges that were given back: few. */
+  /** Numbers of the charges that were refunded. They are few. */
   refunded: Set<number>;
 }
 
-/** A refund names a charge of its own hold and key that came before it, was at least as much, and was not given back yet. */
+/** A refund names a charge of its own hold and key. The charge came before it, was at least as high, and was not refunded yet. */
 async function* auditRefund(
   { refunded }: Image,
   entry: Entry,
@@ -118,7 +119,7 @@ function* auditEntry(image: Image, entry: Entry): Iterable<Difference> {
   if (entry.n !== wallet.n + 1) {
     yield { field: "sequence", recorded: `${entry.n}`, computed: `${wallet.n + 1}`, entryNumber };
   }
-  // Against the hash that the entry before it has, so that one changed entry is one difference, not all after it.
+  // Compared with the hash in the entry before it, so that one changed entry is one difference, and not all after it.
   const hash = entryHash(wallet.hash, wallet, entry);
   if (entry.hash !== hash) {
     yield { field: "chain", recorded: entry.hash, computed: hash, entryNumber };
@@ -160,7 +161,7 @@ function allowed({ kind, amount, spentDelta }: Entry, hold: OpenHold | undefined
     }
     case "draw": {
       if (amount < 0n) return "no such draw";
-      // Its hold was closed before: all of it out of what was free, or nothing.
+      // Its hold was closed before. The charge is taken from the free balance, all of it or nothing.
       if (!hold) return spentDelta === 0n ? deltas(0n, 0n, 0n) : deltas(-amount, 0n, amount);
       const charged = amount < hold.amount ? amount : hold.amount;
       return deltas(hold.amount - charged, -hold.amount, charged);
@@ -196,7 +197,7 @@ function* compareWallets(recorded: Wallet, computed: Wallet): Iterable<Differenc
   }
 }
 
-/** Compares stored rows with computed ones, by id; one that is missing on a side is "none". */
+/** Compares stored rows with computed ones, by id. A missing row is "none". */
 function* compareRows<T>(
   field: "hold" | "key",
   stored: readonly T[],
@@ -222,7 +223,7 @@ function describeHold(h: OpenHold): string {
   return `${h.holdId} ${h.amount} ${h.holdKind} ${h.keyId} ${h.ref} ${h.openedAt} ${h.checkAt} ${h.extensions}`;
 }
 
-/** Without totals where the stored counter has none: an earlier release wrote it, and no limit has needed them yet. */
+/** Without totals where the stored counter has none. An earlier release wrote it, and no limit has needed them yet. */
 function asStored(
   computed: ReadonlyMap<string, KeyCounter>,
   stored: readonly KeyCounter[],

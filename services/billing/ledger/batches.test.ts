@@ -11,7 +11,7 @@ function release(holdId: string): Operation {
   return { kind: "release", holdId };
 }
 
-/** Batches whose transitions begin and end when the test says so; an outcome names its operation. */
+/** Batches whose transitions begin and end when the test decides. An outcome names its operation. */
 function driven() {
   const runs: { take: () => TimedOperation[]; end: (error?: Error) => void }[] = [];
   const batches = createBatches(

@@ -3,7 +3,7 @@ import { maxBatchOperations, maxWaitingOperations } from "../base/limits.ts";
 import type { Operation, Outcome } from "./operations.ts";
 import { type WalletRef, walletName } from "./wallet.ts";
 
-/** An operation with the time at which it was asked for. */
+/** An operation with the time of its request. */
 export interface TimedOperation {
   operation: Operation;
   /** In ms since the epoch. */
@@ -11,18 +11,18 @@ export interface TimedOperation {
 }
 
 /**
- * One transition of one wallet. Calls `take` once, at the moment when it begins, so that all that came until then is
- * in; answers one outcome for each operation.
+ * One transition of one wallet. Calls `take` once, at the moment when it begins, so that it gets all operations until then. Answers one
+ * outcome for each.
  */
 export type RunBatch = (wallet: WalletRef, take: () => TimedOperation[]) => Promise<Outcome[]>;
 
-/** Lets what waits for one wallet travel together, one transition at a time. */
+/** Combines waiting operations of one wallet, one transition at a time. */
 export interface Batches {
   /** Queues operations of one wallet. Refuses with SERVICE_UNAVAILABLE where too many wait already. */
   add(wallet: WalletRef, operations: readonly Operation[], now: number): Promise<Outcome[]>;
 }
 
-/** What one caller waits for. */
+/** The operations and promise of one waiting caller. */
 interface Waiting {
   operations: readonly Operation[];
   now: number;
@@ -54,13 +54,13 @@ export function createBatches(run: RunBatch): Batches {
         queue.size += operations.length;
         if (known) return;
         queues.set(name, queue);
-        // In the same turn in which nothing is left: an operation that comes later begins a new batch.
+        // In the same turn in which the queue becomes empty. An operation that comes later begins a new batch.
         void empty(queue, wallet, run, () => queues.delete(name));
       }),
   };
 }
 
-/** Runs batches until nothing waits, then says so. Never rejects. */
+/** Runs batches until no operation waits, then calls `done`. Never rejects. */
 async function empty(
   queue: Queue,
   wallet: WalletRef,
@@ -85,14 +85,14 @@ async function empty(
         from += operations.length;
       }
     } catch (error) {
-      // A transition that never began fails those that it would have taken.
+      // A transition that never began fails the operations that it would have taken.
       for (const { reject } of batch ?? shift(queue)) reject(error);
     }
   }
   done();
 }
 
-/** Takes callers out of the queue, whole ones, until the batch is full. */
+/** Takes callers out of the queue, each with all its operations, until the batch is full. */
 function shift(queue: Queue): Waiting[] {
   let size = 0;
   let callers = 0;

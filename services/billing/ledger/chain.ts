@@ -5,9 +5,8 @@ import { type Entry, packedRef, type WalletRef, walletName } from "./wallet.ts";
 export type UnsealedEntry = Omit<Entry, "hash">;
 
 /**
- * SHA-256, lower-case hexadecimal, of an entry's canonical form with the hash before it ("" for the first). The form is
- * a JSON array of fixed order, in which no two entries look alike; the wallet's name is in it, so that an entry cannot
- * be moved to another wallet.
+ * SHA-256, lower-case hexadecimal, of an entry's canonical form with the hash before it ("" for the first). The form is a JSON array of
+ * fixed order, in which no two entries are equal. It holds the wallet's name, so that an entry cannot be moved to another wallet.
  */
 export function entryHash(previous: string, wallet: WalletRef, entry: UnsealedEntry): string {
   const form = [

@@ -2,16 +2,16 @@ import { broken } from "./requests.ts";
 import type { LedgerStore, Page } from "./store.ts";
 import { type Entry, units, type WalletRef } from "./wallet.ts";
 
-/** An entry and whose it is. */
+/** An entry and its wallet. */
 export interface WalletEntry {
   wallet: WalletRef;
   entry: Entry;
 }
 
-/** Which entries of an account, over both of its wallets. */
+/** A query for entries of an account, over both of its wallets. */
 export interface AccountEntriesQuery {
   accountId: string;
-  /** Only those of this hold. */
+  /** Only entries of this hold. */
   holdId?: string | undefined;
   limit: number;
   /** {@link Page.next} of the page before. */
@@ -19,8 +19,8 @@ export interface AccountEntriesQuery {
 }
 
 /**
- * Entries of both wallets of an account, newest first. Each wallet's times only rise, so two journals merge like two
- * sorted lists; the cursor is a place in each.
+ * Entries of both wallets of an account, newest first. Each wallet's times only rise, so two journals merge like two sorted lists. The
+ * cursor is a place in each.
  */
 export async function readAccountEntries(
   store: LedgerStore,
@@ -43,7 +43,7 @@ export async function readAccountEntries(
   return { items, next: last.map((n) => n ?? "").join(".") };
 }
 
-/** For each unit the entry number below which to go on; undefined: from the newest. */
+/** For each unit the entry number below which to go on. Undefined: from the newest. */
 function parseCursor(cursor: string | undefined): (number | undefined)[] {
   if (cursor === undefined) return [];
   const parts = /^(\d{0,15})\.(\d{0,15})$/.exec(cursor)?.slice(1) ?? broken("page_token");

@@ -17,7 +17,7 @@ import {
 const january = Date.UTC(2026, 0, 31, 23, 59, 59);
 const february = Date.UTC(2026, 1, 1);
 
-/** A wallet in memory: what a store does with changes, and no more. */
+/** A wallet in memory. It does the same with changes as a store. */
 function walletOf(unit: Unit, funds: bigint) {
   const holds = new Map<string, OpenHold>();
   const keys = new Map<string, KeyCounter>();
@@ -199,11 +199,11 @@ describe("months", () => {
     apply(limited("hold_bbb", 40n), january);
     const over = refused(ErrorReason.KEY_LIMIT_EXCEEDED);
     expect(apply(limited("hold_ccc", 11n), january)).toEqual(over);
-    // January's 50 are no longer counted; the 40 that are still held would be February's.
+    // January's 50 do not count any longer. The 40 that are still held would count to February.
     expect(apply(limited("hold_ccc", 61n), february)).toEqual(over);
     expect(apply(limited("hold_ccc", 60n), february)).toMatchObject({ kind: "reserved" });
     expect(apply(limited("hold_ddd", 1n), february)).toEqual(over);
-    // Another key of the account has its own count.
+    // Another key of the account has a separate count.
     const other = { ...limited("hold_ddd", 100n), keyId: "key_b" };
     expect(apply(other, february)).toMatchObject({ kind: "reserved" });
   });
@@ -242,7 +242,7 @@ describe("months", () => {
     expect(entries().at(-1)?.at).toBe(november + 1_000);
     expect(spentThisMonth(view.wallet, november)).toBe(80n);
     expect(keys.get("key_a")).toMatchObject({ month: "2026-11", spent: 80n });
-    // The limit of November holds, and January is as it was left when it comes.
+    // The limit of November applies, and January keeps its total for when it comes.
     expect(charge("hold_ddd", 21n, november + 2_000)).toEqual(
       refused(ErrorReason.KEY_LIMIT_EXCEEDED),
     );
@@ -268,7 +268,7 @@ describe("the chain", () => {
 
   test("its form is fixed: an old journal is still whole tomorrow", () => {
     const { entries } = walletOf("usd_micros", 100n);
-    // A change of this value makes every journal that was ever written look tampered with.
+    // A change of this value makes every earlier journal look tampered with.
     expect(entries()[0]?.hash).toMatchInlineSnapshot(
       `"b83461076235bdf03bc40888d916e76c8e5fa2d3be665c19ab24efa404ecdb57"`,
     );

@@ -29,31 +29,31 @@ import {
   type Wallet,
 } from "./wallet.ts";
 
-/** What a fold may look at: one wallet at one moment. */
+/** The data that a fold may read: one wallet at one moment. */
 export interface LedgerView {
   wallet: Wallet;
   /** The open hold of this id. */
   hold(holdId: string): OpenHold | undefined;
-  /** The counters of this key; asked of USD wallets only. */
+  /** The counters of this key. Only USD wallets have them. */
   key(keyId: string): KeyCounter | undefined;
-  /** The entry that an operation made, however long ago. */
+  /** The entry that an operation made, at any time in the past. */
   recorded(operationId: string): Entry | undefined;
-  /** The wallet's entries after this number, in their order; undefined where not all are at hand. */
+  /** The wallet's entries after this number, in their order. Undefined where they are not all available. */
   entriesAfter(number: number): readonly Entry[] | undefined;
 }
 
-/** An entry to be written, with all that it changes. A store writes all of it or nothing. */
+/** An entry to be written, with all its changes. A store writes all of it or nothing. */
 export interface Change {
   entry: Entry;
   /** The wallet after it. */
   wallet: Wallet;
-  /** The entry's hold after it; undefined: it is not open, and no row of it stays. */
+  /** The entry's hold after it. Undefined: it is not open, and its row is deleted. */
   hold: OpenHold | undefined;
-  /** The key's counters after it; undefined: unchanged. */
+  /** The key's counters after it. Undefined: unchanged. */
   key: KeyCounter | undefined;
 }
 
-/** An outcome, and the change behind it where there is one. Replays and refusals change nothing. */
+/** An outcome, with its change where there is one. Replays and refusals change nothing. */
 export interface Folded {
   outcome: Outcome;
   change?: Change;
@@ -62,7 +62,7 @@ export interface Folded {
 /** The transition function of a wallet. */
 export type Fold = (view: LedgerView, operation: Operation, now: number) => Folded;
 
-/** What one operation does to a wallet at `now` (ms since the epoch). Pure: the view is not changed. */
+/** The result of one operation on a wallet at `now` (ms since the epoch). Pure: the view is not changed. */
 export const fold: Fold = (view, operation, now) => {
   switch (operation.kind) {
     case "grant":
@@ -108,7 +108,7 @@ function reserve(view: LedgerView, operation: Reserve, now: number): Folded {
   const operationId = operationIds.open(holdId);
   const known = view.recorded(operationId);
   if (known) {
-    // What was held then is what counts, though wallet and key may have more or less by now.
+    // The amount that was held then counts, although wallet and key may have another amount by now.
     const same =
       known.amount >= least &&
       known.amount <= most &&
@@ -120,7 +120,7 @@ function reserve(view: LedgerView, operation: Reserve, now: number): Folded {
     const state = view.hold(holdId) ? "open" : stateOf(endOf(view, holdId));
     return { outcome: { kind: "reserved", state, held: known.amount, replayed: true } };
   }
-  // Its request is over, and this a copy of its opening that was under way for too long: its money would lie idle.
+  // The request is over. This is a late copy of its opening, and a hold for it would keep money for nothing.
   if (view.recorded(operationIds.charge(holdId))) return refused(ErrorReason.OPERATION_CONFLICT);
   const whole = counted(view, operation, operation.keyLimit);
   if ("reason" in whole) return { outcome: whole };
@@ -146,8 +146,8 @@ function reserve(view: LedgerView, operation: Reserve, now: number): Folded {
 }
 
 /**
- * Why a new hold cannot be opened: first what waiting does not mend (the key's limit, then the balance), last what it
- * does. None of these is recorded, so the same operation may succeed later.
+ * The reason why a new hold cannot be opened. Reasons that waiting does not change come first: the key's limit, then the balance. The
+ * number of open holds comes last. None of these is recorded, so the same operation may succeed later.
  */
 function refusalOf({ wallet }: LedgerView, operation: Reserve, room: Room): Refused | undefined {
   const { amount, least = amount, keyLimit } = operation;
@@ -204,7 +204,7 @@ function draw(view: LedgerView, operation: Draw, now: number): Folded {
   const { holdId, amount, keyId, record: told, fromFree } = operation;
   const operationId = operationIds.charge(holdId);
   const hold = view.hold(holdId);
-  // A hold that is open has not been charged: each of these entries ends it.
+  // An open hold has not been charged, because each of these entries ends it.
   const known = hold ? undefined : decidedCharge(view, holdId);
   if (known) return { outcome: { kind: "drawn", charged: known.spentDelta, replayed: true } };
   const whole = hold ? view : counted(view, operation, fromFree?.keyLimit);
@@ -262,7 +262,7 @@ function refund(view: LedgerView, operation: Refund, now: number): Folded {
   return { outcome: { kind: "refunded", wallet, amount, entry: entry.n, replayed: false }, change };
 }
 
-/** What a refund says of its charge. */
+/** A refund's record of its charge. */
 function toldOf({ n, at, record }: Entry): ChargeTold {
   const told: Partial<ChargeTold> = record === "" ? {} : JSON.parse(record);
   const { model, operation, answerId } = told;
@@ -275,12 +275,12 @@ function toldOf({ n, at, record }: Entry): ChargeTold {
   };
 }
 
-/** The entry that decided what a request is charged; a settlement of its hold did, as older releases make them. */
+/** The entry that decided a request's charge. In older releases it was the settlement of its hold. */
 function decidedCharge(view: LedgerView, holdId: string): Entry | undefined {
   return view.recorded(operationIds.charge(holdId)) ?? view.recorded(operationIds.close(holdId));
 }
 
-/** The entry that ended a hold, or keeps it from being opened. */
+/** The entry that ended a hold, or prevents it from being opened. */
 function endOf(view: LedgerView, holdId: string): Entry | undefined {
   return decidedCharge(view, holdId) ?? view.recorded(operationIds.lapse(holdId));
 }
@@ -301,7 +301,7 @@ function extend(view: LedgerView, operation: Extend, now: number): Folded {
   return { outcome: { kind: "extended", replayed: false }, change };
 }
 
-/** The change that an entry makes, numbered, timed and chained as the wallet's next. */
+/** The change of an entry, which is numbered, timed and chained as the wallet's next. */
 function record(view: LedgerView, now: number, content: Content): Change {
   const { wallet } = view;
   const unsealed: UnsealedEntry = { ...content, n: wallet.n + 1, at: entryTime(wallet, now) };
@@ -314,10 +314,10 @@ function record(view: LedgerView, now: number, content: Content): Change {
   };
 }
 
-/** An entry's own part: all but its place in the journal. */
+/** An entry's own part: all except its place in the journal. */
 type Content = Omit<UnsealedEntry, "n" | "at">;
 
-/** An entry that moves nothing and names no hold. */
+/** An entry that moves no money and names no hold. */
 const blank = {
   holdId: "",
   holdKind: "",

@@ -62,7 +62,7 @@ export function holdStateMessage(state: "open" | "settled" | "released"): HoldSt
   return holdStates[state];
 }
 
-/** A wallet as the wire shows it at `now` (ms since the epoch). */
+/** A wallet's message at `now` (ms since the epoch). */
 export function walletMessage(wallet: Wallet, now: number): WalletMessage {
   return create(WalletSchema, {
     unit: units[wallet.unit],
@@ -75,7 +75,7 @@ export function walletMessage(wallet: Wallet, now: number): WalletMessage {
   });
 }
 
-/** An open hold as the wire shows it. */
+/** An open hold's message. */
 export function holdMessage(hold: WalletHold): HoldMessage {
   return create(HoldSchema, {
     holdId: hold.holdId,
@@ -90,7 +90,7 @@ export function holdMessage(hold: WalletHold): HoldMessage {
   });
 }
 
-/** An entry as the wire shows it. */
+/** An entry's message. */
 export function entryMessage(wallet: WalletRef, entry: Entry): EntryMessage {
   return create(EntrySchema, {
     accountId: wallet.accountId,
@@ -112,7 +112,7 @@ export function entryMessage(wallet: WalletRef, entry: Entry): EntryMessage {
   });
 }
 
-/** What an entry keeps of a request, as JSON with the wire's names: whole numbers, and ms since the epoch. */
+/** An entry's record of a request, as JSON with the wire's names: whole numbers, and ms since the epoch. */
 export function recordText(record: RequestRecord): string {
   const { startTime, firstOutputTime, endTime } = record;
   return JSON.stringify({
@@ -129,7 +129,7 @@ export function recordText(record: RequestRecord): string {
     startMs: startTime && timestampMs(startTime),
     firstOutputMs: firstOutputTime && timestampMs(firstOutputTime),
     endMs: endTime && timestampMs(endTime),
-    // Only where they are: most requests are texts.
+    // Only where there are any: most requests are text.
     characters: record.characters > 0n ? Number(record.characters) : undefined,
     images: record.images > 0n ? Number(record.images) : undefined,
     mediaMs: record.mediaMs > 0n ? Number(record.mediaMs) : undefined,
@@ -139,7 +139,7 @@ export function recordText(record: RequestRecord): string {
   });
 }
 
-/** The record of a {@link recordText}; what is not there has its default. */
+/** The record of a {@link recordText}. A missing field has its default. */
 export function recordMessage(text: string): RequestRecord {
   const told: JsonValue = JSON.parse(text);
   const fields = isJsonObject(told) ? told : {};
@@ -171,12 +171,12 @@ export function recordMessage(text: string): RequestRecord {
   });
 }
 
-/** How a hold was opened, as the wire shows it. */
+/** The message of an opened hold. */
 export function openedMessage({ state, held, replayed }: Extract<Outcome, { kind: "reserved" }>) {
   return { state: holdStates[state], heldAmount: held, replayed };
 }
 
-/** How a hold was ended, as the wire shows it. */
+/** The message of an ended hold. */
 export function closedMessage({ state, charged, replayed }: Extract<Outcome, { kind: "closed" }>) {
   return { state: holdStates[state], chargedAmount: charged, replayed };
 }
@@ -186,7 +186,7 @@ export function refusalError({ reason, metadata }: Refused): RefusalError {
   return new RefusalError(reason, { metadata });
 }
 
-/** An outcome of one operation among several; `operation` says which of the closing answers it is. */
+/** An outcome of one operation among several. `operation` tells the answers of closing operations apart. */
 export function outcomeMessage(operation: string | undefined, outcome: Outcome): OutcomeMessage {
   switch (outcome.kind) {
     case "refused": {

@@ -7,7 +7,7 @@ import {
   type Wallet,
 } from "./wallet.ts";
 
-/** Something that is to happen to one wallet. Well-formed: the rules of the wire were checked before. */
+/** An operation on one wallet. It is well-formed: the rules of the wire were checked before. */
 export type Operation = Grant | Reserve | Settle | Release | Extend | Draw | Refund;
 
 /** Adds funds. Operation id `grant:<grantId>`. */
@@ -27,19 +27,22 @@ export interface Reserve {
   holdKind: HoldKind;
   keyId: string;
   ref: string;
-  /** When its owner is asked if it is still open, in ms since the epoch. */
+  /** When its owner is asked whether it is still open, in ms since the epoch. */
   checkAt: number;
-  /** Of the key; undefined: none. No part of the content: a repeat may differ. */
+  /** The key's limit. Undefined: none. It is no part of the content, so a repeat may differ. */
   keyLimit?: KeyLimit | undefined;
   keyTotals?: ToldTotals | undefined;
-  /** 0 up to the amount: where wallet or key have less, the hold takes what they have, from this on. Undefined: all of it. */
+  /**
+   * The least amount that the hold may take, 0 up to the amount, where wallet or key have less. It then takes what they have.
+   * Undefined: all of it.
+   */
   least?: bigint | undefined;
 }
 
-/** Where an earlier release wrote some of a key's entries: what they come to, up to one of them. No part of the content. */
+/** Where an earlier release wrote some of a key's entries: their totals up to one of them. No part of the content. */
 export interface ToldTotals {
   totals: KeyTotals;
-  /** Number of the wallet's last entry that was looked at. */
+  /** Number of the wallet's last entry that was read. */
   upTo: number;
 }
 
@@ -49,38 +52,38 @@ export interface Settle {
   holdId: string;
   /** 0 or more. */
   amount: bigint;
-  /** What the journal says of what was paid for: JSON; undefined or empty where its owner does not say. */
+  /** The journal's record of the work that was paid for, as JSON. Undefined or empty where its owner gives none. */
   record?: string | undefined;
-  /** The operator's: an amount above the hold is refused, where an owner's is cut to it. */
+  /** For the operator. An amount above the hold is refused. An owner's amount is reduced to the hold. */
   withinHold?: boolean | undefined;
 }
 
-/** Ends a hold without a charge. Operation id `<hold>:close`, as of a settlement. */
+/** Ends a hold without a charge. Operation id `<hold>:close`, like that of a settlement. */
 export interface Release {
   kind: "release";
   holdId: string;
-  /** Its lease is over and its owner knows of no charge. Operation id `<hold>:lapse`: the charge is not decided by it. */
+  /** Its lease is over and its owner knows of no charge. Operation id `<hold>:lapse`, which does not decide the charge. */
   isLapse?: boolean | undefined;
-  /** As of a settlement. */
+  /** The same as in a settlement. */
   record?: string | undefined;
 }
 
 /**
- * Charges a request and ends its hold. Operation id `charge:<hold>`: the first wins, and is recorded also where it is more than the wallet
- * has, so that every repeat reads the same charge. It is never refused.
+ * Charges a request and ends its hold. Operation id `charge:<hold>`: the first one wins. It is recorded even where it is more than the
+ * wallet has, so that every repeat reads the same charge. It is never refused.
  */
 export interface Draw {
   kind: "draw";
   holdId: string;
-  /** 0 or more; what is above the hold is not charged. */
+  /** 0 or more. The part above the hold is not charged. */
   amount: bigint;
   /** The key that pays, where the hold is closed. */
   keyId: string;
-  /** What the journal says of the request: JSON. */
+  /** The journal's record of the request, as JSON. */
   record: string;
   /**
-   * Where the hold was closed before: the charge is taken out of what is free, if wallet and key have all of it. Undefined:
-   * nothing is charged then.
+   * Where the hold was closed before, the charge is taken from the free balance, if wallet and key have all of it. Undefined: nothing
+   * is charged then.
    */
   fromFree?: { keyLimit: KeyLimit | undefined } | undefined;
   keyTotals?: ToldTotals | undefined;
@@ -96,32 +99,30 @@ export interface Extend {
   checkAt: number;
 }
 
-/**
- * Gives a request's or job's charge back. Operation id `refund:<hold>`: a charge is given back once, all of it or a part.
- */
+/** Gives a request's or job's charge back. Operation id `refund:<hold>`: a charge is given back once, in whole or in part. */
 export interface Refund {
   kind: "refund";
-  /** Of the charge. */
+  /** The hold of the charge. */
   holdId: string;
   /** The number of the charge's entry. */
   entry: number;
-  /** Chosen by the operator's tool: a repeat brings the same. */
+  /** Chosen by the operator's tool. A repeat brings the same. */
   refundId: string;
-  /** 1 or more; undefined: all that was charged. */
+  /** 1 or more. Undefined: the whole charge. */
   amount?: bigint | undefined;
 }
 
-/** Why nothing was changed. */
+/** The reason why nothing was changed. */
 export interface Refused {
   kind: "refused";
   reason: Reason;
   metadata: Record<string, string>;
 }
 
-/** What became of an operation. `replayed`: it was known, and nothing changed. */
+/** The result of an operation. `replayed`: it was recorded before, and nothing changed. */
 export type Outcome =
   | { kind: "granted"; wallet: Wallet; replayed: boolean }
-  /** `held`: what was set aside when the hold was opened. */
+  /** `held`: the amount that was held when the hold was opened. */
   | { kind: "reserved"; state: "open" | "settled" | "released"; held: bigint; replayed: boolean }
   | { kind: "closed"; state: "settled" | "released"; charged: bigint; replayed: boolean }
   | { kind: "extended"; replayed: boolean }
@@ -130,7 +131,7 @@ export type Outcome =
   | { kind: "drawn"; charged: bigint; replayed: boolean }
   | Refused;
 
-/** Under what a release is recorded. */
+/** The operation id that records a release. */
 export function closeSlot({ holdId, isLapse }: Pick<Release, "holdId" | "isLapse">): string {
   return isLapse ? operationIds.lapse(holdId) : operationIds.close(holdId);
 }

@@ -33,7 +33,7 @@ import { recordText } from "./messages.ts";
 import type { Draw, Grant, Operation, Refund, Release, Reserve, Settle } from "./operations.ts";
 import type { HoldKind as HoldKindName, KeyLimit, WalletRef } from "./wallet.ts";
 
-/** An operation and the wallet that it is for. */
+/** An operation and its wallet. */
 export interface Addressed<O extends Operation = Operation> {
   wallet: WalletRef;
   operation: O;
@@ -45,7 +45,7 @@ const holdKinds: Partial<Record<HoldKind, HoldKindName>> = {
   [HoldKind.JOB]: "job",
 };
 
-/** Checks a request to open a hold. This and its neighbours refuse with INVALID_ARGUMENT, naming the field. */
+/** Checks a request to open a hold. This and its neighbours refuse with INVALID_ARGUMENT, and name the field. */
 export function readReserve(message: ReserveRequest): Addressed<Reserve> {
   const wallet = readWallet(message);
   const holdId = readHoldId(message.holdId);
@@ -68,7 +68,7 @@ export function readReserve(message: ReserveRequest): Addressed<Reserve> {
       holdKind,
       keyId,
       ref,
-      // A timestamp may say microseconds; the ledger counts whole ms.
+      // A timestamp may have microseconds. The ledger counts whole ms.
       checkAt: Math.floor(checkAt),
       keyLimit,
       least,
@@ -77,7 +77,7 @@ export function readReserve(message: ReserveRequest): Addressed<Reserve> {
 }
 
 const periods: Readonly<Record<KeyLimitReset, LimitPeriod>> = {
-  // Peers of before other limits say nothing.
+  // Older peers, without other periods, send none.
   [KeyLimitReset.UNSPECIFIED]: "month",
   [KeyLimitReset.DAILY]: "day",
   [KeyLimitReset.WEEKLY]: "week",
@@ -103,14 +103,14 @@ export function readSettle(message: SettleRequest): Addressed<Settle> {
   return { wallet, operation: { kind: "settle", holdId, amount, record } };
 }
 
-/** Checks a request to end a hold without one. */
+/** Checks a request to end a hold without a charge. */
 export function readRelease(message: ReleaseRequest): Addressed<Release> {
   const wallet = readWallet(message);
   const holdId = readHoldId(message.holdId);
   return { wallet, operation: { kind: "release", holdId, record: readRecord(message.record) } };
 }
 
-/** What an entry keeps of a request, as text; empty where nothing is told. */
+/** An entry's record of a request, as text. Empty where there is none. */
 function readRecord(told: RequestRecord | undefined): string {
   const record = told ? recordText(told) : "";
   return record.length > maxRecordLength ? broken("record") : record;
@@ -204,7 +204,7 @@ export function readHoldId(holdId: string): string {
   return holdIdPattern.test(holdId) ? holdId : broken("hold_id");
 }
 
-/** Checks a page size; 0 is the default. */
+/** Checks a page size. 0 is the default. */
 export function readPageSize(pageSize: number): number {
   if (pageSize === 0) return defaultPageSize;
   return pageSize >= 1 && pageSize <= maxPageSize ? pageSize : broken("page_size");

@@ -3,15 +3,15 @@ import type { LedgerView } from "./ledger.ts";
 import type { Outcome, Refused, Reserve } from "./operations.ts";
 import { advanceTotals, countsForKey, entryTime, type KeyLimit, keySpentIn } from "./wallet.ts";
 
-/** What a new hold may take. */
+/** The amounts that a new hold may take. */
 export interface Room {
-  /** 0 or more, and at most what is free in the wallet. */
+  /** 0 or more, and at most the free balance of the wallet. */
   spendable: bigint;
-  /** What the key's limit leaves, 0 or more; undefined: it has none. */
+  /** The rest of the key's limit, 0 or more. Undefined: it has none. */
   ofKey: bigint | undefined;
 }
 
-/** What a new hold of a key may take. */
+/** The amounts that a new hold of a key may take. */
 export function roomFor(
   view: LedgerView,
   { keyId, keyLimit }: Pick<Reserve, "keyId" | "keyLimit">,
@@ -23,15 +23,15 @@ export function roomFor(
   }
   const counter = view.key(keyId);
   const at = entryTime(wallet, now);
-  // What is not known was refused before.
+  // An unknown value was refused before.
   const used = counter ? (keySpentIn(keyLimit.period, counter, at) ?? 0n) + counter.held : 0n;
   const ofKey = keyLimit.amount > used ? keyLimit.amount - used : 0n;
   return { spendable: ofKey < wallet.free ? ofKey : wallet.free, ofKey };
 }
 
 /**
- * The view with all that a key's limit counts. An earlier release kept a key's months alone: then with the totals that the
- * operation brings, and the entries since. Refused where those are not there: see {@link uncountedKey}.
+ * The view with everything that a key's limit counts. An earlier release kept only a key's months. Then the totals of the operation are
+ * used, and the entries since. Refused where these are missing: see {@link uncountedKey}.
  */
 export function counted(
   view: LedgerView,
@@ -58,8 +58,8 @@ export function counted(
 const uncountedMetadata = "uncounted_key";
 
 /**
- * The key whose totals an operation was refused for want of, and the number up to which its wallet's entries are to be added
- * up for it; undefined for all other outcomes.
+ * The key without totals because of which an operation was refused, and the number up to which its wallet's entries must be added up.
+ * Undefined for all other outcomes.
  */
 export function uncountedKey(outcome: Outcome): { keyId: string; upTo: number } | undefined {
   if (outcome.kind !== "refused") return undefined;

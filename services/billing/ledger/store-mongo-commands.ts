@@ -5,18 +5,18 @@ import { lanesOfWrites, maxWritesTogether } from "#kit/store/mongo/limits.ts";
 import { type Change, changeAll, changeOne } from "#kit/store/mongo/writes.ts";
 import type { JournalDocument, WalletDocument } from "./store-mongo-schema.ts";
 
-/** What transitions of different wallets do at the same time, in one command each: most of the cost is the command. */
+/** Shared commands for transitions of different wallets at the same time, because the command is most of the cost. */
 export interface SharedCommands {
-  /** Looks documents of the journal up by id. Sent after the call, so after all that the caller has read. */
+  /** Looks up documents of the journal by id. It is sent after the call, so after all earlier reads of the caller. */
   journaled(ids: readonly string[]): Promise<JournalDocument[]>;
-  /** Writes a wallet where it is still as the filter says; false: it is not, or was written and is another by now. */
+  /** Writes a wallet where it still matches the filter. False: it does not, or was written and has changed since. */
   compareAndSet(change: WalletChange): Promise<boolean>;
 }
 
-/** A change of one wallet, as it was at its version. */
+/** A change of one wallet, from its state at a version. */
 export interface WalletChange extends Change<WalletDocument> {
   name: string;
-  /** Of its last entry: the wallet has it with this change and with no other. */
+  /** The hash of its last entry. The wallet has it only after this change. */
   hash: string;
 }
 
@@ -40,7 +40,7 @@ export function createSharedCommands(
     try {
       if (await changeAll(wallets, changes)) return changes.map(() => true);
     } catch (error) {
-      // What is wrong with one wallet is no fault of the others.
+      // A fault of one wallet is no fault of the others.
       if (mongoFault(error) === "away") throw error;
     }
     return [];
@@ -51,7 +51,7 @@ export function createSharedCommands(
     async compareAndSet(change) {
       const written = await write(change);
       if (written !== undefined) return written;
-      // Some of them fitted. This one did where the wallet has its hash; what did not may find out by itself.
+      // Some of them matched. This one did where the wallet has its hash. The others find out by themselves.
       const { name: _id, hash: h } = change;
       const own = await wallets.findOne({ _id, h }, { projection: { _id: 1 } });
       return own !== null || changeOne(wallets, change);

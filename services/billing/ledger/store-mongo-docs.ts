@@ -23,13 +23,13 @@ import {
   type WalletRef,
 } from "./wallet.ts";
 
-/** Figures of a wallet document, as a read of balances has them. */
+/** Figures of a wallet document, in the form that a read of balances gets. */
 export type WalletFigures = Omit<WalletDocument, "v" | "keys" | "holds" | "tail" | "dueAt">;
 
-/** An amount that no amount can be: what is stored where one should be is none. Breaks every law that it meets. */
+/** Replaces a stored value that is no amount. No amount can have this value, and it breaks every law that it meets. */
 const noAmount = -(2n ** 63n);
 
-/** Whose wallet has this name; an empty account where it is no wallet's name. */
+/** The wallet of a name. An empty account where it is no wallet's name. */
 export function refOfName(name: string): WalletRef {
   const [, accountId, unit] = /^([^/]+)\/(usd_micros|credits)$/.exec(name) ?? [];
   return accountId === undefined
@@ -54,7 +54,7 @@ export function walletOf(doc: WalletFigures): Wallet {
   };
 }
 
-/** The fields of a document in which {@link walletOf} finds the same wallet. */
+/** The fields of a document from which {@link walletOf} makes the same wallet. */
 export function walletFields(wallet: Wallet): Omit<WalletFigures, "_id"> {
   return {
     granted: wallet.granted,
@@ -157,7 +157,7 @@ export function journalDocument(wallet: string, entry: Entry): JournalDocument {
   return { _id: journalId(wallet, entry.operationId), wallet, ...entryDocument(entry) };
 }
 
-/** Under what an operation's entry stands in the journal. */
+/** The id of an operation's entry in the journal. */
 export function journalId(wallet: string, operationId: string): string {
   return `${wallet}:${operationId}`;
 }
@@ -198,9 +198,9 @@ function entryDocument(entry: Entry): EntryDocument {
   };
 }
 
-/** An amount as it is stored. */
+/** A stored amount. */
 export function amountOf(value: unknown): bigint {
   if (typeof value === "bigint") return value;
-  // A number that was written by hand in a MongoDB shell is a double.
+  // A number that an operator wrote in a MongoDB shell is a double.
   return Number.isSafeInteger(value) ? BigInt(value as number) : noAmount;
 }

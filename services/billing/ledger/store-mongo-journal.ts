@@ -13,7 +13,7 @@ import type { Image } from "./store-mongo-wallets.ts";
 import { type Entry, operationIds } from "./wallet.ts";
 
 /**
- * Looks up what a batch must know: in the image's tail, then, **after** the wallet was read, in the journal. The other
+ * Looks up the entries that a batch needs, first in the image's tail, then, **after** the wallet was read, in the journal. The other
  * order would miss an entry that moves from the one to the other in between.
  */
 export async function readRecorded(
@@ -60,21 +60,21 @@ function askedFor(operation: Operation): string[] {
   }
 }
 
-/** A hold that is open has not ended: no look-up, and so most ends cost one write and no read. */
+/** An open hold has not ended, so no look-up is needed. So most ends cost one write and no read. */
 function isEndOfOpen(operation: Operation, { holds }: Image): boolean {
   const { kind } = operation;
   const isEnd = kind === "settle" || kind === "release" || kind === "draw";
   return isEnd && holds.has(operation.holdId);
 }
 
-/** Operation ids of all that ends a hold. */
+/** Operation ids of everything that ends a hold. */
 function endsOf(holdId: string): string[] {
   return [operationIds.charge(holdId), operationIds.close(holdId), operationIds.lapse(holdId)];
 }
 
 /** Copies tails to the journal. */
 export interface Flusher {
-  /** Copies an image's tail, then takes it out of the wallet. One at a time for a wallet: joins one that is under way. */
+  /** Copies an image's tail, then removes it from the wallet. One at a time for a wallet: a call joins one that is under way. */
   flush(image: Image): Promise<void>;
 }
 
@@ -105,7 +105,7 @@ export function createFlusher(db: MongoDatabase): Flusher {
   };
 }
 
-/** Adds entries to the journal; those that are there already stay as they are, and must be the same. */
+/** Adds entries to the journal. Existing ones are not changed, and must be the same. */
 async function copy(
   journal: Collection<JournalDocument>,
   wallet: string,

@@ -10,8 +10,8 @@ type Wallets = Collection<WalletDocument>;
 type Journal = Collection<JournalDocument>;
 
 /**
- * A page of due holds. Wallets are read by their earliest check time, until that is later than the page's last hold: no
- * wallet is read that has nothing due.
+ * A page of due holds. Wallets are read by their earliest check time, until that is later than the page's last hold. So only wallets
+ * with due holds are read.
  */
 export async function readDueHolds(wallets: Wallets, query: DueQuery): Promise<Page<WalletHold>> {
   const { now, after, limit } = query;
@@ -27,7 +27,7 @@ export async function readDueHolds(wallets: Wallets, query: DueQuery): Promise<P
   return found.page();
 }
 
-/** A page of open holds by age, put together from all wallets that have any: the operator asks seldom. */
+/** A page of open holds by age, made from all wallets that have any. The operator rarely asks for it. */
 export async function readHolds(wallets: Wallets, query: HoldQuery): Promise<Page<WalletHold>> {
   const { accountId, keyId, after, limit } = query;
   const found = createSelection({ after, limit, timeOf: (hold) => hold.openedAt });
@@ -43,8 +43,8 @@ export async function readHolds(wallets: Wallets, query: HoldQuery): Promise<Pag
 }
 
 /**
- * When the oldest open hold was opened. The server looks through the wallets that have holds, and answers one number. A field
- * and an index for it would be written with every hold, to be read a few times a minute.
+ * When the oldest open hold was opened. The server searches the wallets that have holds, and answers one number. A field and an index
+ * for it would be written with every hold, and read only a few times a minute.
  */
 export async function readOldestHold(wallets: Wallets): Promise<number | undefined> {
   const [oldest] = await wallets
@@ -63,7 +63,7 @@ export function walletsOf(accountId: string): string[] {
   return units.map((unit) => walletName({ accountId, unit })).sort();
 }
 
-/** Entries of a wallet, newest first: of its tail, then, **after** it was read, of its journal. */
+/** Entries of a wallet, newest first: from its tail, then, **after** that was read, from its journal. */
 export async function readEntries(
   wallets: Wallets,
   journal: Journal,
@@ -90,7 +90,10 @@ export async function readEntries(
   return [...byNumber.values()].sort((a, b) => b.n - a.n).slice(0, limit);
 }
 
-/** A hold's entries but for its charge and refund share the beginning of their ids, so the index on these finds them: all, for they are few. */
+/**
+ * A hold's entries, except those of its charge and its refund, share the beginning of their ids. So the index on ids finds them. All
+ * are read, because they are few.
+ */
 async function entriesOfHold(
   journal: Journal,
   wallet: string,
@@ -111,7 +114,7 @@ interface Placed {
   time: number;
 }
 
-/** The first so many holds after a place, in the order of a time, then wallet and hold id, out of any number. */
+/** The first holds after a place, in the order of a time, then wallet and hold id, from any number of holds. */
 function createSelection(options: {
   after: string | undefined;
   limit: number;
@@ -131,7 +134,7 @@ function createSelection(options: {
       kept.push(one);
       if (kept.length >= 2 * wanted) cut();
     },
-    /** Does nothing from `time` on belong to the page? */
+    /** Does no hold from `time` on belong to the page? */
     isFullBefore(time: number) {
       if (kept.length < wanted) return false;
       cut();

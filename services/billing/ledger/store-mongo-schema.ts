@@ -4,11 +4,11 @@ import type { EntryKind, HoldKind } from "./wallet.ts";
 /** Collections of the ledger. */
 export const ledgerCollections = { wallets: "ledger_wallet", journal: "ledger_journal" } as const;
 
-/** A wallet: all that one change may touch lies in this one document. */
+/** A wallet. Everything that one change may touch is in this one document. */
 export interface WalletDocument {
   /** `<account>/<unit>`. */
   _id: string;
-  /** Rises with every change but the removal of copied entries from the tail: what compare-and-set compares. */
+  /** Rises with every change, except when copied entries are removed from the tail. Compare-and-set compares it. */
   v: number;
   granted: bigint;
   free: bigint;
@@ -22,22 +22,22 @@ export interface WalletDocument {
   h: string;
   keys: Record<string, KeyDocument>;
   holds: Record<string, HoldDocument>;
-  /** Earliest check time of the open holds; absent without any. */
+  /** Earliest check time of the open holds. Absent without any. */
   dueAt?: number;
-  /** The last entries, those that are in the journal already among them or not: at most 256. */
+  /** The last entries, at most 256. Some of them may be in the journal already. */
   tail: TailDocument[];
 }
 
 export interface MonthDocument {
   ym: string;
   spent: bigint;
-  /** The month that counted before; absent where there was none, or an older version wrote this. */
+  /** The month before. Absent where there was none, or where an older version wrote this. */
   last?: { ym: string; spent: bigint };
 }
 
 export interface KeyDocument extends MonthDocument {
   held: bigint;
-  /** Absent, all three, where an older version wrote this. */
+  /** All three are absent where an older version wrote this. */
   day?: PeriodDocument;
   week?: PeriodDocument;
   ever?: bigint;
@@ -46,7 +46,7 @@ export interface KeyDocument extends MonthDocument {
 export interface PeriodDocument {
   p: string;
   spent: bigint;
-  /** As in {@link MonthDocument}. */
+  /** The same as in {@link MonthDocument}. */
   last?: { p: string; spent: bigint };
 }
 
@@ -60,7 +60,7 @@ export interface HoldDocument {
   extensions: number;
 }
 
-/** An entry but for its operation id. */
+/** An entry without its operation id. */
 export interface EntryDocument {
   n: number;
   kind: EntryKind;
@@ -83,14 +83,14 @@ export interface TailDocument extends EntryDocument {
 
 /** An entry in the journal. */
 export interface JournalDocument extends EntryDocument {
-  /** `<wallet>:<operation id>`: an operation has one entry, and a hold's stand side by side. */
+  /** `<wallet>:<operation id>`: an operation has one entry, and the entries of a hold are next to each other. */
   _id: string;
   wallet: string;
 }
 
 const indexes: MongoSchema["indexes"] = {
   [ledgerCollections.wallets]: [
-    // Only wallets with open holds are in it.
+    // Only wallets with open holds are in this index.
     { name: "due", key: { dueAt: 1, _id: 1 }, partial: { dueAt: { $exists: true } } },
   ],
   [ledgerCollections.journal]: [{ name: "number", key: { wallet: 1, n: 1 }, unique: true }],
@@ -104,7 +104,7 @@ export const usageCollections = {
   totals: "ledger_key_total",
 } as const;
 
-/** What usage's queries rest on. */
+/** Indexes for the queries of usage. */
 export const usageMongoIndexes: MongoSchema["indexes"] = {
   [usageCollections.rows]: [
     { name: "hour", key: { account: 1, hour: 1 } },
@@ -138,7 +138,7 @@ export const usageMongoIndexes: MongoSchema["indexes"] = {
   ],
 };
 
-/** What the ledger and usage keep in MongoDB: one component, as they were made together. */
+/** The collections of the ledger and of usage in MongoDB. They are one component, because they were made together. */
 export const ledgerMongoSchema: MongoSchema = {
   component: "ledger",
   indexes: { ...indexes, ...usageMongoIndexes },

@@ -17,7 +17,7 @@ import {
 } from "./store-mongo-schema.ts";
 import type { Entry } from "./wallet.ts";
 
-/** Every wallet (of one account, where given), and what is left of wallets that are gone, by name. */
+/** Every wallet (of one account, where given), and the rest of wallets that are gone, by name. */
 export async function* readSnapshots(
   db: MongoDatabase,
   accountId: string | undefined,
@@ -35,7 +35,7 @@ export async function* readSnapshots(
   }
 }
 
-/** The next name that occurs in either collection; two steps along two indexes. */
+/** The next name in either collection. This takes two steps along two indexes. */
 function nextName(db: MongoDatabase, after: string): Promise<string | undefined> {
   const { wallets, journal } = collections(db);
   return db.attempt(async () => {
@@ -51,8 +51,8 @@ function nextName(db: MongoDatabase, after: string): Promise<string | undefined>
 }
 
 /**
- * A wallet at one moment. Its document says what was true then; the end of the journal is read **before** it, so that an
- * entry above the wallet's own number is one too many, and not one that came a moment later.
+ * A wallet at one moment, by its document. The end of the journal is read **before** it. So an entry above the wallet's own number is
+ * really one too many, and not one that came a moment later.
  */
 function snapshot(db: MongoDatabase, name: string): Promise<WalletSnapshot | undefined> {
   const { wallets, journal } = collections(db);
@@ -83,7 +83,7 @@ function snapshot(db: MongoDatabase, name: string): Promise<WalletSnapshot | und
   });
 }
 
-/** Journal and tail in the order of their numbers. What stands in both, as it must be, comes once. */
+/** Journal and tail in the order of their numbers. An entry in both, which is normal, comes once. */
 async function* entriesOf(
   db: MongoDatabase,
   name: string,

@@ -30,7 +30,7 @@ import {
 } from "./store-mongo-wallets.ts";
 import { type WalletRef, walletName } from "./wallet.ts";
 
-/** Applies operations to one wallet, all that are not refused at once. One at a time for a wallet. */
+/** Applies operations to one wallet, all those that are not refused at once. One at a time for a wallet. */
 export type Transition = (
   wallet: WalletRef,
   operations: readonly TimedOperation[],
@@ -44,7 +44,7 @@ interface Context {
   rules: Fold;
 }
 
-/** A write that was sent and not heard of: one of its entries, which are written all together or not at all, and what it would have told. */
+/** A write that was sent and got no answer: one of its entries, which are written all together or not at all, and its outcomes. */
 interface UnheardWrite {
   operationId: string;
   hash: string;
@@ -52,8 +52,8 @@ interface UnheardWrite {
 }
 
 /**
- * Makes a {@link Transition}. What another process overtook is folded anew on the wallet as it is then. What was sent without an
- * answer is looked for first: where it was carried out, its outcomes stand.
+ * Makes a {@link Transition}. Where another process was faster, the operations are folded again on the changed wallet. A write that was
+ * sent without an answer is looked for first. Where it was carried out, its outcomes apply.
  */
 export function createTransition(
   db: MongoDatabase,
@@ -82,7 +82,7 @@ export function createTransition(
   };
 }
 
-/** `stale`: what was remembered of the wallet is no longer so. `overtaken`: it changed before the write. */
+/** `stale`: the remembered wallet has changed. `overtaken`: it changed before the write. */
 async function tryOnce(
   ctx: Context,
   ref: WalletRef,
@@ -96,26 +96,26 @@ async function tryOnce(
   while (image.tail.length + operations.length > maxTail) await flusher.flush(image);
   const asked = operations.map(({ operation }) => operation);
   const draft = draftOf(image, await readRecorded(shared, image, asked));
-  // It was carried out, and its callers are told what they would have been told then: by now the wallet says something else.
+  // It was carried out, and its callers get the outcomes of that moment. By now the wallet has changed.
   const heard = unheard.find(({ operationId, hash }) => {
     return draft.view.recorded(operationId)?.hash === hash;
   });
   if (heard) return heard.outcomes;
   const outcomes = foldAll(ctx.rules, draft, operations);
   if (draft.entries.length === 0) {
-    // No compare-and-set will tell: a refusal must not rest on what was true some time ago.
+    // No compare-and-set follows, so this checks the wallet. A refusal must not be based on an earlier state.
     const isNow = !remembered || (await isCurrent(wallets, image));
     if (isNow && image.v > 0) images.put(image);
     if (!isNow) images.drop(name);
     return isNow ? outcomes : "stale";
   }
-  // Whether or not the write succeeds, the next one must not build on the image as it was.
+  // Whether or not the write succeeds, the next one must not use the old image.
   images.drop(name);
   let written = false;
   try {
     written = await write(ctx, image, draft);
   } finally {
-    // It may have been carried out all the same, and been overtaken after that.
+    // It may still have been carried out, and another change may have followed.
     const [entry] = draft.entries;
     if (!written && entry) unheard.push({ ...entry, outcomes });
   }
@@ -125,7 +125,7 @@ async function tryOnce(
   }
   advanceImage(image, draft);
   images.put(image);
-  // What fails here stays in the tail; where room is short it is waited for, and then it is heard.
+  // Entries whose copying fails stay in the tail. Where room is short, the next copying is awaited, and its error is thrown.
   if (image.tail.length >= tailFlushedAt) void flusher.flush(image).catch(() => undefined);
   return outcomes;
 }
@@ -143,7 +143,7 @@ async function isCurrent(wallets: Collection<WalletDocument>, image: Image): Pro
   return found !== null;
 }
 
-/** False where the wallet is no longer as its image; nothing was written then. */
+/** False where the wallet has changed since its image. Nothing was written then. */
 async function write({ wallets, shared }: Context, image: Image, draft: Draft): Promise<boolean> {
   if (image.v > 0) return shared.compareAndSet(changeOf(image, draft));
   try {
@@ -155,12 +155,12 @@ async function write({ wallets, shared }: Context, image: Image, draft: Draft): 
   }
 }
 
-/** Wallets as this process last wrote them, so that the next batch needs no read. The least recently used is forgotten. */
+/** Wallets as this process last wrote them, so that the next batch needs no read. The least recently used one is forgotten. */
 interface Images {
   get(name: string): Image | undefined;
   put(image: Image): void;
   drop(name: string): void;
-  /** Another process works on this wallet too: for some transitions reading it costs less than losing a race. */
+  /** Another process works on this wallet too. For some transitions, reading it costs less than losing a race. */
   distrust(name: string): void;
 }
 

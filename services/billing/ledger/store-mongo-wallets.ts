@@ -22,7 +22,7 @@ import {
   walletName,
 } from "./wallet.ts";
 
-/** A wallet document as it was at its version; kept up to date by what this process writes. */
+/** A wallet document at a version. It is updated with each write of this process. */
 export interface Image {
   readonly name: string;
   /** 0: there is no document yet. */
@@ -30,23 +30,23 @@ export interface Image {
   wallet: Wallet;
   readonly holds: Map<string, OpenHold>;
   readonly keys: Map<string, KeyCounter>;
-  /** Replaced, never changed: code that works with one keeps the one that it began with. */
+  /** Replaced, never changed, so code that uses one keeps the one that it began with. */
   tail: readonly Entry[];
 }
 
-/** What a batch makes of an image. */
+/** An image with the changes of a batch. */
 export interface Draft {
   readonly view: LedgerView;
   readonly entries: readonly Entry[];
-  /** Takes up the change of one operation; the view then shows it. */
+  /** Adds the change of one operation, which the view then shows. */
   add(change: Change): void;
   wallet(): Wallet;
-  /** Holds and keys that differ from the image's; an undefined hold has ended. */
+  /** Holds and keys that differ from the image's. An undefined hold has ended. */
   readonly holds: ReadonlyMap<string, OpenHold | undefined>;
   readonly keys: ReadonlyMap<string, KeyCounter>;
 }
 
-/** Reads a wallet. Throws where what is stored breaks the law of wallets: nothing may be built on it. */
+/** Reads a wallet. Throws where the stored wallet breaks the law of wallets, because nothing may be based on it. */
 export async function readImage(
   wallets: Collection<WalletDocument>,
   ref: WalletRef,
@@ -69,7 +69,7 @@ export async function readImage(
   };
 }
 
-/** Begins a batch. `recorded`: the entries of its operations that were found, undefined where there is none. */
+/** Begins a batch. `recorded`: the entries of its operations that were found. Undefined where there is none. */
 export function draftOf(image: Image, recorded: ReadonlyMap<string, Entry | undefined>): Draft {
   const holds = new Map<string, OpenHold | undefined>();
   const keys = new Map<string, KeyCounter>();
@@ -107,7 +107,7 @@ export function draftOf(image: Image, recorded: ReadonlyMap<string, Entry | unde
   };
 }
 
-/** How a batch is written: where the wallet is still as its image. */
+/** The write of a batch, under the condition that the wallet still matches its image. */
 export function changeOf(image: Image, draft: Draft): WalletChange {
   return {
     name: image.name,
@@ -159,7 +159,7 @@ function updateOf(image: Image, draft: Draft): UpdateFilter<WalletDocument> {
   return {
     $set: set,
     ...(Object.keys(unset).length > 0 ? { $unset: unset } : {}),
-    // Pushed, not set: what was copied to the journal meanwhile stays out of the tail.
+    // Pushed, not set, so that entries that were copied to the journal meanwhile stay out of the tail.
     $push: { tail: { $each: draft.entries.map(tailDocument) } },
   };
 }

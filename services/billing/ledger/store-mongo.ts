@@ -17,17 +17,17 @@ import { readSnapshots } from "./store-mongo-snapshots.ts";
 import { createTransition } from "./store-mongo-transition.ts";
 import { emptyWallet, type WalletRef, walletName } from "./wallet.ts";
 
-/** What a ledger may be given beside its database. */
+/** Options of a ledger. */
 export interface MongoLedgerOptions {
-  /** The transition function; tests seed faults there. */
+  /** The transition function. Tests insert faults there. */
   rules?: Fold;
-  /** Is told of each transition that another process overtook. */
+  /** Called with each wallet whose transition lost to another process. */
   onConflict?: (wallet: WalletRef) => void;
 }
 
 /**
- * The ledger in MongoDB (docs/money.md). A batch of one wallet is one compare-and-set of one document, which carries
- * its last entries until they are in the journal; all reads look into both, the wallet first.
+ * The ledger in MongoDB (docs/money.md). A batch of one wallet is one compare-and-set of one document. The document carries its last
+ * entries until they are in the journal. All reads look into both, the wallet first.
  */
 export function createMongoLedger(
   db: MongoDatabase,

@@ -3,7 +3,7 @@ import { unavailable } from "#kit/base/errors.ts";
 /** SQLite's codes for "not now": busy, locked, out of memory, I/O error, full, cannot open. */
 const awayCodes = new Set([5, 6, 7, 10, 13, 14]);
 
-/** Runs `work`; a database that is away becomes SERVICE_UNAVAILABLE, anything else stays what it is. */
+/** Runs `work`. The error of a database that is away becomes SERVICE_UNAVAILABLE. Any other error is unchanged. */
 export function mapErrors<T>(work: () => T): T {
   try {
     return work();

@@ -4,7 +4,7 @@ import type { DueQuery, EntryQuery, HoldQuery, Page, WalletHold } from "./store.
 import { entryOf, walletHoldOf } from "./store-sqlite-rows.ts";
 import { type Entry, operationIds, type WalletRef } from "./wallet.ts";
 
-/** Holds with the wallet that they belong to. */
+/** Holds with their wallets. */
 const holdsOfWallets = `SELECT h.*, w.account_id, w.unit FROM ledger_hold h
   JOIN ledger_wallet w ON w.id = h.wallet`;
 
@@ -21,8 +21,8 @@ export function readDueHolds(db: SqlRunner, { now, after, limit }: DueQuery): Pa
 }
 
 /**
- * A page of open holds by age. Sorted without an index: open holds are few, the operator asks seldom, and with an index
- * every request would pay for it.
+ * A page of open holds by age, sorted without an index. Open holds are few and the operator rarely asks. An index would cost every
+ * request.
  */
 export function readHolds(db: SqlRunner, query: HoldQuery): Page<WalletHold> {
   const { accountId, keyId, after, limit } = query;
@@ -38,7 +38,7 @@ export function readHolds(db: SqlRunner, query: HoldQuery): Page<WalletHold> {
   return pageOf(rows, limit, "opened_at");
 }
 
-/** When the oldest open hold was opened. Without an index, for the same reasons. */
+/** When the oldest open hold was opened. It has no index, for the same reasons. */
 export function readOldestHold(db: SqlRunner): number | undefined {
   const openedAt = db.get("SELECT min(opened_at) AS opened_at FROM ledger_hold")?.opened_at;
   return openedAt === null || openedAt === undefined ? undefined : Number(openedAt);
@@ -56,7 +56,7 @@ export function readEntries(
     const sql = `SELECT * FROM ledger_entry WHERE ${wallet} AND n < ? ORDER BY n DESC LIMIT ?`;
     return db.all(sql, accountId, unit, before, limit).map(entryOf);
   }
-  // A hold's operation ids but for its charge and refund share a beginning, so the index on them finds its entries.
+  // A hold's operation ids, except those of its charge and its refund, share a beginning. So the index on them finds its entries.
   const sql = `SELECT * FROM ledger_entry WHERE ${wallet}
     AND (operation_id > ? AND operation_id < ? OR operation_id IN (?, ?)) AND n < ? ORDER BY n DESC LIMIT ?`;
   const ids = [
@@ -69,7 +69,7 @@ export function readEntries(
   return rows.map(entryOf);
 }
 
-/** A page of rows that were read with one more than asked for: that one says whether there is another page. */
+/** A page of rows. One row more than requested was read, which shows whether there is another page. */
 function pageOf(rows: SqlRow[], limit: number, time: string): Page<WalletHold> {
   const page = rows.slice(0, limit);
   const last = rows.length > limit ? page.at(-1) : undefined;
@@ -79,7 +79,7 @@ function pageOf(rows: SqlRow[], limit: number, time: string): Page<WalletHold> {
   };
 }
 
-/** Time, wallet and hold id of the last row of a page; values before all rows for the first page. */
+/** Time, wallet and hold id of the last row of a page. Values before all rows for the first page. */
 function parseCursor(cursor: string | undefined): [bigint, bigint, string] {
   if (cursor === undefined) return [-1n, 0n, ""];
   const [, time, wallet, holdId] = /^(\d{1,15})\.(\d{1,18})\.([a-z0-9_]{8,40})$/.exec(cursor) ?? [];

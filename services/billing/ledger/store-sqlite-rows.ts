@@ -20,7 +20,7 @@ import {
 /** A wallet's number in the other tables. */
 export type WalletId = bigint;
 
-/** Reads a wallet; undefined where it has no row. */
+/** Reads a wallet. Undefined where it has no row. */
 export function readWallet(
   db: SqlRunner,
   { accountId, unit }: WalletRef,
@@ -40,7 +40,7 @@ export function insertWallet(db: SqlRunner, ref: WalletRef): WalletId {
   return db.get(sql, ref.accountId, ref.unit)?.id as WalletId;
 }
 
-/** Writes what a wallet has come to. */
+/** Writes a wallet's new values. */
 export function updateWallet(db: SqlRunner, id: WalletId, w: Wallet): void {
   db.run(
     `UPDATE ledger_wallet SET granted = ?, free = ?, held = ?, spent = ?, month = ?, month_spent = ?,
@@ -132,7 +132,7 @@ export function updateHold(db: SqlRunner, id: WalletId, h: OpenHold): void {
   );
 }
 
-/** Takes away the row of a hold that ended. */
+/** Deletes the row of a hold that ended. */
 export function deleteHold(db: SqlRunner, id: WalletId, holdId: string): void {
   db.run("DELETE FROM ledger_hold WHERE wallet = ? AND hold_id = ?", id, holdId);
 }
@@ -147,7 +147,7 @@ export function readEntry(db: SqlRunner, id: WalletId, operationId: string): Ent
   return row && entryOf(row);
 }
 
-/** Reads the entries after a number, in their order; undefined where there are more than `most`. */
+/** Reads the entries after a number, in their order. Undefined where there are more than `most`. */
 export function readEntriesAfter(
   db: SqlRunner,
   id: WalletId,
@@ -159,7 +159,7 @@ export function readEntriesAfter(
   return rows.length > most ? undefined : rows.map(entryOf);
 }
 
-/** Adds an entry; fails where its number or its operation id is taken. */
+/** Adds an entry. Fails where its number or its operation id is taken. */
 export function insertEntry(db: SqlRunner, id: WalletId, e: Entry): void {
   db.run(
     "INSERT INTO ledger_entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

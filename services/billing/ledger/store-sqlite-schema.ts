@@ -1,8 +1,7 @@
 /**
- * The ledger's tables, a step for each version. The checks are the law of the wallet, once more and by other means;
- * the triggers keep the journal append-only against a slip of the hand (the hash chain is there for the rest). Rows name
- * their wallet by a number and an entry's hold stands in its operation id alone: the index on random operation ids is
- * what an entry costs, so it is kept small.
+ * The ledger's tables, a step for each version. The checks repeat the law of the wallet by other means. The triggers keep the journal
+ * append-only against mistakes, and the hash chain serves for the rest. Rows name their wallet by a number, and only the operation id
+ * of an entry names its hold. The index on random operation ids is the main cost of an entry, so it is kept small.
  */
 export const ledgerSchema: readonly string[] = [
   `
@@ -70,14 +69,14 @@ export const ledgerSchema: readonly string[] = [
   CREATE TRIGGER ledger_entry_no_delete BEFORE DELETE ON ledger_entry
     BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
   `,
-  // The month that counted before, for when a clock comes back that was ahead.
+  // The month before, for when a clock comes back that was ahead.
   `
   ALTER TABLE ledger_wallet ADD COLUMN last_month TEXT NOT NULL DEFAULT '';
   ALTER TABLE ledger_wallet ADD COLUMN last_month_spent INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE ledger_key ADD COLUMN last_month TEXT NOT NULL DEFAULT '';
   ALTER TABLE ledger_key ADD COLUMN last_month_spent INTEGER NOT NULL DEFAULT 0;
   `,
-  // For limits of a day, of a week and for ever; null for keys of before, until their entries were added up.
+  // For limits of a day, of a week and for ever. Null for older keys, until their entries were added up.
   `
   ALTER TABLE ledger_key ADD COLUMN day TEXT;
   ALTER TABLE ledger_key ADD COLUMN day_spent INTEGER CHECK (day_spent >= 0);

@@ -7,8 +7,8 @@ import { entryOf, holdOf, keyOf, type WalletId, walletOf } from "./store-sqlite-
 import type { Entry } from "./wallet.ts";
 
 /**
- * The wallets (of one account, where given), then what is left of wallets that are gone; one at a time, and others work
- * in between.
+ * The wallets (of one account, where given), then the rest of wallets that are gone, one at a time. Other work gets its turn in
+ * between.
  */
 export async function* readSnapshots(
   db: SqliteDatabase,
@@ -28,13 +28,13 @@ export async function* readSnapshots(
 }
 
 const nextOfAccount = "SELECT min(id) AS id FROM ledger_wallet WHERE id > ? AND account_id = ?";
-// A number that occurs in any table: rows whose wallet was taken away are found too.
+// A number that occurs in any table, so that rows whose wallet was removed are found too.
 const nextOfAll = `SELECT min(id) AS id FROM (
   SELECT min(id) AS id FROM ledger_wallet WHERE id > ?1
   UNION ALL SELECT min(wallet) FROM ledger_entry WHERE wallet > ?1
   UNION ALL SELECT min(wallet) FROM ledger_hold WHERE wallet > ?1)`;
 
-// Synchronous, so wallet, holds and keys are of one moment; entries up to then never change.
+// Synchronous, so wallet, holds and keys are of one moment. Entries up to then never change.
 function snapshot(db: SqliteDatabase, id: WalletId): WalletSnapshot {
   const row = db.get("SELECT * FROM ledger_wallet WHERE id = ?", id);
   const wallet = row && walletOf(row);

@@ -24,28 +24,28 @@ import {
   walletName,
 } from "./wallet.ts";
 
-/** The number of no wallet: SQLite's begin with 1. */
+/** The number of no wallet. SQLite's numbers begin with 1. */
 const noWallet = 0n;
 
 /**
- * A wallet in memory, so that a transition reads nothing of it twice, as long as no other process has changed the file.
- * Entries and holds are written with each change; the rows of the wallet and its keys once before the commit.
+ * A wallet in memory, so that a transition reads no row of it twice, as long as no other process has changed the file. Entries and
+ * holds are written with each change. The rows of the wallet and its keys are written once before the commit.
  */
 export class WalletImage {
   #wallet: Wallet;
-  /** A wallet gets its row with its first entry; until then there is nothing to be found of it. */
+  /** A wallet gets its row with its first entry. Until then it has no stored data. */
   #id: WalletId;
   readonly #keys = new Map<string, KeyCounter | undefined>();
-  /** Those that this process opened and that are open still; the others are read. */
+  /** Holds that this process opened and that are still open. The others are read. */
   readonly #holds = new Map<string, OpenHold>();
   readonly #changedKeys = new Set<string>();
   #isChanged = false;
-  /** As {@link SqlTransaction.beforeCommit} wants it: one function a wallet. */
+  /** For {@link SqlTransaction.beforeCommit}: one function a wallet. */
   readonly flush: () => void;
-  /** As {@link SqlTransaction.onUndo} wants it. */
+  /** For {@link SqlTransaction.onUndo}. */
   readonly forget: () => void;
 
-  /** `tx` is the process's one connection, as every transaction has it. */
+  /** `tx` is the process's one connection, which every transaction uses. */
   constructor(tx: SqlRunner, ref: WalletRef, forget: (image: WalletImage) => void) {
     const stored = readWallet(tx, ref);
     this.#wallet = stored?.wallet ?? emptyWallet(ref);
@@ -62,7 +62,7 @@ export class WalletImage {
     return this.#wallet;
   }
 
-  /** Are there changes that its rows do not show yet? */
+  /** Has it changes that are not in its rows yet? */
   get isChanged(): boolean {
     return this.#isChanged;
   }
@@ -76,7 +76,7 @@ export class WalletImage {
     return this.#keys.get(keyId);
   }
 
-  /** Writes a change down. Where it throws the transaction is undone, and with it this image. */
+  /** Writes a change down. Where it throws, the transaction is undone, and this image with it. */
   change(tx: SqlTransaction, { entry, wallet, hold, key }: Change): void {
     if (this.#id === noWallet) this.#id = insertWallet(tx, wallet);
     insertEntry(tx, this.#id, entry);
@@ -117,13 +117,13 @@ export class WalletImage {
   }
 }
 
-/** Wallets that were used lately. */
+/** Wallets that were used recently. */
 export interface WalletImages {
-  /** The wallet as the open transaction has left it. */
+  /** The wallet in the state of the open transaction. */
   of(tx: SqlTransaction, ref: WalletRef): WalletImage;
 }
 
-/** Makes an empty memory. */
+/** Makes an empty cache. */
 export function createWalletImages(): WalletImages {
   const images = new Map<string, WalletImage>();
   let version: SqlTransaction["othersVersion"];
@@ -148,7 +148,7 @@ export function createWalletImages(): WalletImages {
   };
 }
 
-/** The first that was met whose rows are up to date. */
+/** Removes the first one whose rows are up to date. */
 function dropOne(images: Map<string, WalletImage>): void {
   for (const [name, image] of images) {
     if (image.isChanged) continue;

@@ -14,8 +14,8 @@ import { createWalletImages, type WalletImage } from "./store-sqlite-wallets.ts"
 import { emptyWallet } from "./wallet.ts";
 
 /**
- * The ledger in the process's SQLite file. A batch of one wallet is one transaction; each entry is one insert, each hold one
- * row, and the wallet's own rows are written once a commit. `rules` is the transition function; tests seed faults there.
+ * The ledger in the process's SQLite file. A batch of one wallet is one transaction. Each entry is one insert, each hold one row, and
+ * the wallet's own rows are written once a commit. `rules` is the transition function. Tests insert faults there.
  */
 export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): LedgerStore {
   const images = createWalletImages();

@@ -2,78 +2,78 @@ import type { Operation, Outcome } from "./operations.ts";
 import type { Entry, KeyCounter, OpenHold, Wallet, WalletRef } from "./wallet.ts";
 
 /**
- * Wallets with their holds and journals. Every guarantee holds for any number of callers and processes, and survives
- * the death of this process at any moment. Methods refuse with SERVICE_UNAVAILABLE where the store is away.
+ * Wallets with their holds and journals. Every guarantee applies to any number of callers and processes. It survives the death of this
+ * process at any moment. Methods refuse with SERVICE_UNAVAILABLE where the store is away.
  */
 export interface LedgerStore {
-  /** Makes tables, collections and indexes. To be called once, before all else. */
+  /** Makes tables, collections and indexes. To be called once, first of all. */
   open(): Promise<void>;
   /**
-   * Applies operations to one wallet in their order, each with an outcome of its own; a refused one changes nothing,
-   * and the others do not feel it. When the promise resolves, what changed is durable: wallet, holds, key counters and
-   * journal together. When it rejects, the outcome is unknown (all, some or none): make the same operations again, they
-   * are idempotent. `now` is in ms since the epoch.
+   * Applies operations to one wallet in their order, each with its own outcome. A refused one changes nothing, and does not affect the
+   * others. When the promise resolves, the changes are durable: wallet, holds, key counters and journal together. When it rejects, the
+   * outcome is unknown (all, some or none). Then make the same operations again, because they are idempotent. `now` is in ms since the
+   * epoch.
    */
   apply(wallet: WalletRef, operations: readonly Operation[], now: number): Promise<Outcome[]>;
-  /** A wallet as it stands, from a read that does not roll back; an empty one where it has no entries. */
+  /** A wallet's present state, from a read that does not roll back. An empty wallet where it has no entries. */
   wallet(wallet: WalletRef): Promise<Wallet>;
-  /** Open holds whose check time is `now` or before, the longest due first. Reads what is due and nothing else. */
+  /** Open holds whose check time is `now` or before, the longest due first. Reads only due holds. */
   dueHolds(query: DueQuery): Promise<Page<WalletHold>>;
   /** Open holds, oldest first. */
   holds(query: HoldQuery): Promise<Page<WalletHold>>;
-  /** When the oldest of all open holds was opened, in ms since the epoch; undefined where none is open. */
+  /** When the oldest of all open holds was opened, in ms since the epoch. Undefined where none is open. */
   oldestHold(): Promise<number | undefined>;
-  /** The counters of these keys in a wallet; of keys that it knows nothing of there is none. Reads these and nothing else. */
+  /** The counters of these keys in a wallet. Unknown keys have none. Reads only these. */
   keyCounters(wallet: WalletRef, keyIds: readonly string[]): Promise<KeyCounter[]>;
   /** Entries of a wallet, newest first. */
   entries(wallet: WalletRef, query: EntryQuery): Promise<Entry[]>;
-  /** Every wallet (of one account, where given) as it is stored, for an audit. */
+  /** Every wallet (of one account, where given) in its stored form, for an audit. */
   snapshots(accountId: string | undefined): AsyncIterable<WalletSnapshot>;
 }
 
-/** An open hold and whose it is. */
+/** An open hold and its wallet. */
 export interface WalletHold extends OpenHold {
   wallet: WalletRef;
 }
 
-/** Some of what was asked for, in its order. */
+/** A part of the result, in its order. */
 export interface Page<T> {
   items: T[];
-  /** Where the next page begins, in the store's own words; undefined on the last page. */
+  /** The start of the next page, in the store's own form. Undefined on the last page. */
   next: string | undefined;
 }
 
-/** Which due holds. */
+/** A query for due holds. */
 export interface DueQuery {
   now: number;
-  /** {@link Page.next} of the page before; undefined: from the longest due. */
+  /** {@link Page.next} of the page before. Undefined: from the longest due. */
   after?: string | undefined;
   limit: number;
 }
 
-/** Which open holds. */
+/** A query for open holds. */
 export interface HoldQuery {
-  /** One account; undefined: all. */
+  /** One account. Undefined: all. */
   accountId?: string | undefined;
-  /** Those that one key pays for; undefined: all. */
+  /** Holds that one key pays for. Undefined: all. */
   keyId?: string | undefined;
-  /** {@link Page.next} of the page before; undefined: from the oldest. One that makes no sense is an INVALID_ARGUMENT. */
+  /** {@link Page.next} of the page before. Undefined: from the oldest. An invalid one is an INVALID_ARGUMENT. */
   after?: string | undefined;
   limit: number;
 }
 
-/** Which entries. */
+/** A query for entries. */
 export interface EntryQuery {
-  /** Only those of this hold. */
+  /** Only entries of this hold. */
   holdId?: string | undefined;
-  /** Only those numbered below; undefined: from the newest. */
+  /** Only entries with lower numbers. Undefined: from the newest. */
   below?: number | undefined;
   limit: number;
 }
 
-/** A wallet at one moment, just as stored: nothing in it is believed yet. */
+/** A wallet at one moment in its stored form. None of its values is trusted yet. */
 export interface WalletSnapshot {
-  /** Whose; an empty account where nothing stored says so any more. */
+  /** The wallet. An empty account where no stored value names it any longer. */
   ref: WalletRef;
   /** Undefined where the wallet itself is gone and a journal or holds are left. */
   wallet: Wallet | undefined;
@@ -81,7 +81,7 @@ export interface WalletSnapshot {
   keys: readonly KeyCounter[];
   /** The highest number in its journal at that moment. */
   lastEntry: number;
-  /** Its journal up to {@link lastEntry}, in order, by pages; what is added meanwhile is left out. */
+  /** Its journal up to {@link lastEntry}, in order, by pages. Entries that are added meanwhile are left out. */
   entries(): AsyncIterable<readonly Entry[]>;
   /** One entry of it. */
   entry(number: number): Promise<Entry | undefined>;

@@ -9,54 +9,51 @@ import {
   spentInPeriod,
 } from "../base/periods.ts";
 
-/** What a wallet counts. */
+/** The unit of a wallet. */
 export type Unit = "usd_micros" | "credits";
 /** The units of an account's two wallets. */
 export const units: readonly Unit[] = ["usd_micros", "credits"];
-/** What a hold stands for, and so who is asked about it. */
+/** The work that a hold is for. It decides which service is asked about it. */
 export type HoldKind = "text" | "speech" | "job";
-/** What an entry of the journal did. */
+/** The effect of an entry of the journal. */
 export type EntryKind = "grant" | "hold" | "settle" | "release" | "extend" | "draw" | "refund";
 
-/** Whose wallet. */
+/** Names a wallet. */
 export interface WalletRef {
   /** 1 to 64 characters of [A-Za-z0-9_-]. */
   accountId: string;
   unit: Unit;
 }
 
-/**
- * A wallet as its entries left it. Law: `free + held + spent === granted`, each 0 or more. Amounts are in the wallet's
- * unit.
- */
+/** A wallet after its entries. Law: `free + held + spent === granted`, each 0 or more. Amounts are in the wallet's unit. */
 export interface Wallet extends WalletRef {
-  /** All that was ever put in. */
+  /** All that was ever granted. */
   granted: bigint;
-  /** What a new hold may take. */
+  /** The amount that new holds may take. */
   free: bigint;
   /** The sum of the open holds. */
   held: bigint;
   /** All that was ever charged. */
   spent: bigint;
-  /** "2026-11": the month (UTC) of the last entry; "" before the first. */
+  /** "2026-11": the month (UTC) of the last entry. "" before the first. */
   month: string;
   /** Charged in {@link month}. */
   monthSpent: bigint;
-  /** The month that counted before this one: it counts on when a clock comes back that was ahead. */
+  /** The month before this one. It counts on when a clock comes back that was ahead. */
   lastMonth: MonthTotal;
-  /** How many holds are open. */
+  /** The number of open holds. */
   openHolds: number;
-  /** Number of the last entry; 0 before the first. */
+  /** Number of the last entry. 0 before the first. */
   n: number;
-  /** Time of the last entry, in ms since the epoch; 0 before the first. */
+  /** Time of the last entry, in ms since the epoch. 0 before the first. */
   at: number;
-  /** Hash of the last entry; "" before the first. */
+  /** Hash of the last entry. "" before the first. */
   hash: string;
 }
 
-/** What was charged in a month (UTC). */
+/** The charges of a month (UTC). */
 export interface MonthTotal {
-  /** "2026-11"; "" for none. */
+  /** "2026-11". "" for none. */
   month: string;
   spent: bigint;
 }
@@ -78,28 +75,28 @@ export interface OpenHold {
   extensions: number;
 }
 
-/** A key's limit: what it may have spent and hold in a period, in USD micros. */
+/** A key's limit: the most that it may have charged and held in a period, in USD micros. */
 export interface KeyLimit {
   amount: bigint;
   period: LimitPeriod;
 }
 
-/** What a key did in its account's USD wallet: the counters behind its limit. */
+/** A key's charges and holds in its account's USD wallet: the counters behind its limit. */
 export interface KeyCounter {
   keyId: string;
   /** The month (UTC) of the key's last entry. */
   month: string;
   /** Charged in {@link month}. */
   spent: bigint;
-  /** As in {@link Wallet}. */
+  /** The same as in {@link Wallet}. */
   lastMonth: MonthTotal;
-  /** The sum of the key's open holds, whenever they were opened: their charges would fall in the running period. */
+  /** The sum of the key's open holds, from any period. Their charges would count to the present period. */
   held: bigint;
   /** Undefined: an earlier release wrote some of the key's entries, and they were not added up yet. */
   totals: KeyTotals | undefined;
 }
 
-/** What a key was charged beside its months. */
+/** A key's charges beside its months. */
 export interface KeyTotals {
   day: Periods;
   week: Periods;
@@ -114,48 +111,51 @@ export interface Entry {
   /** The operation that made it, unique in the wallet. */
   operationId: string;
   kind: EntryKind;
-  /** The hold that it opened, changed or ended; of a draw: its request's, open or not; of a refund: its charge's; "" for grants. */
+  /**
+   * The hold that it opened, changed or ended. For a `draw`: the hold of its request, open or not. For a refund: the hold of its
+   * charge. "" for grants.
+   */
   holdId: string;
-  /** Of that hold; of a refund its charge's; "" for grants, and for a draw that found its hold closed. */
+  /** The kind of that hold, for a refund that of its charge. "" for grants, and for a `draw` that found its hold closed. */
   holdKind: HoldKind | "";
-  /** The key that pays; "" for grants. */
+  /** The key that pays. "" for grants. */
   keyId: string;
-  /** What the operation named: for a settlement what was asked for, which may be above what was charged. */
+  /** The amount of the operation. For a settlement this is the requested amount, which may be above the charge. */
   amount: bigint;
   freeDelta: bigint;
   heldDelta: bigint;
   spentDelta: bigint;
-  /** The job or request; of a refund: the operator's id of it; "" for grants. */
+  /** The job or request. For a refund: the operator's id of it. "" for grants. */
   ref: string;
-  /** What a draw says of its request, or a refund of its charge ({@link ChargeTold}), as JSON; "" for all others. */
+  /** The record of a request in its `draw`, or of a charge in its refund ({@link ChargeTold}), as JSON. "" for all others. */
   record: string;
-  /** In ms since the epoch; before the entry above it only where that one's clock was wrong: see {@link entryTime}. */
+  /** In ms since the epoch. It is before that of an earlier entry only where that one's clock was wrong: see {@link entryTime}. */
   at: number;
-  /** The check time that it set, in ms since the epoch; 0 where it sets none. */
+  /** The check time that it set, in ms since the epoch. 0 where it sets none. */
   checkAt: number;
   /** SHA-256 over the entry and the hash before it, lower-case hexadecimal. */
   hash: string;
 }
 
 /**
- * Ids of operations: settle and release share one slot, so a hold ends once. No hold is called "grant", "charge" or
- * "refund": too short.
+ * Ids of operations. Settle and release share one slot, so a hold ends once. No hold is called "grant", "charge" or "refund", which are
+ * too short.
  */
 export const operationIds = {
   open: (holdId: string) => `${holdId}:open`,
   close: (holdId: string) => `${holdId}:close`,
-  /** What a request is charged: one slot a wallet and request, whether or not its hold is still open. */
+  /** A request's charge. There is one slot for each wallet and request, whether or not its hold is still open. */
   charge: (holdId: string) => `charge:${holdId}`,
-  /** Its lease was over, and its owner knew of no charge: unlike a close, it decides nothing about the charge. */
+  /** Its lease was over, and its owner knew of no charge. Other than a close, it does not decide the charge. */
   lapse: (holdId: string) => `${holdId}:lapse`,
-  /** What was charged is given back: one slot a charge. */
+  /** A charge is given back. There is one slot for each charge. */
   refund: (holdId: string) => `refund:${holdId}`,
   /** `step` counts from 1. */
   extend: (holdId: string, step: number) => `${holdId}:extend:${step}`,
   grant: (grantId: string) => `grant:${grantId}`,
 };
 
-/** The hold in an operation id; "" in that of a grant. */
+/** The hold in an operation id. "" in that of a grant. */
 export function holdIdOf(operationId: string): string {
   const colon = operationId.indexOf(":");
   const head = operationId.slice(0, colon);
@@ -163,7 +163,7 @@ export function holdIdOf(operationId: string): string {
   return head === "grant" ? "" : head;
 }
 
-/** An entry's `ref` as it is hashed and stored: its record stands behind a line break, which no ref has. */
+/** An entry's `ref` in the form that is hashed and stored. Its record follows behind a line break, which no ref has. */
 export function packedRef({ ref, record }: Pick<Entry, "ref" | "record">): string {
   return record === "" ? ref : `${ref}\n${record}`;
 }
@@ -203,14 +203,14 @@ export function emptyWallet({ accountId, unit }: WalletRef): Wallet {
 const noMonth: MonthTotal = { month: "", spent: 0n };
 
 /**
- * The time that an entry made now gets: the clock's, or that of the wallet's last entry, where the clock is a little behind.
- * One that is far behind was set right: the last entry's was ahead, and its month must not count until it has really come.
+ * The time of an entry that is made now: the clock's, or that of the wallet's last entry where the clock is a little behind. A clock
+ * that is far behind was corrected. Then the last entry's clock was ahead, and its month must not count before it really comes.
  */
 export function entryTime(wallet: Wallet, now: number): number {
   return now < wallet.at && wallet.at - now <= maxClockLagMs ? wallet.at : now;
 }
 
-/** What was charged in the month of `now`: 0 where none of the last entries is of it. */
+/** The charges of the month of `now`. 0 where none of the last entries is of it. */
 export function spentThisMonth(wallet: Wallet, now: number): bigint {
   const { month, monthSpent: spent, lastMonth } = wallet;
   return spentIn(periodsAt(entryTime(wallet, now)).month, { month, spent, lastMonth });
@@ -226,19 +226,19 @@ function periodsOf({ month, spent, lastMonth }: Months): Periods {
   return { period: month, spent, last: { period: lastMonth.month, spent: lastMonth.spent } };
 }
 
-/** What a refund says of the charge that it gives back. */
+/** A refund's record of the charge that it gives back. */
 export interface ChargeTold {
   /** The number of its entry. */
   refundOf: number;
-  /** When it was charged, in ms since the epoch. */
+  /** When the charge was made, in ms since the epoch. */
   chargedMs: number;
-  /** Of its request, as far as its entry says. */
+  /** The model of its request, where its entry has it. */
   model?: string;
   operation?: string;
   answerId?: string;
 }
 
-/** What a refund says of its charge; undefined for all other entries, and where it is not to be read. */
+/** A refund's record of its charge. Undefined for all other entries, and where it cannot be read. */
 export function chargeTold({
   kind,
   record,
@@ -256,7 +256,7 @@ export function chargeTold({
   }
 }
 
-/** The time at which an entry's charge counts, in ms since the epoch: a refund takes back what was charged then. */
+/** The time to which an entry's charge counts, in ms since the epoch. A refund lowers the charges of the time of its charge. */
 export function countedAt(entry: Entry): number {
   return chargeTold(entry)?.chargedMs ?? entry.at;
 }
@@ -271,10 +271,10 @@ function monthsAfter(entry: Entry, months: Months): Months {
   return { month: period, spent, lastMonth: { month: last.period, spent: last.spent } };
 }
 
-/** Of a key without entries. */
+/** The totals of a key without entries. */
 export const noTotals: KeyTotals = { day: noPeriods, week: noPeriods, ever: 0n };
 
-/** A key's totals after an entry of its. */
+/** A key's totals after one of its entries. */
 export function advanceTotals(totals: KeyTotals, entry: Entry): KeyTotals {
   const charge = chargeOf(entry);
   return {
@@ -307,12 +307,12 @@ export function advanceWallet(wallet: Wallet, entry: Entry): Wallet {
   };
 }
 
-/** A draw that found its hold closed names no kind of hold. */
+/** A `draw` that found its hold closed names no kind of hold. */
 function endsHold({ kind, holdKind }: Entry): boolean {
   return kind === "settle" || kind === "release" || (kind === "draw" && holdKind !== "");
 }
 
-/** The hold of an entry after it; undefined where it ended, or there is none. */
+/** The hold of an entry after it. Undefined where it ended, or where there is none. */
 export function advanceHold(hold: OpenHold | undefined, entry: Entry): OpenHold | undefined {
   if (entry.kind === "hold" && entry.holdKind !== "") {
     return {
@@ -337,12 +337,12 @@ export function countsForKey(unit: Unit, entry: Entry): boolean {
   return unit === "usd_micros" && entry.keyId !== "" && entry.kind !== "extend";
 }
 
-/** What a key was charged in the month of `at`: 0 where none of its last entries is of it. */
+/** A key's charges in the month of `at`. 0 where none of its last entries is of it. */
 export function keySpentThisMonth(counter: KeyCounter, at: number): bigint {
   return spentIn(periodsAt(at).month, counter);
 }
 
-/** The same for a limit's period; undefined where the key's totals are not there. */
+/** The same for a limit's period. Undefined where the key's totals are missing. */
 export function keySpentIn(
   period: LimitPeriod,
   counter: KeyCounter,
@@ -354,7 +354,7 @@ export function keySpentIn(
   return spentInPeriod(periodsAt(at)[period], totals[period]);
 }
 
-/** A key's counters after an entry that {@link countsForKey}: a new month begins with what is still held. */
+/** A key's counters after an entry that {@link countsForKey}. A new month begins with the amount that is still held. */
 export function advanceKey(counter: KeyCounter | undefined, entry: Entry): KeyCounter {
   const before = counter ?? { ...noMonth, lastMonth: noMonth, totals: noTotals };
   return {

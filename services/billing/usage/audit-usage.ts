@@ -8,15 +8,15 @@ import type { UsageStore } from "./usage-store.ts";
 
 /** Compares a wallet's rollup with its journal. */
 export interface UsageAudit {
-  /** The same journal; what is read of it is added up here too. */
+  /** The same journal. Its entries are added up here too, as they are read. */
   snapshot: WalletSnapshot;
-  /** Once the journal was read to its end: each row that is not what its entries come to. */
+  /** To be read once the journal was read to its end: each row that differs from its entries. */
   differences(): AsyncIterable<Difference>;
-  /** After that: what each key came to when the snapshot was taken. */
+  /** To be read after that: each key's total when the snapshot was taken. */
   keys(): AuditedKey[];
 }
 
-/** What a key came to, by the journal and by the rollup. */
+/** A key's total, by the journal and by the rollup. */
 export interface AuditedKey {
   keyId: string;
   requests: bigint;
@@ -25,21 +25,21 @@ export interface AuditedKey {
   rollupSpent: bigint;
 }
 
-/** A row as it is stored, and what its entries come to. */
+/** A stored row, and the sums of its entries. */
 interface ComparedRow {
-  /** The key of an hour; undefined for the total of a key, which is no part of the hours. */
+  /** The key of an hour. Undefined for the total of a key, which is no part of the hours. */
   keyId: string | undefined;
   stored: UsageSums;
   computed: UsageSums;
-  /** What of both was written after the snapshot. */
+  /** The part of both that was written after the snapshot. */
   since: UsageSums;
-  /** Entries up to this number are in it. */
+  /** Number of the last entry that it counts. */
   n: number;
 }
 
 /**
- * Begins an audit of the rollup. Rows are read before the journal and go on being written meanwhile: each says which of its
- * entries it counts, and is compared with just those.
+ * Begins an audit of the rollup. Rows are read before the journal, and are written meanwhile. Each shows which of its entries it
+ * counts, and is compared with only those.
  */
 export async function beginUsageAudit(
   snapshot: WalletSnapshot,
@@ -118,13 +118,13 @@ function keysOf(rows: Iterable<ComparedRow>): AuditedKey[] {
     key.rollupRequests += stored.requests - since.requests;
     key.rollupSpent += stored.spent - since.spent;
   }
-  // What began after the snapshot leaves a key without anything.
+  // A key that began after the snapshot has nothing in it.
   const isAnything = (key: AuditedKey) =>
     [key.requests, key.spent, key.rollupRequests, key.rollupSpent].some((one) => one !== 0n);
   return [...keys.values()].filter(isAnything).sort((a, b) => (a.keyId < b.keyId ? -1 : 1));
 }
 
-/** No slot's name begins so: those begin with their hour. */
+/** No slot's name begins like this, because those begin with their hour. */
 function totalName(keyId: string): string {
   return `key ${keyId}`;
 }

@@ -13,7 +13,7 @@ import {
   walletName,
 } from "../ledger/wallet.ts";
 
-/** How far a key's journal is added up, and the page that is read on for it. */
+/** How far a key's journal is added up, and the page that is being read for it. */
 interface Adding {
   told: ToldTotals;
   page: Promise<void> | undefined;
@@ -23,10 +23,10 @@ interface Adding {
 type Addings = BoundedMap<Adding>;
 
 /**
- * The store, whose transitions also know what earlier releases did not keep of a key: what it was charged in a day, a week and
- * altogether. The first operation that needs that is refused by the fold; the journal is then added up, from its first entry, and the
- * operation is made again with what it comes to. The transition writes that down, so this happens once a key. Operations of the
- * same key share one adding up; where it takes longer than a caller waits they are refused, and the next ones go on where it stands.
+ * The store, whose transitions also have a key's totals that earlier releases did not keep: its charges in a day, a week and
+ * altogether. The fold refuses the first operation that needs these. Then the journal is added up from its first entry, and the
+ * operation is made again with the totals. The transition writes the totals down, so this happens once a key. Operations of the same
+ * key share the adding up. Where it takes longer than a caller waits, they are refused, and the next ones continue from there.
  */
 export function withKeyTotals(store: LedgerStore): LedgerStore {
   const addings: Addings = createBoundedMap(maxAddings);
@@ -61,7 +61,7 @@ async function applyCounted(
     const again: { at: number; operation: Operation }[] = [];
     for (const { at, operation, keyId, upTo } of left) {
       const adding = addingOf(addings, wallet, keyId);
-      // The journal is shorter than what was added up of it: it was set back, by a backup.
+      // The journal is shorter than the part that was added up, because a backup was restored.
       if (round > 0 && adding.told.upTo > upTo) adding.told = nothingTold;
       const keyTotals = await addUp(store, wallet, keyId, adding, { upTo, untilMs });
       if (keyTotals) again.push({ at, operation: { ...operation, keyTotals } as Operation });
@@ -77,7 +77,7 @@ async function applyCounted(
       if (outcome) outcomes[at] = outcome;
     }
   }
-  // The journal is long, or written to faster than it can be read: its callers come back.
+  // The journal is long, or is written to faster than it can be read. Its callers try again.
   const metadata = { retry_after_ms: "1000" };
   return outcomes.map((outcome) =>
     uncountedKey(outcome)
@@ -97,7 +97,7 @@ function addingOf(addings: Addings, wallet: WalletRef, keyId: string): Adding {
   return begun;
 }
 
-/** What a key's entries up to a number come to; undefined where that takes too long. */
+/** The totals of a key's entries up to a number. Undefined where that takes too long. */
 async function addUp(
   store: Pick<LedgerStore, "entries">,
   wallet: WalletRef,

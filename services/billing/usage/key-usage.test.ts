@@ -56,7 +56,7 @@ test("a long journal is counted over several calls; the month is there at once",
   expect(await ask()).toEqual(month);
   const whole = { ...month, totals: { spent, daySpent: spent, weekSpent: spent } };
   expect(await ask()).toEqual(whole);
-  // As after a restart: what was counted is counted.
+  // Like after a restart: counted entries stay counted.
   const next = createCounting({
     ...{ store: { ...store, entries: () => Promise.reject(new Error("read")) } },
     ...{ usage, alerts, clock, events },

@@ -10,7 +10,7 @@ import type { UsageStore } from "./usage-store.ts";
 const dayMs = 86_400_000;
 const daySeconds = 86_400;
 
-/** What a key was charged, in USD micros. */
+/** A key's charges, in USD micros. */
 export interface KeyUsage {
   keyId: string;
   monthSpent: bigint;
@@ -20,7 +20,7 @@ export interface KeyUsage {
   totals?: { spent: bigint; daySpent: bigint; weekSpent: bigint };
 }
 
-/** What key usage needs. */
+/** The parts that key usage needs. */
 export interface KeyUsageContext {
   store: Pick<LedgerStore, "keyCounters">;
   usage: Pick<UsageStore, "groups" | "keyTotals">;
@@ -29,8 +29,8 @@ export interface KeyUsageContext {
 }
 
 /**
- * What keys of an account were charged in its USD wallet: months and holds from the counters that limits go by, days and weeks from the
- * rollup, all else from the totals that are counted with it.
+ * The charges of an account's keys in its USD wallet. Months and holds are from the counters that limits use, days and weeks from the
+ * rollup. The rest is from the totals that are counted with it.
  */
 export async function readKeyUsage(
   { store, usage, counting, clock }: KeyUsageContext,

@@ -13,15 +13,15 @@ import { type LinePlace, usualKind, usualStatus } from "./usage-store.ts";
 
 /** How far a wallet's journal is counted. */
 export interface CursorDocument {
-  /** The wallet. */
+  /** The name of the wallet. */
   _id: string;
   n: number;
   balance: bigint;
-  /** As in {@link UsageCursor}; absent where only releases without totals have counted. */
+  /** See {@link UsageCursor}. Absent where only releases without totals have counted. */
   keysN?: number;
 }
 
-/** All that a key was ever charged. It says which of its entries it counts, as a row of the rollup does. */
+/** All charges of a key. Like a row of the rollup, it shows which of its entries it counts. */
 export interface TotalDocument {
   /** `<wallet>:<key>`. */
   _id: string;
@@ -29,10 +29,10 @@ export interface TotalDocument {
   spent: bigint;
 }
 
-/** Sums as they are stored. */
+/** The stored form of sums. */
 export type SumFields = { [name in keyof UsageSums]: bigint };
 
-/** A row of the rollup. It says itself which of its entries it counts, so an entry is counted once however often it is tried. */
+/** A row of the rollup. It shows itself which of its entries it counts, so an entry is counted once, however often it is tried. */
 export interface RowDocument extends SumFields {
   /** `<wallet>:<slot>`. */
   _id: string;
@@ -42,7 +42,7 @@ export interface RowDocument extends SumFields {
   keyId: string;
   kind: UsageKind;
   model: string;
-  /** The highest number among the entries that it counts: compare-and-set goes by it. */
+  /** The highest number among the entries that it counts. Compare-and-set uses it. */
   n: number;
 }
 
@@ -54,13 +54,13 @@ export interface LineDocument {
   wallet: string;
   n: number;
   at: number;
-  /** Time, unit and number as one text that sorts as they do. */
+  /** Time, unit and number as one text that sorts in their order. */
   place: string;
   kind: LineKind;
   keyId: string;
   model: string;
   status: string;
-  /** Status and kind where they are not the usual ones: only these lines are in the indexes on them. */
+  /** Status and kind where they are not the usual ones. Only these lines are in the indexes on them. */
   unusualStatus?: string;
   unusualKind?: LineKind;
   amount: bigint;
@@ -77,12 +77,12 @@ export function sumsOf(fields: SumFields): UsageSums {
   return sums;
 }
 
-/** Times and numbers in as many digits as they ever have. */
+/** Times and numbers with as many digits as they can ever have. */
 export function placeText({ at, unit, n }: LinePlace): string {
   return `${String(at).padStart(15, "0")} ${unit} ${String(n).padStart(16, "0")}`;
 }
 
-/** A line as it is stored. */
+/** The stored form of a line. */
 export function lineDocument(line: Line): LineDocument {
   const { wallet, n, at, kind, keyId, model, status, publicId, requestId } = line;
   const name = walletName(wallet);

@@ -47,9 +47,9 @@ import {
 } from "./usage-store.ts";
 
 /**
- * Usage in MongoDB, by single-document writes alone. A line is inserted under its entry's number, a row of the rollup is moved on from
- * the entry that it counted last, and the cursor follows when all of them are written: what died in between is done again, and
- * finds what is done.
+ * Usage in MongoDB, by single-document writes alone. A line is inserted under its entry's number. A row of the rollup moves on from the
+ * entry that it counted last. The cursor follows when all of them are written. Where the process dies in between, the work is done
+ * again, and finds the writes that were made.
  */
 export function createMongoUsage(db: MongoDatabase): UsageStore {
   const cursors = db.collection<CursorDocument>(usageCollections.cursors);
@@ -57,7 +57,7 @@ export function createMongoUsage(db: MongoDatabase): UsageStore {
   const lines = db.collection<LineDocument>(usageCollections.lines);
   const totals = db.collection<TotalDocument>(usageCollections.totals);
   return {
-    // With the ledger's other collections.
+    // Made with the ledger's other collections.
     open: async () => {},
     cursor: (wallet) => db.attempt(() => readCursor(cursors, wallet)),
     async count(wallet, _before, counted) {
@@ -90,7 +90,7 @@ async function readCursor(
   return { n: Number(doc.n), balance: amountOf(doc.balance), keysN: Number(doc.keysN ?? 0) };
 }
 
-/** Never back: of several that count the same journal the one that is ahead has written all before its cursor. */
+/** Never back. Of several that count the same journal, the one that is ahead has written everything before its cursor. */
 async function advance(
   cursors: Collection<CursorDocument>,
   wallet: WalletRef,
@@ -101,7 +101,7 @@ async function advance(
   try {
     await cursors.updateOne({ _id, n: { $lt: n } }, further, { upsert: true });
   } catch (error) {
-    // There is one, and it is not behind.
+    // There is a cursor, and it is not behind.
     if (!isDuplicate(error)) throw error;
     await cursors.updateOne({ _id }, { $max: { keysN } });
   }
@@ -120,13 +120,13 @@ async function insertLines(
   }
 }
 
-/** A document that says up to which of its entries it counts. */
+/** A document that shows up to which of its entries it counts. */
 type CountingDocument = Pick<RowDocument | TotalDocument, "_id" | "n">;
 type RowBegin = Omit<RowDocument, keyof SumFields | "n">;
 
-/** What entries add to one document: each of them counts there once. */
+/** The additions of entries to one document. Each of them counts there once. */
 interface Additions {
-  /** What the document has from its beginning on. */
+  /** The document's fields from its beginning on. */
   begin: { _id: string };
   steps: readonly { n: number; sums: Readonly<Record<string, bigint>> }[];
 }
@@ -164,7 +164,7 @@ async function addOnce(
     } catch (error) {
       if (!isDuplicate(error)) throw error;
     }
-    // Another process was there first with some: what is left of each is seen by reading it.
+    // Another process was first with some. Reading each shows which additions are left.
   }
 }
 
@@ -205,7 +205,7 @@ async function readKeyTotals(
 ): Promise<KeyTotal[]> {
   const _id = keyIds
     ? { $in: keyIds.map((keyId) => totalId(wallet, keyId)) }
-    : // All that begin with the wallet's name: ";" comes after ":".
+    : // All that begin with the wallet's name. ";" comes after ":".
       { $gt: `${walletName(wallet)}:`, $lt: `${walletName(wallet)};` };
   const docs = await totals.find({ _id }).toArray();
   return docs.map((doc) => ({
@@ -279,7 +279,7 @@ async function readGroups(rows: Collection<RowDocument>, query: GroupQuery): Pro
   }));
 }
 
-/** Reads along the index of the query until the page is full, or enough was looked through. */
+/** Reads along the index of the query until the page is full, or enough lines were searched. */
 async function readLines(
   collection: Collection<LineDocument>,
   query: LineQuery,

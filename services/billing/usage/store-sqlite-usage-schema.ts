@@ -14,8 +14,8 @@ export const sumColumns = [
 ] as const;
 
 /**
- * Rows of the rollup and of the lines name account and unit themselves, because a page has both wallets of an account. A line's record
- * stands in its entry alone. Most requests are texts that were completed: the indexes on state and kind leave them out.
+ * Rows of the rollup and of the lines name account and unit themselves, because a page has both wallets of an account. Only a line's
+ * entry holds its record. Most requests are text that was completed, so the indexes on state and kind leave them out.
  */
 export const usageSchema: readonly string[] = [
   `
@@ -63,7 +63,7 @@ export const usageSchema: readonly string[] = [
   CREATE INDEX ledger_line_request ON ledger_line (account_id, request_id, at)
     WHERE request_id <> '';
   `,
-  // What the rollup has of a key is all that its entries have.
+  // The rollup's sums of a key are those of all its entries.
   `
   CREATE TABLE ledger_key_total (
     account_id TEXT NOT NULL,

@@ -41,7 +41,7 @@ import {
   usualStatus,
 } from "./usage-store.ts";
 
-/** Usage in the process's SQLite file: what some entries come to, and how far that is, is one transaction. */
+/** Usage in the process's SQLite file. The sums of some entries, and the cursor behind them, are one transaction. */
 export function createSqliteUsage(db: SqliteDatabase): UsageStore {
   const read = async <T>(work: () => T): Promise<T> => mapErrors(work);
   return {
@@ -73,7 +73,7 @@ function readCursor(db: SqlRunner, wallet: WalletRef): UsageCursor {
   return { n, balance: row.balance as bigint, keysN: n };
 }
 
-/** Does nothing where another has counted meanwhile: what is left is counted from where that ended. */
+/** Does nothing where another call has counted meanwhile. The next count goes on from its end. */
 function write(
   tx: SqlRunner,
   wallet: WalletRef,
@@ -180,7 +180,7 @@ function readGroups(db: SqlRunner, query: GroupQuery): UsageGroup[] {
     query.byKind ? "kind" : "'' AS kind",
   ];
   const sums = sumColumns.map((name) => `sum(${name}) AS ${name}`);
-  // Named, as for lines: else the hours of all keys are gone through.
+  // The index is named, as for lines. Otherwise the hours of all keys are searched.
   const sql = `SELECT ${[...by, ...sums].join(", ")} FROM ledger_usage
     ${keyIds ? "INDEXED BY ledger_usage_key" : ""} WHERE ${conditions.join(" AND ")} GROUP BY 1, 2, 3, 4, 5`;
   return db.all(sql, ...values).map((row) => ({
@@ -194,8 +194,8 @@ function readGroups(db: SqlRunner, query: GroupQuery): UsageGroup[] {
 }
 
 /**
- * Lines by an index, newest or oldest first. The index is named: by itself SQLite goes through all lines of the account, whose order is the
- * one that is asked for, and a named index that a query cannot take is an error.
+ * Lines by an index, newest or oldest first. The index is named. By itself SQLite goes through all lines of the account, because they
+ * have the requested order. A named index that a query cannot use is an error.
  */
 function selectLines(index: keyof typeof indexConditions): string {
   const by = index === "all" ? "" : `INDEXED BY ledger_line_${index}`;
@@ -204,7 +204,7 @@ function selectLines(index: keyof typeof indexConditions): string {
     WHERE l.account_id = ? ${indexConditions[index]}`;
 }
 
-/** The condition of each index, as its query must have it for the index to be taken. */
+/** The condition of each index, in the form that a query must have to use it. */
 const indexConditions = {
   key: "AND l.key_id = ?",
   model: "AND l.model = ?",
@@ -215,7 +215,7 @@ const indexConditions = {
   all: "",
 } as const satisfies Record<LineIndex | "public" | "request", string>;
 
-/** Reads a page along its index, and on as long as lines that do not fit leave room on it. */
+/** Reads a page along its index. Goes on as long as lines that do not match leave room on it. */
 async function readLines(db: SqlRunner, query: LineQuery): Promise<LinePage> {
   const index = indexFor(query);
   const named = { ...query, kind: query.kinds?.[0], all: undefined, key: query.keyId }[index];

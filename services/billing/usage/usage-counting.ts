@@ -15,7 +15,7 @@ import { type Entry, units, type WalletRef, walletName } from "../ledger/wallet.
 import { countEntries } from "./usage.ts";
 import type { UsageStore } from "./usage-store.ts";
 
-/** What counting needs. */
+/** The parts that counting needs. */
 export interface CountingContext {
   store: Pick<LedgerStore, "wallet" | "entries">;
   usage: UsageStore;
@@ -25,19 +25,19 @@ export interface CountingContext {
 }
 
 /**
- * Brings rollup and lines up to the journals: before each read what that reads, and behind the writers' backs what was written
- * to. Databases of earlier releases are counted so too, from their first entry on.
+ * Brings rollup and lines up to the journals: before each read the part that is read, and in the background the wallets that were
+ * written to. Databases of earlier releases are counted in the same way, from their first entry on.
  */
 export interface Counting {
   /** Counts an account's journals to their ends. Refuses with USAGE_BEING_COUNTED where that takes long. */
   catchUp(accountId: string): Promise<void>;
-  /** The same for one wallet and the totals of its keys, however long it takes. */
+  /** The same for one wallet and the totals of its keys, without a limit of time. */
   catchUpWallet(wallet: WalletRef): Promise<void>;
-  /** The same for as long as a call may take; false where that was too short. */
+  /** The same for as long as a call may take. False where that was too short. */
   catchUpKeys(wallet: WalletRef): Promise<boolean>;
-  /** A wallet was written to. */
+  /** Notes that a wallet was written to. */
   note(wallet: WalletRef): void;
-  /** Looks for wallets that were not counted when a process ended, then counts what is noted, until `signal` aborts. */
+  /** Searches for wallets that were not counted when a process ended, then counts noted ones, until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -48,7 +48,7 @@ export function createCounting(context: CountingContext): Counting {
 
 class JournalCounting implements Counting {
   readonly #context: CountingContext;
-  /** Wallets that the next look counts. */
+  /** Wallets that the next round counts. */
   readonly #noted = new Map<string, WalletRef>();
   readonly #running = new Map<string, Promise<boolean>>();
 
@@ -87,7 +87,7 @@ class JournalCounting implements Counting {
     const { clock, events } = this.#context;
     let lookBehindAtMs = clock.steady();
     let behind: Promise<void> | undefined;
-    // Beside what is noted: journals of an earlier release can take minutes, and alerts of all others would wait for them.
+    // Beside the noted wallets. Journals of an earlier release can take minutes, and alerts of all others would wait for them.
     const lookBehind = async () => {
       try {
         await this.#countBehind(signal);
@@ -109,7 +109,7 @@ class JournalCounting implements Counting {
     await behind;
   }
 
-  /** How much of a wallet's journal is to be counted: rollup and lines, and the totals of its keys where asked for. */
+  /** The parts of a wallet's journal to be counted: rollup and lines, and the totals of its keys where requested. */
   async #standing(wallet: WalletRef, withKeys: boolean) {
     const { store, usage } = this.#context;
     const { n: last } = await store.wallet(wallet);
@@ -117,18 +117,18 @@ class JournalCounting implements Counting {
     return { last, cursor, isWhole: cursor.n >= last && (!withKeys || cursor.keysN >= last) };
   }
 
-  /** Counts a wallet up to where its journal is now, for as long as `mayGoOn` says; true where it is there. */
+  /** Counts a wallet up to the end of its journal, as long as `mayGoOn` is true. True where it reached the end. */
   async #count(wallet: WalletRef, mayGoOn: () => boolean, withKeys: boolean): Promise<boolean> {
     const { store, usage, alerts } = this.#context;
     const { last, ...begun } = await this.#standing(wallet, withKeys);
     let { cursor } = begun;
     while (cursor.n < last || (withKeys && cursor.keysN < last)) {
       if (!mayGoOn()) return false;
-      // The rollup first: what a release before this one counted lacks the totals of keys, and nothing else.
+      // The rollup first. Where an earlier release counted, only the totals of keys are missing.
       const from = cursor.n < last ? cursor.n : cursor.keysN;
       const upTo = Math.min(from + countedAtOnce, last);
       const entries = await entriesBetween(store, wallet, from, upTo);
-      // What was counted before was looked through for alerts then.
+      // Entries that were counted before were checked for alerts then.
       if (cursor.n < last) await alerts.beforeCount(wallet, cursor.balance, entries);
       await usage.count(wallet, cursor, countEntries(wallet, cursor, entries, upTo));
       cursor = await usage.cursor(wallet);
@@ -137,7 +137,10 @@ class JournalCounting implements Counting {
     return true;
   }
 
-  /** One at a time for a wallet in this process: several would do the same work. A caller does not wait for entries that it does not read. */
+  /**
+   * One at a time for a wallet in this process, because several would do the same work. A caller does not wait for entries that it does
+   * not read.
+   */
   async #countAlone(
     wallet: WalletRef,
     mayGoOn: () => boolean,
@@ -155,7 +158,7 @@ class JournalCounting implements Counting {
     return counting;
   }
 
-  /** Counts all of a wallet, a moment at a time, so that what waits for it is told in time. */
+  /** Counts all of a wallet, a moment at a time, so that waiting callers get their answers in time. */
   async #countToEnd(wallet: WalletRef, signal?: AbortSignal): Promise<void> {
     for (let isWhole = false; !isWhole && !signal?.aborted; ) {
       const mayGoOn = this.#forAMoment();
@@ -195,7 +198,7 @@ class JournalCounting implements Counting {
     try {
       await this.#countToEnd(wallet, signal);
     } catch (error) {
-      // With the next look: alerts wait for what is counted.
+      // The next round counts it, because alerts wait for the count.
       this.#noted.set(walletName(wallet), wallet);
       this.#context.events.countingFailed(wallet, error);
     }
@@ -203,8 +206,8 @@ class JournalCounting implements Counting {
 }
 
 /**
- * The entries after a number, up to another, in their order. Numbers have no gaps: where some are missing all the same, what is
- * there counts, and an audit tells.
+ * The entries after a number, up to another, in their order. Numbers have no gaps. Where some are still missing, the existing ones
+ * count, and an audit reports it.
  */
 export async function entriesBetween(
   store: Pick<LedgerStore, "entries">,

@@ -34,7 +34,7 @@ import {
 const hourSeconds = 3_600;
 const daySeconds = 86_400;
 
-/** Checks a request for usage. This and its neighbours refuse with INVALID_ARGUMENT, naming the field. */
+/** Checks a request for usage. This and its neighbours refuse with INVALID_ARGUMENT, and name the field. */
 export function readUsageRequest(message: GetUsageRequest): GroupQuery {
   const accountId = readAccountId(message.accountId);
   const { widthSeconds: width, buckets, keyIds, models, kinds } = message;
@@ -61,7 +61,7 @@ export function readUsageRequest(message: GetUsageRequest): GroupQuery {
 /** The end of year 9999. */
 const maxStartSeconds = 253_402_300_799;
 
-/** Results of a bucket: the wallets' groups of the same key, model and kind are one. */
+/** Results of a bucket. The wallets' groups of the same key, model and kind become one. */
 export function usageResults(groups: readonly UsageGroup[]): UsageResult[] {
   const results = new Map<string, { group: UsageGroup; sums: UsageSums; spent: Spent }>();
   for (const group of groups) {
@@ -104,22 +104,22 @@ export function readLinesRequest(message: ListLinesRequest): LineQuery {
   };
 }
 
-/** Checks what one request is looked up by. */
+/** Checks the value by which one request is looked up. */
 export function readFindLine(message: FindLineRequest) {
   const { id } = message;
   if (id === "" || id.length > maxLookUpLength) broken("id");
   return { accountId: readAccountId(message.accountId), keyId: readKeyId(message.keyId), id };
 }
 
-/** Checks a key's id; undefined where there is none. */
+/** Checks a key's id. Undefined where there is none. */
 export function readKeyId(keyId: string): string | undefined {
   return keyId === "" ? undefined : readKeyIds([keyId])[0];
 }
 
-/** A line as the wire shows it. */
+/** A line's message. */
 export function lineMessage(line: Line): LineMessage {
   const record = line.record === "" ? undefined : recordMessage(line.record);
-  // Which upstream answered is the operator's to know.
+  // Only the operator may know which upstream answered.
   if (record) record.upstream = "";
   return create(LineSchema, {
     cursor: placeToken(placeOf(line)),
@@ -145,7 +145,7 @@ export function placeToken({ at, unit, n }: LinePlace): string {
   return `${at}.${unitLetters[unit]}.${n}`;
 }
 
-/** The place before all lines of a time: no line has number 0. */
+/** The place before all lines of a time, because no line has number 0. */
 function placeAt(time: Timestamp | undefined): LinePlace | undefined {
   return time && { at: timestampMs(time), unit: "credits", n: 0 };
 }

@@ -18,7 +18,7 @@ import {
 } from "./usage-messages.ts";
 import type { UsageStore } from "./usage-store.ts";
 
-/** What the methods need. */
+/** The parts that the methods need. */
 export interface UsageRoutesContext {
   store: Pick<LedgerStore, "holds">;
   usage: UsageStore;
@@ -30,7 +30,7 @@ type UsageMethods = Pick<
   "getUsage" | "listLines" | "findLine" | "listAccountHolds"
 >;
 
-/** The methods of BillingService that read usage; their promises stand in its proto file. */
+/** The methods of BillingService that read usage. The proto file states their promises. */
 export function createUsageRoutes({ store, usage, counting }: UsageRoutesContext): UsageMethods {
   return {
     async getUsage(request) {

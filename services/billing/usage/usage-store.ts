@@ -10,37 +10,37 @@ import type {
 } from "./usage.ts";
 
 /**
- * What was made of the journals: an hourly rollup by key, kind and model, and a line for each request, job, grant and
- * refund. Each entry of a journal is in it once or not yet. Methods refuse with SERVICE_UNAVAILABLE where the store is away.
+ * Usage made from the journals: an hourly rollup by key, kind and model, and a line for each request, job, grant and refund. Each entry
+ * of a journal is counted in it once or not yet. Methods refuse with SERVICE_UNAVAILABLE where the store is away.
  */
 export interface UsageStore {
-  /** Makes tables, collections and indexes. To be called once, before all else. */
+  /** Makes tables, collections and indexes. To be called once, first of all. */
   open(): Promise<void>;
-  /** How far a wallet's journal is counted; all up to that is in what is read after it. */
+  /** How far a wallet's journal is counted. A read after it includes everything up to that. */
   cursor(wallet: WalletRef): Promise<UsageCursor>;
   /**
-   * Adds what entries after `before` come to. Any number of callers and processes may count the same entries, in pieces of any size: each
-   * counts once. Where it rejects, the outcome is unknown: count again from where {@link cursor} stands.
+   * Adds the sums of the entries after `before`. Any number of callers and processes may count the same entries, in pieces of any size:
+   * each counts once. Where it rejects, the outcome is unknown. Then count again from {@link cursor}.
    */
   count(wallet: WalletRef, before: UsageCursor, counted: CountedEntries): Promise<void>;
-  /** What keys were ever charged in a wallet, those of them that were charged; undefined: all keys. */
+  /** All charges of these keys in a wallet, of those keys that were charged. Undefined: all keys. */
   keyTotals(wallet: WalletRef, keyIds?: readonly string[]): Promise<KeyTotal[]>;
-  /** Some wallets, of which those whose journal goes on after its cursor are named; `next` undefined: these were the last. */
+  /** Checks some wallets, and names those whose journal goes on after its cursor. `next` undefined: these were the last. */
   behind(after: string | undefined): Promise<{ wallets: WalletRef[]; next: string | undefined }>;
-  /** What is in a time, as the rollup has it. */
+  /** The rollup's sums in a time. */
   groups(query: GroupQuery): Promise<UsageGroup[]>;
-  /** Lines of an account, in the order of their times. Reads what is on the page, or some thousands where few fit. */
+  /** Lines of an account, in the order of their times. Reads the lines of the page, or some thousands where few match. */
   lines(query: LineQuery): Promise<LinePage>;
   /** The newest line that has this public id, or this id of a caller's request. */
   find(accountId: string, keyId: string | undefined, id: string): Promise<Line | undefined>;
-  /** A wallet's rows of the rollup, by pages, for an audit: each says up to which of its entries it counts. */
+  /** A wallet's rows of the rollup, by pages, for an audit. Each shows up to which of its entries it counts. */
   rows(wallet: WalletRef): AsyncIterable<readonly UsageRow[]>;
 }
 
-/** All that a key was ever charged in a wallet. */
+/** All charges of a key in a wallet. */
 export interface KeyTotal {
   keyId: string;
-  /** In the wallet's unit; what was given back is taken off. */
+  /** In the wallet's unit. Refunds are subtracted. */
   spent: bigint;
   /** The highest number among the entries that it counts. */
   n: number;
@@ -54,13 +54,13 @@ export interface UsageRow {
   n: number;
 }
 
-/** What of an account's rollup is added up. */
+/** A query for sums of an account's rollup. */
 export interface GroupQuery {
   accountId: string;
-  /** Seconds since the epoch, multiples of the width; `until` is not in it. */
+  /** Seconds since the epoch, multiples of the width. `until` is excluded. */
   from: number;
   until: number;
-  /** Of a bucket, in seconds: a multiple of an hour. */
+  /** Width of a bucket, in seconds: a multiple of an hour. */
   width: number;
   /** Undefined: all. */
   keyIds?: readonly string[] | undefined;
@@ -71,9 +71,9 @@ export interface GroupQuery {
   byKind: boolean;
 }
 
-/** Sums of one key, model and kind in a bucket, or of all where it is empty. One of each unit. */
+/** Sums of one key, model and kind in a bucket. An empty one means all. There is one of each unit. */
 export interface UsageGroup {
-  /** Where its bucket begins. */
+  /** The start of its bucket. */
   start: number;
   unit: Unit;
   keyId: string;
@@ -82,14 +82,14 @@ export interface UsageGroup {
   sums: UsageSums;
 }
 
-/** Where a line stands among an account's: by time, then unit, then number. */
+/** The place of a line among an account's: by time, then unit, then number. */
 export interface LinePlace {
   at: number;
   unit: Unit;
   n: number;
 }
 
-/** Which lines. */
+/** A query for lines. */
 export interface LineQuery {
   accountId: string;
   /** Undefined: all. */
@@ -97,11 +97,11 @@ export interface LineQuery {
   model?: string | undefined;
   status?: string | undefined;
   kinds?: readonly LineKind[] | undefined;
-  /** Only those whose amount is not 0. */
+  /** Only lines whose amount is not 0. */
   onlyMoney?: boolean | undefined;
-  /** Only older ones than this. */
+  /** Only lines older than this. */
   after?: LinePlace | undefined;
-  /** Only newer ones than this, and of them the oldest; not beside `after`. */
+  /** Only lines newer than this, and of them the oldest. Not together with `after`. */
   before?: LinePlace | undefined;
   limit: number;
 }
@@ -110,18 +110,18 @@ export interface LineQuery {
 export interface LinePage {
   /** Newest first. */
   lines: Line[];
-  /** Where the search goes on, in its direction; undefined where nothing is left. */
+  /** Where the search goes on, in its direction. Undefined where no line is left. */
   next: LinePlace | undefined;
 }
 
-/** What a search for lines goes along: the filter that leaves the fewest. The others are looked at line by line. */
+/** The index that a search for lines uses: that of the filter that leaves the fewest. The other filters are checked line by line. */
 export type LineIndex = "key" | "model" | "status" | "kind" | "all";
 
-/** Of these two most lines are: no index has them. */
+/** Most lines have this status and this kind, so no index has those. */
 export const usualStatus = "completed";
 export const usualKind: LineKind = "text";
 
-/** The index that a query goes along. */
+/** The index that a query uses. */
 export function indexFor({ keyId, model, status, kinds }: LineQuery): LineIndex {
   if (status !== undefined && status !== usualStatus) return "status";
   if (kinds?.length === 1 && kinds[0] !== usualKind) return "kind";
@@ -129,7 +129,7 @@ export function indexFor({ keyId, model, status, kinds }: LineQuery): LineIndex 
   return model === undefined ? "all" : "model";
 }
 
-/** Does a line fit what no index saw to? */
+/** Does a line match the filters that the index does not cover? */
 export function fitsQuery(line: Line, query: LineQuery): boolean {
   const { keyId, model, status, kinds, onlyMoney } = query;
   return (

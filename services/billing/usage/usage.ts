@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { countedAt, type Entry, type Unit, type WalletRef } from "../ledger/wallet.ts";
 
-/** What was paid for. "job" is one that an earlier release charged, which did not say what it made. */
+/** The work that was paid for. "job" is one that an earlier release charged, which did not record the kind of output. */
 export type UsageKind = "text" | "speech" | "image" | "video" | "music" | "job";
 /** All of them. */
 export const usageKinds: readonly UsageKind[] = [
@@ -12,22 +12,22 @@ export const usageKinds: readonly UsageKind[] = [
   "music",
   "job",
 ];
-/** What a line of an account's journals is. */
+/** The kind of a line of an account's journals. */
 export type LineKind = UsageKind | "grant" | "refund";
 
-/** What is added up, in whole numbers. */
+/** The sums, in whole numbers. */
 export interface UsageSums {
-  /** Requests and jobs that ended, also those that cost nothing. */
+  /** Requests and jobs that ended, including those that cost nothing. */
   requests: bigint;
   inputTokens: bigint;
   cachedInputTokens: bigint;
   outputTokens: bigint;
   reasoningTokens: bigint;
   images: bigint;
-  /** Of video, music and speech. */
+  /** Milliseconds of video, music and speech. */
   mediaMs: bigint;
   characters: bigint;
-  /** In the wallet's unit; what is given back counts below 0. */
+  /** In the wallet's unit. Refunds count below 0. */
   spent: bigint;
 }
 
@@ -44,9 +44,9 @@ export const sumNames = [
   "spent",
 ] as const satisfies readonly (keyof UsageSums)[];
 
-/** What a row of the rollup is for, within one wallet. */
+/** The slot of a row of the rollup, within one wallet. */
 export interface UsageSlot {
-  /** Seconds since the epoch at which its hour (UTC) begins. */
+  /** Seconds since the epoch at the beginning of its hour (UTC). */
   hour: number;
   keyId: string;
   kind: UsageKind;
@@ -54,7 +54,7 @@ export interface UsageSlot {
   model: string;
 }
 
-/** What one entry adds to its slot. */
+/** The addition of one entry to its slot. */
 export interface UsageStep {
   /** The entry's number. */
   n: number;
@@ -62,10 +62,7 @@ export interface UsageStep {
   sums: UsageSums;
 }
 
-/**
- * A line of an account's journals: a request or job that ended, a grant, or a refund. Holds that were opened or moved are
- * none.
- */
+/** A line of an account's journals: a request or job that ended, a grant, or a refund. Holds that were opened or moved are no lines. */
 export interface Line {
   wallet: WalletRef;
   /** The entry's number and time, in ms since the epoch. */
@@ -74,40 +71,43 @@ export interface Line {
   kind: LineKind;
   keyId: string;
   model: string;
-  /** How a request ended; empty where an earlier release does not say, and for grants and refunds. */
+  /** How a request ended. Empty where an earlier release does not record it, and for grants and refunds. */
   status: string;
-  /** Change of what is available in the wallet. */
+  /** Change of the available balance of the wallet. */
   amount: bigint;
-  /** What is available after it. */
+  /** The available balance after it. */
   balance: bigint;
-  /** What its caller knows it by; empty for grants. */
+  /** The id that its caller knows. Empty for grants. */
   publicId: string;
-  /** Of the caller's HTTP request; empty where it is not known. */
+  /** Id of the caller's HTTP request. Empty where it is unknown. */
   requestId: string;
-  /** As in {@link Entry}. */
+  /** See {@link Entry}. */
   record: string;
 }
 
 /** How far a wallet's journal is added up. */
 export interface UsageCursor {
-  /** Number of the last entry that is in the rollup and the lines; 0 before the first. */
+  /** Number of the last entry that is in the rollup and the lines. 0 before the first. */
   n: number;
-  /** What is available in the wallet after it. */
+  /** The available balance of the wallet after it. */
   balance: bigint;
-  /** Number of the last entry that is in the totals of keys: below {@link n} while a release counts beside this one that has none. */
+  /**
+   * Number of the last entry that is in the totals of keys. It is below {@link n} while a release without totals counts beside this
+   * one.
+   */
   keysN: number;
 }
 
-/** What one entry adds to all that a key was ever charged. */
+/** The addition of one entry to all charges of a key. */
 export interface KeyStep {
   /** The entry's number. */
   n: number;
   keyId: string;
-  /** In the wallet's unit; what is given back counts below 0. */
+  /** In the wallet's unit. Refunds count below 0. */
   spent: bigint;
 }
 
-/** What some entries come to. */
+/** The sums of some entries. */
 export interface CountedEntries {
   cursor: UsageCursor;
   lines: Line[];
@@ -121,8 +121,9 @@ export const uncounted: UsageCursor = { n: 0, balance: 0n, keysN: 0 };
 const hourMs = 3_600_000;
 
 /**
- * Counts entries in their order, all there are up to a number: those that follow the cursor, or, where all of them are in the rollup,
- * those that the totals of keys lack. Nothing is counted twice, and totals that lack earlier ones get nothing of these.
+ *
+ * Counts entries in their order, up to number `upTo`. They are those that follow the cursor. Where all of them are in the rollup, they
+ * are those that the totals of keys lack. No entry is counted twice. Totals that lack earlier entries do not get these.
  */
 export function countEntries(
   wallet: WalletRef,
@@ -167,14 +168,14 @@ export function countEntries(
   return { cursor: { n: Math.max(cursor.n, upTo), balance, keysN }, lines, steps, keySteps };
 }
 
-/** What an entry adds to the rollup; undefined where that is nothing. */
+/** The addition of an entry to the rollup. Undefined where there is none. */
 export function stepOf(entry: Entry, unit: Unit): UsageStep | undefined {
   const record = recordOf(entry);
   const line = lineKindOf(entry, unit, record);
   if (!line || line === "grant") return undefined;
   const { n, keyId, spentDelta: spent } = entry;
   const slot: UsageSlot = {
-    // A refund lowers the hour of its charge, so that no hour is below 0 and a month is the sum of its hours.
+    // A refund lowers the hour of its charge. So no hour is below 0, and a month is the sum of its hours.
     hour: Math.floor(countedAt(entry) / hourMs) * 3_600,
     keyId,
     kind: usageKindOf(entry, unit, record),
@@ -198,17 +199,17 @@ export function stepOf(entry: Entry, unit: Unit): UsageStep | undefined {
   };
 }
 
-/** What an entry adds to the total of its key; undefined where that is nothing. */
+/** The addition of an entry to the total of its key. Undefined where there is none. */
 export function keyStepOf({ n, keyId, spentDelta: spent }: Entry): KeyStep | undefined {
   return keyId === "" || spent === 0n ? undefined : { n, keyId, spent };
 }
 
-/** What a refund gave the charge of back. */
+/** The kind of work whose charge a refund gave back. */
 export function refundedKind(line: Line): UsageKind {
   return usageKindOf({ holdKind: "" }, line.wallet.unit, recordOf(line));
 }
 
-/** Nothing. */
+/** Sums of nothing. */
 export const noSums: UsageSums = {
   requests: 0n,
   inputTokens: 0n,
@@ -236,7 +237,7 @@ export function addSums(a: UsageSums, b: UsageSums): UsageSums {
   };
 }
 
-/** A slot's name, no two alike: a model's id, the one part that may have any letter, comes last. */
+/** A slot's name, which is unique. A model's id comes last, because it is the one part that may have any letter. */
 export function slotName({ hour, keyId, kind, model }: UsageSlot): string {
   return `${hour}:${keyId}:${kind}:${model}`;
 }
@@ -256,8 +257,10 @@ export function byKey(steps: readonly KeyStep[]): Map<string, Pick<KeyStep, "n" 
 }
 
 /**
- * Undefined for an entry that is no line: a hold that was opened or moved, or that ended without a charge for what was never begun
- * or whose owner was gone. What earlier releases say nothing of, and did not charge, is none either.
+ *
+ * The kind of line of an entry. Undefined for an entry that is no line: a hold that was opened or moved. A hold whose work never began,
+ * or whose owner was gone, is no line if it ended uncharged. The same is true for an uncharged one that an earlier release left without
+ * a record.
  */
 function lineKindOf(entry: Entry, unit: Unit, record: JsonObject): LineKind | undefined {
   if (entry.kind === "grant") return "grant";
