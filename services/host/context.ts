@@ -31,7 +31,7 @@ export interface HostContext {
   inferences: Inferences;
   /** Each hold of this process fills it. Code that shares something between accounts reads it. */
   payers: Payers;
-  /** Threads for work that would block the event loop. The code that starts the process closes them. */
+  /** Threads for what would keep the event loop. The start of the process owns and closes them. */
   workshop: Workshop;
 }
 

@@ -101,7 +101,9 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     });
 
     const row = page.getByRole("row").filter({ hasText: "the shop" });
+    await row.getByText(`...${secret.slice(-4)}`).waitFor();
     await row.getByRole("button", { name: "Edit" }).click();
+    expect(await dialog().getByLabel("Last day (UTC)").inputValue()).toBe("2099-12-31");
     await dialog().getByLabel("Name", { exact: true }).fill("the shop in town");
     await dialog().getByLabel("Limit in US dollars").fill("1.5");
     await dialog().getByLabel("The limit begins anew").selectOption("weekly");

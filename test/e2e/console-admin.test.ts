@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { until } from "../support/until.ts";
 import { type Document, ended, startMediaWorld, submit } from "./media-world.ts";
 import { adminToken, operatorSession } from "./operator-session.ts";
@@ -115,14 +116,23 @@ describe("the operator's routes", () => {
   });
 
   test("list, make, rotate and revoke keys of all accounts", async () => {
-    const { accountId } = await world.caller();
-    const wanted = { accountId, name: "App", scopes: ["text"], limitUsdMicros: 500 };
+    const { accountId, ...caller } = await world.caller();
+    const models = ["scripted"];
+    const wanted = { accountId, name: "App", scopes: ["text"], models, limitUsdMicros: 500 };
     const made = await post("/keys", { ...wanted, expiresAt: "2099-01-01T00:00:00Z" });
     expect(made).toMatchObject({
       status: 201,
       json: { object: "key", state: "active", scopes: ["text"], limitUsdMicros: 500 },
     });
     const { id, secret } = made.json;
+    // What the API has too is called and written as there.
+    const owner = await world.withKey({ ...caller, accountId }, { scopes: [Scope.KEYS] });
+    const { data } = (await owner.get(`/keys/${id}`)).json;
+    const shared = Object.entries(made.json).filter(([name]) => Object.hasOwn(data, name));
+    expect(data).toMatchObject(Object.fromEntries(shared));
+    expect(Object.keys(made.json).filter((name) => !Object.hasOwn(data, name))).toEqual([
+      ...["object", "state", "revokedAt", "secret"],
+    ]);
     const rotated = await post(`/keys/${id}/rotate`, { graceSeconds: 0 });
     expect(rotated.json.secret).not.toBe(secret);
     expect((await post(`/keys/${id}/revoke`, {})).json.state).toBe("revoked");
@@ -141,6 +151,33 @@ describe("the operator's routes", () => {
     expect(new Set(seen).size).toBe(seen.length);
     expect(seen).toContain(id);
     expect((await post("/keys", { accountId: "acct_none" })).code).toBe("object_not_found");
+  });
+
+  test("write down what limit a new key was given, and no word of a property that is none", async () => {
+    const { accountId, keyId } = await world.caller();
+    const limits = [
+      { asked: { limitUsdMicros: 500 }, told: { limitUsdMicros: 500, limit_reset: "monthly" } },
+      { asked: { limit: 0.25, limit_reset: null }, told: { limit: 0.25, limit_reset: null } },
+      { asked: { limit: 2, limit_reset: "daily" }, told: { limit: 2, limit_reset: "daily" } },
+      { asked: { limit: null }, told: { limitUsdMicros: null, limit_reset: "monthly" } },
+      { asked: {}, told: { limitUsdMicros: null, limit_reset: "monthly" } },
+    ];
+    for (const { asked } of limits) {
+      expect((await post("/keys", { accountId, ...asked })).status).toBe(201);
+    }
+    for (const asked of [{ limit: 1, limit_reset: "hush" }, { hush: 1 }]) {
+      expect((await post("/keys", { accountId, ...asked })).status).toBe(400);
+      expect((await operator.patch(`/keys/${keyId}`, { limit: 1, ...asked })).status).toBe(400);
+    }
+    const { json: log } = await get(`/audit?account=${accountId}&limit=100`);
+    const made = log.data.filter((one: Document) => one.outcome === "done").toReversed();
+    expect(made.map((one: Document) => one.details)).toEqual(limits.map(({ told }) => told));
+    const { json: all } = await get("/audit?limit=10");
+    expect(all.data.filter((one: Document) => one.action === "key.update")).toMatchObject([
+      { target: keyId, details: { changed: "limit" }, outcome: "refused" },
+      { target: keyId, details: { changed: "limit, limit_reset" }, outcome: "refused" },
+    ]);
+    expect(JSON.stringify(all)).not.toContain("hush");
   });
 
   test("show jobs of all accounts without what their callers wrote, and holds", async () => {

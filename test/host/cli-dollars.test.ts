@@ -175,9 +175,10 @@ describe("tables", () => {
     const lines = cellsOf((await genmesh("hold", "list", accountId)).out);
     expect(lines.find(([id]) => id === "req_dollars")?.[4]).toBe("$0.0012");
     expect(lines.find(([id]) => id === "req_credits")?.[4]).toBe("5 credits");
-    expect((await json("hold", "list", accountId)).holds).toContainEqual(
-      expect.objectContaining({ holdId: "req_dollars", amount: 1_200, unit: "usd_micros" }),
-    );
+    expect((await json("hold", "list", accountId)).holds).toContainEqual({
+      ...{ holdId: "req_dollars", accountId, owner: "text", ref: "req_dollars" },
+      ...{ amount: 1_200, unit: "usd_micros", openedAt: expect.stringMatching(/^20.*Z$/) },
+    });
     const wrong = await genmesh("hold", "settle", "req_credits", "--usd", "1");
     expect(wrong).toMatchObject({ code: 1, err: expect.stringMatching(/--amount for credits/) });
     const none = await genmesh("hold", "settle", "req_none");

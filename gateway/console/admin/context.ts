@@ -126,10 +126,6 @@ const params: Readonly<Record<string, string>> = {
   entry_number: "entry",
   operation_id: "operationId",
   account_id: "account",
-  expire_time: "expiresAt",
-  allowed_models: "models",
-  requests_per_minute: "requestsPerMinute",
-  monthly_usd_micros_limit: "limitUsdMicros",
   grace_seconds: "graceSeconds",
   settle_amount: "amount",
 };

@@ -6,9 +6,9 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { Edge } from "../../context.ts";
-import { setLowBalance } from "../../keys.ts";
+import { keyBodyFields, setLowBalance } from "../../keys.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
-import { maxNamesCharacters, pageSizes } from "./limits.ts";
+import { pageSizes } from "./limits.ts";
 
 /** Routes of the keys of all accounts. */
 export function keyRoutes(app: FastifyInstance, edge: Edge): void {
@@ -83,7 +83,7 @@ async function change(call: AdminCall) {
   const changed = await call.audited(
     {
       ...{ action: "key.update", target: keyId },
-      details: { changed: Object.keys(asked).join(", ").slice(0, maxNamesCharacters) },
+      details: { changed: Object.keys(asked).filter(isKeyProperty).join(", ") },
     },
     async () => {
       const body = bytesOf(asked);
@@ -102,15 +102,8 @@ async function create(call: AdminCall) {
   const body = await call.body();
   const accountId = requiredString(body, "accountId", { min: 1, max: 64 });
   const { accountId: _, ...wanted } = body;
-  const { limitUsdMicros, limit_reset: reset } = wanted;
   const { key, secret } = await call.audited(
-    {
-      ...{ action: "key.create", accountId },
-      details: {
-        limitUsdMicros: typeof limitUsdMicros === "number" ? limitUsdMicros : null,
-        limit_reset: typeof reset === "string" ? (limitResetOf(reset) ? reset : null) : null,
-      },
-    },
+    { action: "key.create", accountId, details: limitOf(wanted) },
     () => call.peers.auth.addKey({ accountId, body: bytesOf(wanted) }, call.options),
     (made) => ({ target: made.key?.keyId }),
   );
@@ -142,6 +135,27 @@ async function revoke(call: AdminCall) {
     (made) => ({ accountId: made.key?.accountId }),
   );
   return one(call, key);
+}
+
+/** May the audit log name it? It names no property that there is not. */
+function isKeyProperty(name: string): boolean {
+  const others = ["expires_at", "disabled", "lowBalanceUsdMicros"];
+  return Object.hasOwn(keyBodyFields, name) || others.includes(name);
+}
+
+/** The limit of a new key, for the audit log. A word that is none is left out: auth refuses it. */
+function limitOf({
+  limit,
+  limitUsdMicros: micros = null,
+  limit_reset: reset = "monthly",
+}: JsonObject) {
+  const isWord = reset === null || (typeof reset === "string" && limitResetOf(reset) !== undefined);
+  return {
+    ...(typeof limit === "number"
+      ? { limit }
+      : { limitUsdMicros: typeof micros === "number" ? micros : null }),
+    ...(isWord ? { limit_reset: reset } : {}),
+  };
 }
 
 function bytesOf(body: JsonObject): Uint8Array<ArrayBuffer> {

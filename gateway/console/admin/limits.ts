@@ -10,5 +10,3 @@ export const auditMs = 10 * 60_000;
 export const maxDifferences = 1_000;
 /** Bytes of a body with a draft of the catalog: one of 1 MiB, whose line breaks and quotes take two in JSON. */
 export const draftBodyBytes = 2 * 1024 * 1024 + 1024;
-/** Characters of the names of what a change asked for, in its line of the audit log: more than all names there are. */
-export const maxNamesCharacters = 300;

@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
-import { isoTimeOrNull } from "#common/documents/answer-values.ts";
+import { actionDocument } from "#common/documents/action-document.ts";
+import { isoTimeOrNull, jsonOrText } from "#common/documents/answer-values.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import {
   DraftChange_Kind,
@@ -15,7 +16,6 @@ import {
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
-import { actionDocument, parsed } from "./documents.ts";
 import { draftBodyBytes } from "./limits.ts";
 
 /** Routes of the catalog, the upstreams and the audit log. */
@@ -69,7 +69,7 @@ async function check(call: AdminCall) {
   if (typeof yaml !== "string") refuse(ErrorReason.INVALID_TYPE, { param: "yaml" });
   const told = await call.peers.catalog.checkDraft({ yaml }, call.options);
   const { models, faults, changes, isShortened } = told;
-  const value = (text: string) => (text === "" ? null : parsed(text));
+  const value = (text: string) => (text === "" ? null : jsonOrText(text));
   return {
     object: "catalog.check",
     ok: faults.length === 0,

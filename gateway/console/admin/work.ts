@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { isoTimeOrNull, unitName } from "#common/documents/answer-values.ts";
 import { ledgerEntryDocument } from "#common/documents/entry-document.ts";
+import { holdDocument, reviewDocument } from "#common/documents/hold-document.ts";
 import { operatorsJobDocument } from "#common/documents/job-document.ts";
 import { optionalNumber, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
@@ -10,7 +11,6 @@ import type { Edge } from "../../context.ts";
 import { statusFilter } from "../../jobs.ts";
 import { queryOneOf } from "../../query.ts";
 import { type AdminCall, adminRoute, listOf, readOperationId, readUnit } from "./context.ts";
-import { holdDocument, reviewDocument } from "./documents.ts";
 import { auditMs, maxDifferences } from "./limits.ts";
 
 /** Routes of jobs, holds, reviews and the ledger. */

@@ -36,7 +36,7 @@ export function faultyDraft(message: string): DraftVerdict {
   return { models: 0, faults: [{ path: "", message }], changes: [], isShortened: false };
 }
 
-/** A draft, and the file in force. */
+/** A draft, and the file that is in force. */
 export interface DraftJob {
   draft: CatalogText;
   inForce: CatalogText;
@@ -47,7 +47,7 @@ export function inThread({ draft, inForce }: DraftJob): DraftVerdict {
   return checkDraft(draft, inForce);
 }
 
-/** Judges a draft, and compares it with the file in force. */
+/** Judges a draft, and compares it with what is in force. */
 export function checkDraft(draft: CatalogText, inForce: CatalogText): DraftVerdict {
   const { snapshot: is, faults } = parseCatalog(draft.text, draft.workflows);
   if (faults) {

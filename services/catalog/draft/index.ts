@@ -5,7 +5,7 @@ import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import { draftShare, draftTimeoutMs, maxDraftBytes } from "../limits.ts";
 import { type DraftJob, type DraftVerdict, faultyDraft, type inThread } from "./check.ts";
 
-/** Judges drafts in a thread. The largest file takes a tenth of a second, and a hostile one takes longer. */
+/** Judges drafts in a thread: a file as large as may be takes a tenth of a second, a hostile one longer. */
 export interface DraftChecker {
   /**
    * Refuses with SERVICE_UNAVAILABLE where the thread gives no answer in time, and with RATE_LIMIT_EXCEEDED where too many drafts wait.

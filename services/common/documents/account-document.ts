@@ -18,7 +18,7 @@ export function accountDocument(account: Account, balance: GetBalanceResponse | 
   };
 }
 
-/** The state of an account in one word. */
+/** The state of an account in a word. */
 export function accountState({ closeTime, closingTime, suspendTime }: Account) {
   if (closeTime) return "closed";
   if (closingTime) return "closing";
@@ -40,5 +40,19 @@ export function printedAccount(account: Account) {
     suspendedAt: account.suspendTime && isoTime(account.suspendTime),
     ...(account.closingTime ? { closingAt: isoTime(account.closingTime) } : {}),
     ...(account.closeTime ? { closedAt: isoTime(account.closeTime) } : {}),
+  };
+}
+
+/** An account's wallets as the command prints them for scripts; one without entries has zeros. */
+export function printedWallets({ usdMicros, credits }: GetBalanceResponse) {
+  return { usdMicros: printedWallet(usdMicros), credits: printedWallet(credits) };
+}
+
+function printedWallet(wallet: Wallet | undefined) {
+  return {
+    available: wallet?.available ?? 0n,
+    reserved: wallet?.reserved ?? 0n,
+    spendable: wallet?.spendable ?? 0n,
+    monthSpent: wallet?.monthSpent ?? 0n,
   };
 }

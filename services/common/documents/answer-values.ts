@@ -31,3 +31,12 @@ export function isoTimeOrNull(time: Timestamp | undefined): string | null {
 export function unixSeconds(time: Timestamp | undefined): number {
   return time ? Math.floor(timestampMs(time) / 1_000) : 0;
 }
+
+/** JSON that a service wrote; the text where it is none. */
+export function jsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -48,7 +48,7 @@ const entryKinds = new Map<number, string>([
   [EntryKind.REFUND, "refund"],
 ]);
 
-/** An entry of the ledger as operators see it. */
+/** An entry of the ledger as operators see it in the console. */
 export function ledgerEntryDocument(entry: Entry) {
   return {
     object: "ledger.entry",
@@ -63,5 +63,15 @@ export function ledgerEntryDocument(entry: Entry) {
     spentDelta: entry.spentDelta,
     refundOf: entry.refundOf === 0n ? null : entry.refundOf,
     createdAt: isoTimeOrNull(entry.time),
+  };
+}
+
+/** The change that an entry made to a job's hold, as the command prints it for scripts. */
+export function printedEntry(entry: Entry) {
+  return {
+    time: isoTime(entry.time),
+    operation: entry.operationId.split(":").at(-1) ?? "",
+    held: entry.heldDelta,
+    spent: entry.spentDelta,
   };
 }

@@ -141,7 +141,7 @@ function toJobError(error: JobError | undefined) {
 const jobKinds: Partial<Record<JobKind, JobNames>> = jobNames;
 const jobStatuses: Partial<Record<JobStatus, string>> = statusNames;
 
-/** A job's kind and state, for operators. "" for one that only a later release knows. */
+/** The kind and the state of a job, for operators. A kind or state that a later release knows is "". */
 export function jobWords({ kind, status }: Job): { kind: string; status: string } {
   return { kind: jobKinds[kind]?.name ?? "", status: jobStatuses[status] ?? "" };
 }

@@ -5,7 +5,7 @@ import type { KeyUsage } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { isoTime, isoTimeOrNull } from "./answer-values.ts";
 
-/** The charges of a key that its document needs. An absent one is unknown, and shown as null. */
+/** The charges of a key that its document shows. An absent one is not known, and is shown as null. */
 export type KeyCharges = Partial<Omit<KeyUsage, "keyId" | "$typeName" | "$unknown">>;
 
 /** A key as its account's managers see it: OpenRouter's properties, and our own. */
@@ -72,7 +72,7 @@ function sharedFields(key: ApiKey, usage: KeyCharges) {
   };
 }
 
-/** The amount of a limit that a new hold may take. Undefined: there is no limit, or the amount is unknown. */
+/** The part of a limit that a new hold may take. Undefined: there is no limit, or the part is not known. */
 function remainingOf(
   limit: bigint | undefined,
   held: bigint | undefined,
@@ -106,24 +106,24 @@ function dollars(amount: bigint | undefined): number | null {
   return amount === undefined ? null : Number(amount) / 1_000_000;
 }
 
-/** A key as operators see it in the console, at `nowMs`. */
+/**
+ * A key as operators see it in the console, at `nowMs`: a part of what its account's managers see, and its state. Scopes and models are
+ * as they are stored. An empty list means all that is implied.
+ */
 export function operatorsKeyDocument(key: ApiKey, nowMs: number) {
+  const { id, accountId, name, label, created_at, expires_at, lastUsedAt, ...bounds } =
+    toKeyDocument(key, {});
   return {
     object: "key",
-    id: key.keyId,
-    accountId: key.accountId,
-    name: key.name,
-    hint: key.secretHint,
+    ...{ id, accountId, name, label },
     scopes: key.scopes.map(scopeName),
     models: key.allowedModels,
     state: keyStateOf(key, nowMs),
-    createdAt: isoTimeOrNull(key.createTime),
-    expiresAt: isoTimeOrNull(key.expireTime),
+    ...{ created_at, expires_at, lastUsedAt },
     revokedAt: isoTimeOrNull(key.revokeTime),
-    lastUsedAt: isoTimeOrNull(key.lastUseTime),
-    limitUsdMicros: key.monthlyUsdMicrosLimit ?? null,
-    limit_reset: key.monthlyUsdMicrosLimit === undefined ? null : limitResetWord(key.limitReset),
-    requestsPerMinute: key.requestsPerMinute,
+    limitUsdMicros: bounds.limitUsdMicros,
+    limit_reset: bounds.limit_reset,
+    requestsPerMinute: bounds.requestsPerMinute,
   };
 }
 

@@ -2,7 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import { driveClosing } from "#common/agreements/account-closing.ts";
 import type { Peers } from "#common/agreements/peers.ts";
-import { accountState, printedAccount } from "#common/documents/account-document.ts";
+import {
+  accountState,
+  printedAccount,
+  printedWallets,
+} from "#common/documents/account-document.ts";
 import { isoTime, unitName } from "#common/documents/answer-values.ts";
 import { randomIds } from "#kit/base/ids.ts";
 import { systemClock } from "#kit/time/clock.ts";
@@ -136,9 +140,11 @@ async function setState(cli: Cli, accountId: string, suspended: boolean): Promis
   const { account } = await auditedByCli(cli, { action, accountId }, () =>
     cli.peers().auth.setAccountState({ accountId, suspended }),
   );
-  const suspendedAt = account?.suspendTime && isoTime(account.suspendTime);
-  if (cli.json) return printJson(cli, { accountId, state: stateOf(suspendedAt), suspendedAt });
-  cli.out(`${accountId} is ${stateOf(suspendedAt)}.\n`);
+  if (!account) throw new Error("auth answered no account and did not refuse");
+  const state = accountState(account);
+  const { suspendedAt } = printedAccount(account);
+  if (cli.json) return printJson(cli, { accountId, state, suspendedAt });
+  cli.out(`${accountId} is ${state}.\n`);
 }
 
 /** Erases at once what is there; what runs ends first, and the gateways drive the closing on. */
@@ -158,10 +164,6 @@ async function close(cli: Cli, accountId: string, confirm: string): Promise<void
       ? `${accountId} is closed.\n`
       : `${accountId} is being closed: its keys have ended and what it left is erased; what still runs ends first.\n`,
   );
-}
-
-function stateOf(suspendedAt: string | undefined): string {
-  return suspendedAt ? "suspended" : "active";
 }
 
 /** What is to be added to each wallet; absent: nothing. Dollars are given in one of two ways, and are micros in both. */
@@ -307,14 +309,7 @@ async function grant(peers: Peers, accountId: string, funds: Funds, id: string):
 }
 
 async function balances(peers: Peers, accountId: string) {
-  const { usdMicros, credits } = await peers.billing.getBalance({ accountId });
-  const plain = (wallet: typeof usdMicros) => ({
-    available: wallet?.available ?? 0n,
-    reserved: wallet?.reserved ?? 0n,
-    spendable: wallet?.spendable ?? 0n,
-    monthSpent: wallet?.monthSpent ?? 0n,
-  });
-  return { usdMicros: plain(usdMicros), credits: plain(credits) };
+  return printedWallets(await peers.billing.getBalance({ accountId }));
 }
 
 async function balance(cli: Cli, accountId: string): Promise<void> {

@@ -1,9 +1,8 @@
 import { userInfo } from "node:os";
 import type { Command } from "commander";
-import { isoTime } from "#common/documents/answer-values.ts";
+import { printedAction } from "#common/documents/action-document.ts";
 import { audited, type DoneAction, type PlannedAction } from "#common/words/operator-actions.ts";
 import { randomIds } from "#kit/base/ids.ts";
-import { ActionOutcome } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { wholeNumber, withExamples } from "./arguments.ts";
 import { dollars, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
@@ -26,23 +25,9 @@ export function auditCommands(program: Command, cli: Cli): void {
   );
 }
 
-const outcomes = new Map<number, string>([
-  [ActionOutcome.DONE, "done"],
-  [ActionOutcome.REFUSED, "refused"],
-]);
-
 async function list(cli: Cli, accountId: string, pageSize: number): Promise<void> {
   const { actions } = await cli.peers().auth.listActions({ accountId, pageSize });
-  const rows = actions.map((one) => ({
-    at: isoTime(one.beginTime),
-    actor: one.actor,
-    action: one.action,
-    accountId: one.accountId,
-    target: one.target,
-    details: one.details,
-    outcome: outcomes.get(one.outcome) ?? "started",
-    reason: one.reason,
-  }));
+  const rows = actions.map(printedAction);
   if (cli.json) return printJson(cli, { actions: rows });
   printTable(
     cli,

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { holdKindName, isoTime, unitName } from "#common/documents/answer-values.ts";
+import { printedHold, printedReview } from "#common/documents/hold-document.ts";
 import { type Hold, HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { ConfigError } from "../env.ts";
 import { type Sum, sumIn, sumOption, withExamples } from "./arguments.ts";
@@ -51,42 +52,25 @@ async function list(cli: Cli, accountId: string): Promise<void> {
       .filter((review) => !settled.includes(review))
       .map((review) => [review.holdId, review.reportedUsage]),
   );
-  const rows = [];
-  for await (const hold of openHolds(cli, accountId)) {
-    rows.push({
-      holdId: hold.holdId,
-      accountId: hold.accountId,
-      owner: holdKindName(hold.kind),
-      ref: hold.ref,
-      amount: hold.amount,
-      unit: hold.unit,
-      openedAt: isoTime(hold.openTime),
-      review: inReview.get(hold.holdId),
-    });
-  }
-  const shown = settled.map((review) => ({
-    holdId: review.holdId,
-    accountId: review.accountId,
-    model: review.model,
-    reported: review.reportedUsage,
-    chargedUsdMicros: review.chargedUsdMicros ?? 0n,
-    at: isoTime(review.reviewTime),
-  }));
+  const open: Hold[] = [];
+  for await (const hold of openHolds(cli, accountId)) open.push(hold);
+  const reviewOf = ({ holdId }: Hold) => inReview.get(holdId);
+  const shown = settled.map(printedReview);
   if (cli.json) {
-    const holds = rows.map((row) => ({ ...row, unit: unitName(row.unit) }));
+    const holds = open.map((hold) => printedHold(hold, reviewOf(hold)));
     return printJson(cli, { holds, reviews: shown });
   }
   printTable(
     cli,
     ["hold", "account", "owner", "for", "amount", "opened", "review"],
-    rows.map((row) => [
-      row.holdId,
-      row.accountId,
-      row.owner,
-      row.ref,
-      sumWords(row.unit, row.amount),
-      row.openedAt,
-      row.review ?? "",
+    open.map((hold) => [
+      hold.holdId,
+      hold.accountId,
+      holdKindName(hold.kind),
+      hold.ref,
+      sumWords(hold.unit, hold.amount),
+      isoTime(hold.openTime),
+      reviewOf(hold) ?? "",
     ]),
     "no open holds",
   );

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import { isoTime } from "#common/documents/answer-values.ts";
+import { printedEntry } from "#common/documents/entry-document.ts";
 import { jobWords, printedJob } from "#common/documents/job-document.ts";
 import {
   type InspectJobResponse,
@@ -80,12 +81,7 @@ async function show(cli: Cli, jobId: string): Promise<void> {
   const { accountId, holdId } = found;
   const { entries } = await peers.billing.listEntries({ accountId, holdId });
   // Billing answers newest first; a history reads the other way.
-  const money = entries.toReversed().map((entry) => ({
-    time: isoTime(entry.time),
-    operation: entry.operationId.split(":").at(-1) ?? "",
-    held: entry.heldDelta,
-    spent: entry.spentDelta,
-  }));
+  const money = entries.toReversed().map(printedEntry);
   const events = found.events.map((event) => ({
     time: isoTime(event.time),
     state: event.state,

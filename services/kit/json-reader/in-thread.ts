@@ -1,7 +1,7 @@
 import { ErrorReason, isRefusal, type Reason } from "#kit/base/errors.ts";
 import { type ReadBody, readBody, type Wanted } from "./read.ts";
 
-/** The result of reading a body, or the refusal. */
+/** A body that was read, or the refusal. */
 export type ReadReply = { read: ReadBody } | { reason: Reason; message: string; param?: string };
 
 /** Reads a body in a thread. */

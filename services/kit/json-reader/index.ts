@@ -9,10 +9,7 @@ import { type ReadBody, readShaped, type Wanted } from "./read.ts";
 
 export type { ReadBody, Wanted } from "./read.ts";
 
-/**
- * Reads request bodies. Short ones are read at once. Large ones, and those with many names or values, are read in threads, so that none
- * blocks the event loop.
- */
+/** Reads request bodies: short ones at once, large ones and those of many names or values in threads, so that none keeps the event loop. */
 export interface JsonReader {
   /**
    * Refuses with INVALID_JSON, INVALID_VALUE, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED (too many bodies of the account wait) or

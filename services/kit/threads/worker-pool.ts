@@ -9,15 +9,15 @@ export interface WorkerPool<Job, Answer> extends AsyncDisposable {
   run(job: Job, how: JobOptions, transfer?: readonly Transferable[]): Promise<Answer>;
 }
 
-/** Settings of one job. */
+/** How one job is worked on. */
 export interface JobOptions {
   /** Name of the job in errors: "counting". */
   name: string;
-  /** Milliseconds for the job, the start of the thread included. */
+  /** The thread's start included, in ms. */
   answerTimeoutMs: number;
   /** How often the job is tried. A job with a transfer list has one try, for its bytes are gone. */
   tries: number;
-  /** Makes the error of a job that got no answer. `why` holds nothing of the job's content. */
+  /** Makes the error of a job that was not answered; `why` says nothing of its content. */
   toError: (why: string) => Error;
 }
 
@@ -42,7 +42,7 @@ interface Place<Answer> {
   idle: NodeJS.Timeout | undefined;
 }
 
-/** Makes a pool that has no thread yet. */
+/** Makes a pool without a thread yet. */
 export function createWorkerPool<Job, Answer>({
   start,
   threads,
@@ -103,9 +103,9 @@ export function createWorkerPool<Job, Answer>({
 interface Thread<Answer> {
   /** False once the thread has ended or was given up. */
   isUsable(): boolean;
-  /** Rejects where the thread ends, or does not answer in time. The thread cannot be used after that. */
+  /** Rejects where the thread ends, or does not answer in time. The thread is not usable then. */
   answer(job: unknown, how: JobOptions, transfer: readonly Transferable[]): Promise<Answer>;
-  /** Ends the thread, even in the middle of a job. Resolves when it is gone. */
+  /** Ends it, in the middle of a job too, and resolves when it is gone. */
   end(): Promise<void>;
 }
 

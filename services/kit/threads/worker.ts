@@ -1,9 +1,9 @@
 import { parentPort, type Transferable } from "node:worker_threads";
 import { muteThread } from "./thread.ts";
 
-/** The entry of a workshop's thread. It does each job in the job's own module. An error ends the thread. */
+/** The entry of a workshop's thread. It does each job with the job's own module. An error that is thrown ends the thread. */
 
-/** A message to the thread. */
+/** A job for the thread. */
 export interface WorkshopJob {
   /** Address of the module. */
   module: string;

@@ -6,7 +6,7 @@ import { createWorkerPool, type JobOptions } from "./worker-pool.ts";
 /** The threads of a process for work that would block its event loop. All parts of the process share them. */
 export interface Workshop extends AsyncDisposable {
   /**
-   * The answer of `inThread` in the task's module to `given`. Each item of `transfer` moves to the thread and is empty here afterwards.
+   * Calls `inThread` of the task's module with `given`, in a thread. Buffers in `transfer` go to the thread and are empty here.
    * Rejects with the task's own error where no thread answered.
    */
   run<InThread extends (given: never) => unknown>(
@@ -18,7 +18,7 @@ export interface Workshop extends AsyncDisposable {
 
 type Answer<InThread extends (given: never) => unknown> = Awaited<ReturnType<InThread>>;
 
-/** Work for a thread. The task's own share decides which account may have how much of it at once. */
+/** Work for a thread. Callers bound it by a fair share of their own. */
 export interface ThreadTask extends JobOptions {
   lane: Lane;
   /** The module to be loaded in the thread. It exports `inThread`, and `buffersOf` where results have bytes to hand over. */
@@ -38,9 +38,9 @@ interface LaneOptions {
 }
 
 /**
- * One short thread. The vocabulary for counts takes 35 MiB of it, its memory of words up to 100 MiB, and loading it 0.3 s. Two long
- * ones, so that one account's work leaves a thread to the others. The largest work is 64 MiB of log probabilities as text, as values,
- * and as text once more. An idle long thread may keep 40 MiB, and starting another takes a tenth of a second.
+ * One short thread: the vocabulary for counts takes 35 MiB of a thread, what it remembers of words up to 100, and loading it 0.3 s.
+ * Two long ones, so that what one account has leaves a thread to the others. 64 MiB of log probabilities as text, as values, and as
+ * text once more are the largest work. A long thread may keep 40 MiB of the bodies that it read, and starting another takes a tenth of a second.
  */
 const lanes: Readonly<Record<Lane, LaneOptions>> = {
   short: { threads: 1, heapMib: 256, idleMs: 60_000 },

@@ -85,7 +85,7 @@ function EditForm({ of: key, onClose, onDone }: DialogProps & { of: AdminKeyInFu
     ...{ name: key.name, scopes: key.scopes, models: key.models },
     limitDollars: limit === null ? "" : dollarsOf(Number(limit)),
     limitReset: limit === null ? "monthly" : (key.limit_reset ?? "never"),
-    expires: key.expiresAt?.slice(0, 10) ?? "",
+    expires: key.expires_at?.slice(0, 10) ?? "",
     requestsPerMinute: String(key.requestsPerMinute),
     webhookUrl: key.webhookUrl ?? "",
   };

@@ -122,7 +122,7 @@ const columns: Column<AdminKey>[] = [
       <>
         {key.name || "Without a name"}
         <span class="sub">
-          <code>{key.hint}</code>
+          <code>{key.label}</code>
         </span>
         <span class="sub">
           <ShortId id={key.id} />

@@ -48,12 +48,12 @@ export interface AdminKey {
   id: string;
   accountId: string;
   name: string;
-  hint: string;
+  label: string;
   scopes: string[];
   models: string[];
   state: "active" | "disabled" | "expired" | "revoked";
-  createdAt: string;
-  expiresAt: string | null;
+  created_at: string;
+  expires_at: string | null;
   lastUsedAt: string | null;
   limitUsdMicros: Sum | null;
   limit_reset: LimitReset | null;
