@@ -66,7 +66,7 @@ export function openUploadForm(
   );
   parser.on("finish", () => {
     const { file } = reading;
-    // A form's page sends a part without a name and without bytes where the user chose no file.
+    // A form's page sends a nameless part of 0 bytes where the user chose no file.
     const isChosen = file && (file.name !== "" || file.stream.bytesRead > 0);
     if (!isChosen) missing(reading, "file");
     else if (reading.purpose === undefined) missing(reading, "purpose");

@@ -6,6 +6,7 @@ import { faultsOf } from "./support/plain-comments.ts";
 const held: readonly string[] = [
   "gateway",
   "services/billing",
+  "services/builtin",
   "services/catalog",
   "services/common",
   "services/host",
