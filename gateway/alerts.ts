@@ -38,7 +38,7 @@ export function toAlertsDocument(alerts: GetAlertsResponse | undefined) {
   const lowBalance = alerts?.lowBalanceUsdMicros;
   return {
     object: "billing.alerts",
-    // Exact: it is nine billion dollars at most.
+    // Exact, because it is at most nine billion dollars.
     lowBalanceUsdMicros: lowBalance === undefined ? null : Number(lowBalance),
     webhookUrl: alerts?.webhookUrl || null,
   };

@@ -41,13 +41,13 @@ import { v1Routes } from "./routes/v1/index.ts";
 import { trustedAddresses } from "./trusted.ts";
 
 /**
- * Builds the public edge; it never listens by itself (`app.listen`). Rejects where a setting makes no sense. Closing
- * it lets open requests end and closes idle connections.
+ * Builds the public edge, which does not listen by itself (`app.listen`). Rejects where a setting makes no sense. Closing it lets open
+ * requests end and closes idle connections.
  */
 export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> {
   const edge = createEdge(deps);
   const app = Fastify(serverOptions(edge));
-  // Bodies go to the services as bytes: the framework neither parses them nor asks for a content type.
+  // Bodies are sent to the services as bytes. The framework neither parses them nor checks their content type.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.decorateRequest("caller", null);
@@ -60,7 +60,7 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
 
   tracing(app, edge);
   requestLog(app, edge);
-  // Before anything that refuses: a page may read refusals too.
+  // Before any code that refuses, because a page may read refusals too.
   cors(app, edge);
   protocolRules(app, edge);
   errorEnvelope(app, edge);
@@ -120,7 +120,7 @@ const nodeOptions: ServerOptions = {
   keepAlive: true,
   keepAliveInitialDelay: tcpProbeAfterMs,
   connectionsCheckingInterval: connectionsCheckMs,
-  // Node would answer in its own words; the rule is in plugins/protocol.ts.
+  // Node would answer in its own form. The rule is in plugins/protocol.ts.
   requireHostHeader: false,
   noDelay: true,
 };
@@ -137,12 +137,12 @@ function serverOptions(edge: Edge): FastifyServerOptions {
       boundConnections(server, { ...connections, isShared: trustedAddresses(trustProxy), isSlow });
       return server;
     },
-    // The bodies' own limits are per route, in body.ts.
+    // Each route has its own limit for bodies, in body.ts.
     bodyLimit: Number.MAX_SAFE_INTEGER,
-    // HEAD on every GET. Where that would open a stream (files, events) the route answers HEAD itself.
+    // HEAD on every GET. Where that would open a stream (files, events), the route answers HEAD itself.
     exposeHeadRoutes: true,
     schemaController: schemaless,
-    // While it closes it still serves what arrives.
+    // While it closes, it still serves requests that arrive.
     return503OnClosing: false,
     forceCloseConnections: "idle",
     trustProxy: edge.settings.trustProxy ?? false,
@@ -153,12 +153,12 @@ function serverOptions(edge: Edge): FastifyServerOptions {
   };
 }
 
-/** What balancers and probes ask, without a key. Metrics are on the operations port of the process alone. */
+/** Routes for balancers and probes, without a key. Only the operations port of the process has metrics. */
 function healthRoutes(app: FastifyInstance, edge: Edge): void {
   app.get("/healthz", async (_request, reply) =>
     reply.type("text/plain; charset=utf-8").send("ok\n"),
   );
-  // While draining this says 503 and requests are still served: what sends them needs time to notice.
+  // While draining this answers 503, but requests are still served. Their senders need time to notice.
   app.get("/readyz", async (_request, reply) => {
     const reason = edge.notReady();
     return reply

@@ -20,12 +20,12 @@ import {
 } from "./limits.ts";
 import { endWithAnswer, whenClosed } from "./request.ts";
 
-/** Reads request bodies: as bytes, for the services parse them, and within what this process can hold. */
+/** Reads request bodies as bytes, because the services parse them, and within the memory of this process. */
 export interface BodyReader {
   /**
    * The body of a JSON request, once its account may have that many bytes under way. Refuses with UNSUPPORTED_MEDIA_TYPE,
-   * PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED (the account has too many waiting), SERVICE_UNAVAILABLE (too many bytes in
-   * flight) or INVALID_VALUE (it stalled, or took more than `mostMs`); rejects with {@link CallerLeftError} where the caller left.
+   * PAYLOAD_TOO_LARGE, or RATE_LIMIT_EXCEEDED (too many bodies of the account wait). Refuses with SERVICE_UNAVAILABLE (too many bytes
+   * under way) or INVALID_VALUE (it stalled, or took more than `mostMs`). Rejects with {@link CallerLeftError} where the caller left.
    */
   json(
     request: FastifyRequest,
@@ -34,28 +34,28 @@ export interface BodyReader {
     mostMs?: number,
   ): Promise<Buffer>;
   /**
-   * Begins reading a body that is consumed as a stream: asks the caller for it where it waits for that, and calls
-   * `stalled` with a refusal when it stops coming while it is being read.
+   * Begins reading a body that is consumed as a stream. Asks the caller for it where the caller waits for that. Calls `stalled` with a
+   * refusal when the body stops coming while it is being read.
    */
   begin(request: FastifyRequest, reply: FastifyReply, stalled: (why: RefusalError) => void): void;
   /**
-   * Resolves when so many bytes may be held until the answer is over, with what gives back those that did not come. Refuses
-   * as {@link json}; rejects with {@link CallerLeftError}.
+   * Resolves when this many bytes may be held until the answer is over. The result gives back those that did not come. Refuses as
+   * {@link json}. Rejects with {@link CallerLeftError}.
    */
   hold(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<Places>;
   /** Counts bytes that have come and are kept until the answer is over. */
   came(reply: FastifyReply, bytes: number): void;
-  /** Does a body come more slowly than it may while others wait? Not one that waits for us. */
+  /** Does a body come more slowly than it may while others wait? A body that this process does not read is not slow. */
   isSlow(source: IncomingMessage): boolean;
 }
 
-/** What a reader works with. */
+/** The parts that a reader needs. */
 interface BodyReaderOptions {
   clock: Clock;
   maxBytesInFlight: number;
-  /** An account that pays has a larger share of that. */
+  /** An account that pays has a larger share of these bytes. */
   payers: Pick<Payers, "isPaying">;
-  /** Hears how many bytes are held whenever that changes. */
+  /** Called with the number of held bytes whenever it changes. */
   onHeld: (bytes: number) => void;
 }
 
@@ -80,7 +80,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     async json(request, reply, limitBytes, mostMs = bodyTotalMs) {
       checkJsonHeaders(request, limitBytes);
       const length = request.headers["content-length"];
-      // Without a length, as much as it may be.
+      // Without a stated length, the most that it may have.
       const announced = length === undefined ? limitBytes : Number(length);
       const held = await hold(request, reply, announced);
       const bounds = { limitBytes, announced, mostMs };
@@ -92,8 +92,8 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
 }
 
 /**
- * Bounds the bytes that are held. While an account waits for room, a body of another account that comes too slowly, or no more, is
- * refused: its room is of its announced length, and a caller could announce much and send little.
+ * Bounds the held bytes. While an account waits for room, a body of another account that comes too slowly, or not at all, is refused.
+ * Its room is that of its announced length, and a caller could announce much and send little.
  */
 function createHolder(options: BodyReaderOptions, watch: StallWatch): BodyReader["hold"] {
   const { clock, maxBytesInFlight, payers } = options;
@@ -145,8 +145,8 @@ function createHolder(options: BodyReaderOptions, watch: StallWatch): BodyReader
 }
 
 /**
- * Whose share a request takes from: its account's. Operators have no account, and one share; who signs in has none yet, and shares
- * with the same address, so that no client without a key takes the room of all. No account has such an id.
+ * The name of the share of a request: that of its account. Operators have no account, and share one. A person who signs in has no
+ * account yet, and shares with the same address. So no client without a key takes the room of all. No account has such an id.
  */
 function sharerOf({ caller, session, ip }: FastifyRequest): string {
   if (caller) return caller.principal.accountId;
@@ -180,9 +180,9 @@ function createCounter(onHeld: (bytes: number) => void): BodyReader["came"] {
 
 interface Bounds {
   limitBytes: number;
-  /** The most that is to come. */
+  /** The most bytes that may come. */
   announced: number;
-  /** It counts as stalled when it is not complete after this long. */
+  /** The body counts as stalled when it is not complete after this many ms. */
   mostMs: number;
 }
 
@@ -195,12 +195,13 @@ function collect(
   const source = request.raw;
   return new Promise((resolve, reject) => {
     if (source.destroyed) throw new CallerLeftError();
-    // Filled as chunks come: joining a large body at its end would block the event loop. Pages that are never written take no memory.
+    // Filled as chunks come, because joining a large body at its end would block the event loop. Pages that are never written take no
+    // memory.
     let body: Buffer | undefined;
     let size = 0;
     const fail = (error: unknown) => {
       source.off("data", take);
-      // What is held is let go at once; the rest of the body, where it comes, is thrown away.
+      // Held bytes are freed at once. The rest of the body, where it comes, is thrown away.
       body = undefined;
       source.resume();
       reject(error);
@@ -224,7 +225,7 @@ function collect(
       coming.over();
       resolve(body?.subarray(0, size) ?? Buffer.alloc(0));
     });
-    // Every body closes; only one that is not whole was left by its caller.
+    // Every body closes. Where it is not complete, its caller has left.
     const left = () => {
       coming.over();
       if (!source.readableEnded) reject(new CallerLeftError());
@@ -258,7 +259,7 @@ export function isPlain(contentEncoding: string | undefined): boolean {
   return contentEncoding === undefined || contentEncoding.trim().toLowerCase() === "identity";
 }
 
-/** Does the request announce a body of which something may still be to come? */
+/** Does the request announce a body that may not have come completely? */
 export function hasUnreadBody(request: FastifyRequest): boolean {
   return !request.raw.complete && announcesBody(request);
 }
@@ -270,10 +271,10 @@ export function announcesBody({ headers }: FastifyRequest): boolean {
 
 /** A body that is still coming. */
 interface Coming {
-  /** When it counts as stalled, though it still comes. */
+  /** Time at which it counts as stalled, even though bytes still come. */
   untilMs: number;
   lastByteAtMs: number;
-  /** When one that comes as slowly as it may while others wait would have brought what came of it. */
+  /** The time at which the bytes so far would have come at the slowest pace that is allowed while others wait. */
   paceAtMs: number;
   stalled: (why: RefusalError) => void;
 }
@@ -281,19 +282,19 @@ interface Coming {
 /** Watches bodies while they come. */
 interface StallWatch {
   /**
-   * Watches a body from now on; reading it is the caller's, in the same turn. `stalled` is called once for one that brings nothing
-   * for too long, is not complete after `mostMs`, or was ended. `moved` is to be called with the bytes that came, `over` at its end.
+   * Watches a body from now on. The caller reads it, in the same turn. `stalled` is called once for a body that brings no byte for too
+   * long, is not complete after `mostMs`, or was ended. Call `moved` with the number of bytes that came, and `over` at the end.
    */
   begin(
     source: IncomingMessage,
     stalled: Coming["stalled"],
     mostMs?: number,
   ): { moved(bytes: number): void; over(): void };
-  /** Forgives a body what it is late: it waited for us. */
+  /** Forgives a body its delay, because this process did not read it. */
   restart(source: IncomingMessage): void;
-  /** By how much a body is later than it may be while others wait, in ms; 0 where it is not being read. */
+  /** By how much a body is later than it may be while others wait, in ms. 0 where it is not being read. */
   behindMs(source: IncomingMessage): number;
-  /** Has a body that is being read count as stalled. */
+  /** Makes a body that is being read count as stalled. */
   end(source: IncomingMessage, why: RefusalError): void;
 }
 
@@ -328,7 +329,7 @@ function createStallWatch(clock: Clock): StallWatch {
       return {
         moved(bytes) {
           body.lastByteAtMs = clock.steady();
-          // What came faster than it had to is no leave to stand still later.
+          // A body that came faster than it had to must not pause longer later.
           body.paceAtMs = Math.min(body.lastByteAtMs, body.paceAtMs + bytes / bodyBytesAMs);
         },
         over: () => coming.delete(source),
@@ -351,7 +352,7 @@ function isStalled(source: IncomingMessage, body: Coming, nowMs: number): boolea
   return nowMs - body.lastByteAtMs >= bodyIdleMs || nowMs >= body.untilMs;
 }
 
-/** Is the body not read at the moment? Then its caller is not the one that is slow. */
+/** Is the body not being read at the moment? Then its caller is not slow. */
 function waitsForUs(source: IncomingMessage): boolean {
   return source.readableFlowing === false;
 }

@@ -8,25 +8,25 @@ const done = "data: [DONE]\n\n";
 const errorChunk = /^data: \{"error":/m;
 const terminalEvent = /^event: response\.(?:completed|incomplete|failed)$/m;
 
-/** What is known of a stream that broke: its first and its last bytes, where any came. */
+/** The known parts of a stream that broke: its first and its last bytes, where any came. */
 export interface BrokenStream {
   operation: Operation;
-  /** The caller's. */
+  /** The caller's body. */
   body: Buffer;
-  /** Of the response, where none was begun. */
+  /** The id of the response, where none had begun. */
   newId: () => string;
   first: Uint8Array | undefined;
   last: Uint8Array | undefined;
 }
 
 /**
- * The events that end a stream whose service went away, so that it never looks complete: `response.failed` continuing
- * the numbering and the response that the stream began with; for chat an error chunk without `[DONE]`.
+ * The events that end a stream whose service disappeared, so that it never looks complete. `response.failed` continues the numbering
+ * and the response of the stream's beginning. A chat stream gets an error chunk without `[DONE]`.
  */
 export function failureEvents(stream: BrokenStream, refusal: RefusalError, nowMs: number): string {
   const last = text(stream.last);
   if (stream.operation === Operation.CHAT_COMPLETIONS) {
-    // What has ended, whole or with an error, ends once.
+    // A stream that has ended, complete or with an error, ends once.
     return last.includes("data: [DONE]") || errorChunk.test(last)
       ? ""
       : `data: ${JSON.stringify({ error: toErrorBody(refusal) })}\n\n`;
@@ -35,7 +35,7 @@ export function failureEvents(stream: BrokenStream, refusal: RefusalError, nowMs
   if (terminalEvent.test(last)) return done;
   const { code, message } = toErrorBody(refusal);
   const response = begunResponse(text(stream.first)) ?? newResponse(stream, nowMs);
-  // Clients take a stream for broken that has no beginning.
+  // To clients, a stream without a beginning is broken.
   const opening = stream.first
     ? ""
     : lifecycle("created", 0, response) + lifecycle("in_progress", 1, response);
@@ -53,7 +53,7 @@ function nextNumber(last: string): number {
   return numbers.length === 0 ? 0 : Number(numbers.at(-1)?.[1]) + 1;
 }
 
-/** The `response` of the first event; undefined where there is none. */
+/** The `response` of the first event. Undefined where there is none. */
 function begunResponse(first: string): Record<string, unknown> | undefined {
   const data = /^data: (.+)$/m.exec(first)?.[1];
   try {
@@ -89,7 +89,7 @@ function newResponse({ body, newId }: BrokenStream, nowMs: number): Record<strin
   };
 }
 
-/** Options that a response repeats, as they are where the caller left them out. */
+/** Options that a response repeats, with their values where the caller left them out. */
 const echoedDefaults = {
   model: "",
   instructions: null,
@@ -112,7 +112,7 @@ const echoedDefaults = {
   metadata: {},
 };
 
-/** Bodies up to this size are read for what a response repeats of them: a few ms. */
+/** Bodies up to this size are read for the options that a response repeats, which takes a few ms. */
 const repeatedBytes = 256 * 1024;
 
 function jsonObject(body: Buffer): JsonObject {

@@ -22,7 +22,7 @@ import type { EdgeEvents } from "./events.ts";
 import type { PublicUrls } from "./public-url.ts";
 import type { ReaderWatch } from "./readers.ts";
 
-/** What is known of a caller whose key was admitted. */
+/** The known facts of a caller whose key was admitted. */
 export interface Admitted {
   principal: Principal;
   /** For the services, which enforce it: deferred refusal, allowed models, limit. */
@@ -30,31 +30,31 @@ export interface Admitted {
   /** Rate headers of the answer (`x-ratelimit-*`). */
   headers: Record<string, string>;
   /**
-   * What `admission.refuseWith` stands for, with its times: where the service answers with that reason, this is what
-   * the caller gets, for the service does not know when to come back.
+   * The refusal behind `admission.refuseWith`, with its times. Where the service answers with that reason, the caller gets this one,
+   * because the service does not know when to try again.
    */
   refusal?: RefusalError;
-  /** What the key may use, for routes that offer more to some. */
+  /** The scopes of the key, for routes that offer more to some keys. */
   scopes: ReadonlySet<Scope>;
-  /** Its account is suspended: it may only read. */
+  /** Is its account suspended, so that it may only read? */
   accountSuspended?: boolean;
 }
 
 /**
- * What admission leaves to the service in `admission.refuseWith`: the scope, where the service checks the body's syntax
- * before; with an idempotency key the rate too, because a recorded answer comes before both, for as many requests above it as
- * the rate has.
+ * The checks that admission leaves to the service in `admission.refuseWith`. The scope is left where the service checks the body's
+ * syntax before. With an idempotency key the rate is left too, because a recorded answer comes before both. That applies to as many
+ * requests above the rate as the rate has.
  */
 export type Deferral = "nothing" | "scope" | "scope and rate";
 
 /** Decides whether a key may make a request. */
 export interface Admission {
   /**
-   * Checks the Authorization header. Refuses with INVALID_API_KEY, PERMISSION_DENIED, RATE_LIMIT_EXCEEDED or
-   * SERVICE_UNAVAILABLE, but for what is deferred. The rate comes before the scope. Scope UNSPECIFIED: any valid key.
+   * Checks the Authorization header. Refuses with INVALID_API_KEY, PERMISSION_DENIED, RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE,
+   * except for deferred checks. The rate is checked before the scope. Scope UNSPECIFIED: any valid key.
    */
   admit(authorization: string | undefined, scope: Scope, deferral: Deferral): Promise<Admitted>;
-  /** The same for a key that is known to be valid at this moment: a session of the console acts with it. */
+  /** The same for a key that is known to be valid at this moment. A session of the console uses it. */
   admitKey(key: AdmittedKey, scope: Scope, deferral: Deferral): Promise<Admitted>;
 }
 
@@ -64,35 +64,35 @@ interface CatalogSource {
   current(): Pick<CatalogView, "snapshot" | "activeModels">;
 }
 
-/** What an operator may choose. */
+/** The settings that an operator can choose. */
 export interface GatewaySettings {
-  /** Base of every URL in an answer, with or without `/v1`; default: from the Host header. */
+  /** Base of every URL in an answer, with or without `/v1`. Default: from the Host header. */
   publicUrl?: string;
-  /** Addresses (comma-separated, CIDR allowed) whose `X-Forwarded-*` count; default: none. */
+  /** Addresses (comma-separated, CIDR allowed) whose `X-Forwarded-*` headers are used. Default: none. */
   trustProxy?: string;
-  /** Origins whose pages may call the API, or `*` for all; default: none. */
+  /** Origins whose pages may call the API, or `*` for all. Default: none. */
   corsOrigins?: readonly string[];
-  /** Bytes of request bodies held at once; default 512 MiB. */
+  /** Bytes of request bodies that are held at once. Default: 512 MiB. */
   maxBytesInFlight?: number;
-  /** Connections held at once; default `connectionLimits`. */
+  /** Connections that are held at once. Default: `connectionLimits`. */
   connections?: Omit<ConnectionBounds, "isShared">;
-  /** Files on their way to callers at once; default `downloadShare`. */
+  /** Files that are sent to callers at once. Default: `downloadShare`. */
   downloads?: FairShareBounds;
-  /** The console; absent: it is off. */
+  /** The console. Absent: it is off. */
   console?: ConsoleSettings;
 }
 
-/** What an operator may choose of the console. */
+/** The settings of the console that an operator can choose. */
 export interface ConsoleSettings {
-  /** The admin token, by which operators sign in; absent: this gateway holds no admin power. */
+  /** The admin token, with which operators sign in. Absent: this gateway has no admin power. */
   operatorToken?: string;
-  /** Sign-in at an identity provider; absent: by a secret alone. */
+  /** Sign-in at an identity provider. Absent: with a secret alone. */
   oidc?: OidcSettings;
 }
 
-/** An identity provider, and what its claims mean here. */
+/** An identity provider, and the meaning of its claims here. */
 export interface OidcSettings {
-  /** Its URL, as it names itself. */
+  /** The provider's own URL. */
   issuer: string;
   clientId: string;
   clientSecret: string;
@@ -102,38 +102,38 @@ export interface OidcSettings {
   roleClaim: string;
 }
 
-/** What the gateway needs. */
+/** The parts that the gateway needs. */
 export interface GatewayDeps {
   peers: Peers;
   admission: Admission;
   catalog: CatalogSource;
-  /** Only read from. */
+  /** Only for reading. */
   blobs: Pick<BlobStore, "openRead">;
   clock: Clock;
   ids: Ids;
   log: Logger;
   metrics: Metrics;
-  /** Hear of each account that was given what costs money; one that they do not know has smaller shares. */
+  /** Gets each account that got an answer that costs money. An account that it does not know has smaller shares. */
   payers: Payers;
-  /** Threads for what would keep the event loop. */
+  /** Threads for work that would block the event loop. */
   workshop: Workshop;
-  /** Undefined when requests will be served; else one line that says why not (starting, a peer away, draining). */
+  /** Undefined when requests will be served. Otherwise one line with the reason (starting, a peer away, draining). */
   notReady: () => string | undefined;
-  /** Aborts when the time for draining is over: streams that are still open then end with an error event. */
+  /** Aborts when the time for draining is over. Open streams then end with an error event. */
   cutOff?: AbortSignal;
   settings: GatewaySettings;
-  /** Makes the server, for one with TLS; default: plain HTTP. */
+  /** Makes the server, for one with TLS. Default: plain HTTP. */
   createServer?: (options: ServerOptions, handler: RequestListener) => Server;
 }
 
-/** What routes work with. */
+/** The parts that routes need. */
 export interface Edge extends GatewayDeps {
   bodies: BodyReader;
-  /** Reads what is in them. */
+  /** Reads the content of bodies. */
   reader: JsonReader;
-  /** Shares the files on their way. */
+  /** Shares the files that are being sent. */
   downloads: Downloads;
-  /** Shares the bytes of repeated answers on their way. */
+  /** Shares the bytes of repeated answers that are being sent. */
   repeated: Downloads;
   readers: ReaderWatch;
   /** Shares the lists and reports that are being read. */
@@ -144,27 +144,27 @@ export interface Edge extends GatewayDeps {
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Scope that a key needs; absent: any valid key. */
+    /** Scope that a key needs. Absent: any valid key. */
     scope?: Scope;
-    /** True where the service behind it honours an Idempotency-Key, and so a deferred refusal. */
+    /** True where the service behind it handles an Idempotency-Key, and so a deferred refusal. */
     idempotent?: boolean;
-    /** It looks through what its account has: see `plugins/reads.ts`. */
+    /** True where it searches an account's data: see `plugins/reads.ts`. */
     reads?: boolean;
   }
   interface FastifyRequest {
-    /** The admitted caller; null outside `/v1`. */
+    /** The admitted caller. Null outside `/v1`. */
     caller: Admitted | null;
-    /** What it was refused with, for the log; null where it was not. */
+    /** The refusal that it got, for the log. Null where there was none. */
     refusal: RefusalError | null;
     /** True where the body may only be sent after a 100 (Continue). */
     awaitsContinue: boolean;
   }
   interface FastifyReply {
-    /** Called when the answer's connection closes; see `whenClosed`. Null: nothing waits for that yet. */
+    /** Called when the answer's connection closes: see `whenClosed`. Null: no function waits for that yet. */
     whenClosed: (() => void)[] | null;
     /** Bytes of the request's body that are kept until the answer is over. */
     heldBytes: number;
-    /** Its account's turn at reading; null where it needs none. */
+    /** Its account's turn at reading. Null where it needs none. */
     readTurn: Turn | null;
   }
 }

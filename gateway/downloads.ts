@@ -8,10 +8,10 @@ import { heldBackLookMs, heldBackMs } from "#kit/upstream/limits.ts";
 import type { ReaderWatch } from "./readers.ts";
 import { callerOf, endWithAnswer, leavingSignal } from "./request.ts";
 
-/** Files, or bytes, on their way to callers, shared between accounts. */
+/** Files, or bytes, that are sent to callers, shared between accounts. */
 export interface Downloads {
   /**
-   * Resolves when the answer may open its file, or write so many bytes; its places are held until the answer is over. Refuses as a
+   * Resolves when the answer may open its file, or write this many bytes. Its places are held until the answer is over. Refuses as a
    * fair share does.
    */
   take(request: FastifyRequest, reply: FastifyReply, places?: number): Promise<void>;
@@ -25,8 +25,8 @@ interface DownloadsOptions {
 }
 
 /**
- * Makes the places, all free. While an account waits for one, a download of another account whose caller takes nothing is ended,
- * as text streams are at a bounded upstream.
+ * Makes the places, all free. While an account waits for one, a download of another account whose caller takes nothing is ended. Text
+ * streams at a bounded upstream end the same way.
  */
 export function createDownloads({ bounds, clock, payers, readers }: DownloadsOptions): Downloads {
   const share = createFairShare(bounds, { clock, isPaying: payers.isPaying });
@@ -46,7 +46,7 @@ export function createDownloads({ bounds, clock, payers, readers }: DownloadsOpt
       const { socket } = request.raw;
       const stillMs = () => readers.stillMs(socket);
       endWithAnswer(reply, giveWay.holds({ accountId, stillMs, end: () => socket.destroy() }));
-      // Each in a turn of the event loop of its own: a thousand that come at once would be opened in one.
+      // Each in a separate turn of the event loop. Otherwise a thousand that come at once would be opened in one turn.
       begun = begun.then(() => turn());
       await begun;
     },

@@ -5,8 +5,8 @@ import { hasUnreadBody } from "./body.ts";
 import { lingerBytes, lingerFromBytes, lingerMs, lingerWindowMs } from "./limits.ts";
 
 /**
- * Must an answer that is given now, before the body was read, close the connection? A short rest is simply read by
- * the server; a long or endless one is not worth it, and one that still waits for a 100 (Continue) never comes.
+ * Must an answer that is given now, before the body was read, close the connection? The server simply reads a short rest. A long or
+ * endless one is not worth that. One that still waits for a 100 (Continue) never comes.
  */
 export function mustLinger(request: FastifyRequest): boolean {
   if (!hasUnreadBody(request)) return false;
@@ -15,8 +15,8 @@ export function mustLinger(request: FastifyRequest): boolean {
 }
 
 /**
- * Gives a complete answer while the caller is still sending, goes on reading (and throwing away) for a moment, then
- * closes. Closing at once would reset the connection, and the reset can overtake the answer.
+ * Gives a complete answer while the caller is still sending, goes on reading (and throwing away) for a moment, then closes. Closing at
+ * once would reset the connection, and the reset can overtake the answer.
  */
 export type Linger = (
   request: FastifyRequest,
@@ -24,7 +24,7 @@ export type Linger = (
   answer: { status: number; headers: Record<string, string>; body: Buffer },
 ) => void;
 
-/** Makes it, for all connections of a gateway: together they are read no faster than {@link lingerBytes} a window. */
+/** Makes it, for all connections of a gateway. Together they are read at most as fast as {@link lingerBytes} a window. */
 export function createLinger(clock: Clock): Linger {
   const bodies = new Set<IncomingMessage>();
   let left = lingerBytes;
@@ -74,7 +74,7 @@ export function createLinger(clock: Clock): Linger {
       raw.end();
     };
     throwAway(request.raw, end);
-    // The answer is whole already; only the connection waits.
+    // The answer is complete already. Only the connection waits.
     clock.sleep(lingerMs, over.signal).then(end, () => {});
   };
 }

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { Code } from "@connectrpc/connect";
 import { allReasons, type ErrorRow, errorRow, reasonName } from "#kit/base/errors.ts";
 
-/** Where the committed page is. */
+/** The file of the committed page. */
 export const errorsPageFile = new URL("../docs/errors.md", import.meta.url);
 
 const headings: Readonly<Record<ErrorRow["audience"], string>> = {
@@ -32,7 +32,7 @@ function isAnswered(audience: ErrorRow["audience"]): boolean {
   return audience === "public" || audience === "console";
 }
 
-/** What callers of the public API can meet, in two columns: the browsable page has no room for more. */
+/** The errors that callers of the public API can get, in two columns. The browsable page has no room for more. */
 export function shortErrorTable(): string {
   const lines = rowsOf("public").map(
     ({ row }) => `| ${row.status} \`${row.code}\` | ${row.message} |`,

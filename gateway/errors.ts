@@ -7,7 +7,7 @@ import {
   RefusalError,
 } from "#kit/base/errors.ts";
 
-/** `error` of the public API. */
+/** The `error` of the public API. */
 interface ErrorBody {
   message: string;
   type: ErrorType;
@@ -20,14 +20,14 @@ interface ErrorBody {
   maxOutputTokens?: number;
   requiredCredits?: number;
   spendableCredits?: number;
-  /** The job that a caller waited for, and where to poll it. */
+  /** The job that a caller waited for, and the URL to poll. */
   jobId?: string;
   statusUrl?: string;
   requestId?: string;
   costUsdMicros?: number;
 }
 
-/** An error as it leaves: status, headers, body. */
+/** An error in its form over HTTP: status, headers, body. */
 interface HttpError {
   status: number;
   headers: Record<string, string>;
@@ -39,7 +39,7 @@ export class CallerLeftError extends Error {
   override readonly name = "CallerLeftError";
 }
 
-/** Names what an answer was charged. */
+/** Header with the charge of an answer. */
 export const costHeader = "x-genmesh-cost-usd-micros";
 
 /** Headers beside the body, by reason. */
@@ -53,7 +53,7 @@ const reasonHeaders: { readonly [R in Reason]?: Record<string, string> } = {
   [ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT]: { "x-should-retry": "false" },
 };
 
-/** Reasons that always say when to come back; without a time of their own: after a second. */
+/** Reasons that always state when to try again. Without a time of their own it is after a second. */
 const retryable: ReadonlySet<Reason> = new Set([
   ErrorReason.RATE_LIMIT_EXCEEDED,
   ErrorReason.TOO_MANY_OPEN_REQUESTS,
@@ -66,7 +66,7 @@ const usdNumbers = {
   max_output_tokens: "maxOutputTokens",
 } as const;
 
-/** Numbers of a refusal that its body names, by reason: the metadata's name and the body's. */
+/** Numbers of a refusal in its body, by reason: the metadata's name and the body's. */
 const reasonNumbers: {
   readonly [R in Reason]?: Readonly<Record<string, keyof ErrorBody>>;
 } = {
@@ -77,12 +77,12 @@ const reasonNumbers: {
     spendable: "spendableCredits",
   },
 };
-/** Of any reason: what was charged all the same. */
+/** For any reason: the charge that was made in spite of the error. */
 const anyNumbers = { cost: "costUsdMicros" } as const;
 
 /**
- * What a refusal is over HTTP, by the registry. Reasons of internal calls are faults of ours here and become
- * INTERNAL_ERROR: their text is for operators.
+ * A refusal in its form over HTTP, by the registry. Reasons of internal calls are faults of the service here and become INTERNAL_ERROR,
+ * because their text is for operators.
  */
 export function toHttpError(refusal: RefusalError): HttpError {
   const row = errorRow(refusal.reason);
@@ -99,7 +99,7 @@ export function toHttpError(refusal: RefusalError): HttpError {
   };
 }
 
-/** `error` of a refusal, also of one that only a failed job carries. */
+/** The `error` of a refusal, even of one that only a failed job carries. */
 export function toErrorBody(refusal: RefusalError): ErrorBody {
   const row = errorRow(refusal.reason);
   const options = parsed(refusal.metadata.available_options);
@@ -122,7 +122,7 @@ export function toErrorBody(refusal: RefusalError): ErrorBody {
   };
 }
 
-/** Exact up to 2^53, as the amounts of a balance. */
+/** Exact up to 2^53, like the amounts of a balance. */
 function numbersOf({ reason, metadata }: RefusalError): Partial<ErrorBody> {
   const numbers = { ...reasonNumbers[reason], ...anyNumbers };
   const named = Object.entries(numbers).flatMap(([name, field]) => {
@@ -132,7 +132,7 @@ function numbersOf({ reason, metadata }: RefusalError): Partial<ErrorBody> {
   return Object.fromEntries(named);
 }
 
-/** The refusal that an error of the HTTP framework means, or undefined where it is an error of ours. */
+/** The refusal for an error of the HTTP framework, or undefined where the error is the gateway's own. */
 export function refusalOf(error: unknown): RefusalError | undefined {
   if (isRefusal(error)) return error;
   const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
@@ -144,7 +144,7 @@ export function refusalOf(error: unknown): RefusalError | undefined {
   return undefined;
 }
 
-/** A request that breaks HTTP itself: the contract has no code of its own for that. */
+/** A request that breaks HTTP itself. The API's contract has no code for that. */
 export function malformed(message: string): RefusalError {
   return new RefusalError(ErrorReason.INVALID_VALUE, { message });
 }
@@ -155,9 +155,9 @@ function headersOf(refusal: RefusalError): Record<string, string> {
   for (const [name, value] of Object.entries(refusal.metadata)) {
     if (name.startsWith("x-ratelimit-")) headers[name] = value;
   }
-  // A job was made: what is sent again without an Idempotency-Key would make, and pay for, another one.
+  // A job was made. Without an Idempotency-Key a repeat would make, and pay for, another one.
   if (refusal.metadata.job_id !== undefined) headers["x-should-retry"] = "false";
-  // It failed and was charged: so would be what is sent again.
+  // It failed and was charged, and so would be a repeat.
   if (refusal.metadata.cost !== undefined) {
     headers["x-should-retry"] = "false";
     headers[costHeader] = refusal.metadata.cost;

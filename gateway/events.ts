@@ -9,31 +9,31 @@ export interface EndedRequest {
   /** The caller's own name for it. Absent: it gave none. */
   clientRequestId?: string;
   method: string;
-  /** The route's pattern, never the path that was called: that may hold ids. */
+  /** The route's pattern, never the called path, which may hold ids. */
   route: string;
-  /** HTTP status, of the refusal where an answer broke that had begun; 499 where the caller left before it was answered. */
+  /** HTTP status, that of the refusal where an answer broke after its beginning. 499 where the caller left before its answer. */
   status: number;
   durationMs: number;
   accountId: string | undefined;
   /** `error.code` of a request that was refused. */
   reason?: string;
-  /** What lies behind that, by codes: `unavailable < ECONNREFUSED`; a service's own causes are in its log. */
+  /** The causes of that, by codes: `unavailable < ECONNREFUSED`. A service's own causes are in its log. */
   cause?: string;
 }
 
-/** What the edge logs and counts; nothing here throws. */
+/** Logs and counts of the edge. Nothing here throws. */
 export interface EdgeEvents {
   requestBegan(): void;
   requestEnded(request: EndedRequest): void;
   /** A connection that did not speak HTTP well enough to become a request. */
   connectionRefused(cause: string): void;
-  /** A fault of ours; callers see no more than that there was one. */
+  /** A fault of the gateway itself. Callers learn only that there was one. */
   faulted(error: unknown, requestId: string, route: string): void;
   /** Bytes of request bodies held now. */
   bytesInFlight(bytes: number): void;
 }
 
-/** Asked by machinery every few seconds: at the level of requests they would be most of an idle gateway's log. */
+/** Programs call these every few seconds. At the level of requests they would fill most of an idle gateway's log. */
 const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
 
 /** Makes the edge's events. */
@@ -80,7 +80,7 @@ export function createEdgeEvents(deps: {
 }
 
 /**
- * Bounds the lines of a kind in the log: so many a second, and at its end one that says how many were left out. Answers
+ * Bounds the log's lines of a kind to a number a second. At the end of a second, one line reports how many were left out. Answers
  * whether the next line may be written.
  */
 function createLineBudget(clock: Clock, sayLeftOut: (count: number) => void): () => boolean {

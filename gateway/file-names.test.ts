@@ -6,7 +6,7 @@ const exact = "Bild%20%C3%A4%20%E5%9B%BE%E7%89%87%20%F0%9F%A6%8A.png";
 describe("a form's part has one name of its file", () => {
   const part = 'form-data; name="file"';
   test.each([
-    // As browsers and most programs send it: as it is.
+    // The form of browsers and most programs: unencoded.
     [part, part],
     [`${part}; filename="cat.png"`, `${part}; filename="cat.png"`],
     [`${part}; filename="a\\"b;c.png"`, `${part}; filename="a\\"b;c.png"`],
@@ -24,7 +24,7 @@ describe("a form's part has one name of its file", () => {
       `${part}; filename="x*=UTF-8''y; filename*=z"`,
       `${part}; filename="x*=UTF-8''y; filename*=z"`,
     ],
-    // Nothing that stands in it is a folder, a control character or half a character.
+    // Folders, control characters and half characters are removed.
     [`${part}; filename*=UTF-8''..%2F..%2Fetc%2Fpasswd`, `${part}; filename*=UTF-8''passwd`],
     [`${part}; filename*=UTF-8''C%3A%5Ccat.png`, `${part}; filename*=UTF-8''cat.png`],
     [`${part}; filename*=UTF-8''a%0D%0Ab%00%22.png`, `${part}; filename*=UTF-8''ab%22.png`],
@@ -33,7 +33,7 @@ describe("a form's part has one name of its file", () => {
       `${part}; filename*=UTF-8''${"a".repeat(300)}`,
       `${part}; filename*=UTF-8''${"a".repeat(255)}`,
     ],
-    // One that cannot be read counts for nothing: half a character, bytes that are no UTF-8, another charset, no ext-value.
+    // One that cannot be read is ignored: half a character, bytes that are no UTF-8, another charset, a missing ext-value.
     ...[
       "UTF-8''%ED%A0%BD.png",
       "UTF-8''%FF.png",
@@ -66,7 +66,7 @@ describe("a download has a name in ASCII, and the whole one where it differs", (
     ['a"b\r\nc.mp4', "filename=\"a_bc.mp4\"; filename*=UTF-8''a%22bc.mp4"],
     ["a\\b/../c;d.png", "filename=\"c_d.png\"; filename*=UTF-8''c%3Bd.png"],
     ["half \ud83d.png", "filename=\"half_.png\"; filename*=UTF-8''half%20.png"],
-    // What joins signs to one is of the name; what joins nothing is not.
+    // Signs that join others belong to the name. Signs that join nothing do not.
     [
       "👩\u200d👧.png",
       "filename=\"file.png\"; filename*=UTF-8''%F0%9F%91%A9%E2%80%8D%F0%9F%91%A7.png",

@@ -1,15 +1,15 @@
 import { plainFileName } from "#common/words/file-name.ts";
 
-// Names of files in Content-Disposition: as forms send them, and as downloads are answered.
+// Names of files in Content-Disposition: those that forms send, and those in answers to downloads.
 
 /** A parameter: its name, and its value in quotes or bare. */
 const parameter = /;\s*([^\s=;"]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^;"]*)/g;
-/** A value that says its charset and language, and has all but letters, digits and some signs written in hexadecimal (RFC 8187). */
+/** A value with its charset and language, where everything except letters, digits and some signs is in hexadecimal (RFC 8187). */
 const extended = /^utf-8'[\w-]*'((?:[\w!#$&+.^`|~-]|%[\da-f]{2})*)$/i;
 
 /**
- * The Content-Disposition of a form's part with one name of its file where it has `filename*`: that one, which is more exact
- * (RFC 6266, 4.3), or `filename` where that one cannot be read. RFC 7578 forbids `filename*` in forms; clients send it all the same.
+ * The Content-Disposition of a form's part, with one name of its file where it has `filename*`. That one is more exact and is used (RFC
+ * 6266, 4.3), or `filename` where it cannot be read. RFC 7578 forbids `filename*` in forms, but some clients send it.
  */
 export function withOneName(disposition: string): string {
   if (!/filename\*/i.test(disposition)) return disposition;
@@ -21,7 +21,7 @@ export function withOneName(disposition: string): string {
     return "";
   });
   if (exact !== undefined) return `${others}; filename*=${extendedOf(exact)}`;
-  // What names a file in any way is one.
+  // Any parameter that names a file makes the part a file.
   return others + (simple ?? '; filename=""');
 }
 
@@ -36,8 +36,8 @@ function readExtended(value: string): string | undefined {
 }
 
 /**
- * A Content-Disposition (RFC 6266): a name in ASCII for clients that read nothing else, and, where it differs, the whole one. Nothing of
- * a name can end its value or the header.
+ * A Content-Disposition (RFC 6266): a name in ASCII for clients that read nothing else, and the full one where it differs. No character
+ * of a name can end its value or the header.
  */
 export function dispositionOf(type: "inline" | "attachment", fileName: string): string {
   const name = plainFileName(fileName) || "file";
@@ -48,7 +48,7 @@ export function dispositionOf(type: "inline" | "attachment", fileName: string): 
   return `${type}; filename="${ascii}"${exact}`;
 }
 
-/** Others than these signs, and `%`, have a meaning to some clients. */
+/** To some clients all other signs, and `%`, have a meaning. */
 function inAscii(text: string): string {
   return text.replace(/[^A-Za-z0-9._-]+/g, "_");
 }

@@ -13,7 +13,7 @@ import { object, string } from "./schemas.ts";
 /** Parameters of a path that names a file of the account. */
 export const fileParams = object({ fileId: string("The file.") }, ["fileId"]);
 
-/** The public document of a stored file: OpenAI's file object, and what was found out about the image. */
+/** The public document of a stored file: OpenAI's file object, and the verified facts of the image. */
 export function toFileDocument(file: StoredFile) {
   return {
     id: file.fileId,
@@ -35,14 +35,14 @@ export function toFileDocument(file: StoredFile) {
 /** A private file that a path names. */
 interface FileName {
   area: FileArea;
-  /** The job or speech; empty for uploads. */
+  /** The job or speech. Empty for uploads. */
   parentId: string;
   fileId: string;
 }
 
 /**
- * Answers with a private file: asks media where it lies, then pipes the store into the answer. GET takes Range and
- * If-Range; GET and HEAD take If-None-Match; HEAD never opens the store.
+ * Answers with a private file: asks media for its place, then pipes the store into the answer. GET takes Range and If-Range. GET and
+ * HEAD take If-None-Match. HEAD never opens the store.
  */
 export async function sendFile(
   edge: Edge,
@@ -59,10 +59,10 @@ export async function sendFile(
   reply.headers({
     etag,
     "accept-ranges": "bytes",
-    // A key's own file: shared caches must not keep it, browsers may, and ask again once a key could have been revoked.
+    // A file of one key. Shared caches must not keep it. Browsers may, and must ask again once the key could have been deleted.
     "cache-control": "private, no-cache",
     "x-content-type-options": "nosniff",
-    // Should a browser open it: nothing in it may run or load.
+    // If a browser opens it, nothing in it may run or load.
     "content-security-policy": "default-src 'none'; sandbox",
   });
   if (matchesNone(request.headers["if-none-match"], etag)) return reply.code(304).send();
@@ -98,7 +98,7 @@ export async function openBlob(edge: Edge, key: string, range: ByteRange | undef
   }
 }
 
-/** What a Range header asks of a file: all of it, a part (bounds inclusive), or what it does not have. */
+/** The part of a file in a Range header: all of it, a part (bounds inclusive), or one that the file does not have. */
 type WantedRange =
   | { kind: "whole" }
   | { kind: "part"; start: number; end: number }
@@ -108,8 +108,8 @@ const whole: WantedRange = { kind: "whole" };
 const unsatisfiable: WantedRange = { kind: "unsatisfiable" };
 
 /**
- * Reads a Range header (RFC 9110, 14.2). What is no single range of bytes (another unit, several ranges, bad syntax)
- * is ignored, as the RFC allows: the answer is the whole file.
+ * Reads a Range header (RFC 9110, 14.2). A header that is no single range of bytes (another unit, several ranges, bad syntax) is
+ * ignored, as the RFC allows. Then the answer is the whole file.
  */
 export function wantedRange(header: string | undefined, sizeBytes: number): WantedRange {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? "");
@@ -126,14 +126,14 @@ export function wantedRange(header: string | undefined, sizeBytes: number): Want
   return part(start, last === "" ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1));
 }
 
-/** Does If-None-Match name this entity (weak comparison, as GET and HEAD ask for)? `etag` has its quotes. */
+/** Does If-None-Match name this entity, by the weak comparison of GET and HEAD? `etag` has its quotes. */
 export function matchesNone(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false;
   if (header.trim() === "*") return true;
   return header.split(",").some((one) => one.trim().replace(/^W\//, "") === etag);
 }
 
-/** May a Range apply under this If-Range (strong comparison; a date is never one of ours)? */
+/** May a Range apply under this If-Range, by strong comparison? A date never matches. */
 export function rangeApplies(ifRange: string | undefined, etag: string): boolean {
   return ifRange === undefined || ifRange.trim() === etag;
 }

@@ -11,10 +11,10 @@ import { deadlinesMs, followLimits } from "./limits.ts";
 import type { callOptions } from "./request.ts";
 
 /**
- * A job now and at each change, until it is terminal; undefined where nothing but a heartbeat came. A watch that ends before
- * that (its replica stops, or is gone) is taken up at another one: what is not news is not told again, and since every watch
- * begins with the job as it stands, no end is missed. Rejects with the refusal of a watch, with SERVICE_UNAVAILABLE only
- * where media was not heard for {@link followLimits}, and with the signal's reason.
+ * A job now and at each change, until it is terminal. Undefined for a heartbeat. Where a watch ends before that (its replica stops, or
+ * is gone), another replica continues it. An unchanged state is not repeated. Every watch begins with the job's present state, so no
+ * end is missed. Rejects with the refusal of a watch, and with the signal's reason. Rejects with SERVICE_UNAVAILABLE only after {@link
+ * followLimits} without a message of media.
  */
 export async function* followJob(
   edge: Pick<Edge, "peers" | "clock">,

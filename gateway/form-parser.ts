@@ -10,7 +10,7 @@ export function notMultipart(): RefusalError {
   return malformed("The form must be valid multipart/form-data.");
 }
 
-/** A parser of the request's form. Refuses with UNSUPPORTED_MEDIA_TYPE what is none. */
+/** A parser of the request's form. A body that is no form is refused with UNSUPPORTED_MEDIA_TYPE. */
 export function createFormParser(
   request: FastifyRequest,
   limits: BusboyConfig["limits"],
@@ -36,8 +36,8 @@ export function createFormParser(
 }
 
 /**
- * Has the parser read `filename*`: by itself it takes the last name of a file, or the first where all stands in its usual order, and tells
- * of no header. Its inner parser tells of each part's before it reads it.
+ * Makes the parser read `filename*`. By itself it takes the last name of a file, or the first where all are in their usual order, and
+ * shows no header. Its inner parser shows each part's header before it is read.
  */
 function readExactNames(parser: BusboyInstance): void {
   const { parser: inner } = (parser as unknown as { _parser: { parser: Dicer } })._parser;
@@ -49,7 +49,7 @@ function readExactNames(parser: BusboyInstance): void {
   });
 }
 
-/** Tells `fail` what ends every form: too many parts, no multipart, a caller that leaves in its middle. */
+/** Calls `fail` for everything that ends a form: too many parts, no multipart, a caller that leaves in its middle. */
 export function watchForm(
   { raw }: FastifyRequest,
   parser: BusboyInstance,

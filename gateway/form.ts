@@ -9,22 +9,22 @@ import { multipartLimits } from "./limits.ts";
 
 /** A file of a form. */
 export interface FormFile {
-  /** Of its field. */
+  /** Name of its field. */
   name: string;
   fileName: string;
   bytes: Buffer;
 }
 
-/** A multipart form, whole, without what was left empty: a form's page sends each of its fields. */
+/** A complete multipart form, without empty parts: a form's page sends each of its fields. */
 export interface Form {
-  /** In the form's order; a name may come more than once. */
+  /** In the form's order. A name may come more than once. */
   fields: [name: string, value: string][];
   files: FormFile[];
 }
 
 /**
- * Reads a form into memory, once its account may have that many bytes under way, with what is made of them. Refuses as
- * {@link BodyReader.json} does, and with INVALID_VALUE where it is malformed.
+ * Reads a form into memory, once its account may have that many bytes under way, with the values made of them. Refuses as {@link
+ * BodyReader.json} does, and with INVALID_VALUE where it is malformed.
  */
 export async function readForm(
   bodies: BodyReader,
@@ -85,12 +85,12 @@ export async function readForm(
   return form;
 }
 
-/** The room of a form and of its files' base64, which is made beside it. */
+/** The room of a form and of its files' base64, which exists beside it. */
 function roomOf(bytes: number): number {
   return Math.ceil(bytes * (7 / 3));
 }
 
-/** Bytes whose base64 is written before others get their turn: some ms of work; a multiple of three. */
+/** Bytes whose base64 is written before other work gets its turn. They take some ms. It is a multiple of three. */
 const bytesAtOnce = 3 * 1024 * 1024;
 
 /** Bytes as base64, written in several turns of the event loop. */

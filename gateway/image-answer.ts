@@ -24,7 +24,7 @@ import { deadlinesMs, imageWaitMs } from "./limits.ts";
 import { callOptions } from "./request.ts";
 import { arrayOf, idempotencyHeader, integer, object, type Schema, string } from "./schemas.ts";
 
-/** How long a `Prefer: wait` wants to wait, in ms, at most as long as an answer may take; undefined: it is not there. */
+/** The wait that a `Prefer: wait` asks for, in ms, at most as long as an answer may take. Undefined: there is none. */
 export function preferredWaitMs(header: string | string[] | undefined): number | undefined {
   for (const preference of [header ?? []].flat().join(",").split(",")) {
     const found = /^\s*wait\s*(?:=\s*"?(\d{1,9})"?\s*)?(?:;.*)?$/i.exec(preference);
@@ -37,16 +37,16 @@ export function preferredWaitMs(header: string | string[] | undefined): number |
 export interface AwaitedJob {
   job: Job;
   answer: ImageAnswer;
-  /** When its caller has waited long enough, by the steady clock. */
+  /** Time at which its caller has waited long enough, by the steady clock. */
   untilMs: number;
-  /** Of answers; ends in `/v1`. */
+  /** Base URL of answers. Ends in `/v1`. */
   baseUrl: string;
 }
 
 /**
- * Answers an image job as OpenAI's route does, once it has ended. Nothing is sent before, so that an error has its status. Every
- * refusal names the job, and tells SDKs not to send the request again by themselves: JOB_NOT_FINISHED where the job takes too
- * long, the job's own error where it has failed.
+ * Answers an image job like OpenAI's route, once it has ended. Nothing is sent before, so that an error has its status. Every refusal
+ * names the job, and makes SDKs not repeat the request by themselves. It is JOB_NOT_FINISHED where the job takes too long, and the
+ * job's own error where it has failed.
  */
 export async function answerWithImages(
   edge: Edge,
@@ -79,7 +79,7 @@ export async function answerWithImages(
   }
 }
 
-/** The job once it has ended; undefined where that takes too long. */
+/** The job once it has ended. Undefined where that takes too long. */
 async function untilEnded(
   edge: Edge,
   request: FastifyRequest,
@@ -111,7 +111,7 @@ async function untilEnded(
   return last && isTerminal(last) ? last : undefined;
 }
 
-/** What a failed job is to a caller that has waited for it. */
+/** The error for a caller that has waited for a job that failed. */
 function failureOf({ error }: Job): RefusalError {
   const reason = (error && knownReason(error.reason)) ?? ErrorReason.GENERATION_FAILED;
   const row = errorRow(reason);
@@ -132,7 +132,7 @@ function headOf(job: Job) {
   };
 }
 
-/** The images in base64, read from the store while they are sent. */
+/** The images in base64. They are read from the store while they are sent. */
 async function sendInline(
   edge: Edge,
   request: FastifyRequest,

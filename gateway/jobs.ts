@@ -16,7 +16,7 @@ import { bodyLimitsBytes } from "./limits.ts";
 import { callerOf } from "./request.ts";
 import { type RouteSchema, string } from "./schemas.ts";
 
-/** A kind of job, as the public API has it. */
+/** A kind of job in the public API. */
 interface JobFamily extends JobNames {
   kind: JobKind;
   scope: Scope;
@@ -67,19 +67,19 @@ export const kindFilter: Readonly<Record<string, JobKind>> = Object.fromEntries(
   jobFamilies.map((family) => [family.name, family.kind]),
 );
 
-/** Where the documentation lists them. */
+/** The documentation's tag for each. */
 export const familyTags: Record<FamilyName, string[]> = {
   image: ["Images"],
   video: ["Videos"],
   music: ["Music"],
 };
 
-/** May the caller's key read the jobs of all keys of its account? Their files and what may be done to them stay their keys'. */
+/** May the caller's key read the jobs of all keys of its account? Only a job's own key may get its files or act on it. */
 export function readsAllJobs(request: FastifyRequest): boolean {
   return callerOf(request).scopes.has(Scope.JOBS_READ_ALL);
 }
 
-/** A job as its reader sees it: one that may read those of all keys is told whose it is. */
+/** A job for its reader. A reader that may read those of all keys sees the key of each. */
 export function readJobDocument(request: FastifyRequest, job: Job, baseUrl: string) {
   const document = toJobDocument(job, baseUrl);
   return readsAllJobs(request) ? { ...document, keyId: job.keyId } : document;
@@ -88,7 +88,7 @@ export function readJobDocument(request: FastifyRequest, job: Job, baseUrl: stri
 /** The parameter of paths that name a job. */
 export const jobIdParam = { jobId: string("The job.") };
 
-/** One schema for each family; `title` is "Image", `one` is "an image". */
+/** One schema for each family. `title` is "Image", `one` is "an image". */
 export function forEachFamily(
   schema: (family: JobFamily, words: { title: string; one: string }) => RouteSchema,
 ) {

@@ -20,7 +20,7 @@ import {
   string,
 } from "./schemas.ts";
 
-/** A key that was made a moment ago. */
+/** The charges of a key that was made a moment ago. */
 export const noUsage: KeyCharges = {
   monthSpent: 0n,
   held: 0n,
@@ -46,7 +46,7 @@ export async function usageOfKeys(
   return ({ keyId }) => usages.get(keyId) ?? noUsage;
 }
 
-/** The documents of keys, with what they were charged. */
+/** The documents of keys, with their charges. */
 export async function keyDocuments(
   edge: Edge,
   request: FastifyRequest,
@@ -57,7 +57,7 @@ export async function keyDocuments(
   return keys.map((key) => toKeyDocument(key, usageOf(key)));
 }
 
-/** The document of one key that a service must have answered. */
+/** The document of one key, which a service's answer must hold. */
 export async function keyDocument(
   edge: Edge,
   request: FastifyRequest,
@@ -70,8 +70,8 @@ export async function keyDocument(
 }
 
 /**
- * Tells billing of a change of a key that names its alert; without one there is nothing to tell. Where this fails the caller repeats the
- * change, which comes to the same.
+ * Informs billing of a change of a key that names its alert. Any other change is not sent. Where this fails, the caller repeats the
+ * change, with the same result.
  */
 export async function setLowBalance(
   { peers }: Pick<Edge, "peers">,
@@ -176,7 +176,7 @@ export const keyParams = object({ keyId: string("The key: its `id`, which is its
   "keyId",
 ]);
 
-/** A balance below which a webhook is told. */
+/** The balance below which a webhook is sent. */
 export const lowBalanceField = nullable(
   integer(
     "The webhook is told when the account's available funds fall below this, in USD micros; null: it is not.",

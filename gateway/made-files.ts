@@ -4,7 +4,10 @@ import { entryColumns, entryDocument } from "#common/documents/entry-document.ts
 import { csvLine } from "#kit/base/csv.ts";
 import type { Line, ListLinesResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 
-/** Sends a file as it is made. `HEAD` tells as little of its length as `GET` does: Fastify would call an answer without a body one of 0 bytes. */
+/**
+ * Sends a file as it is made. `HEAD` leaves out its length like `GET` does. Fastify would report an answer without a body as one of 0
+ * bytes.
+ */
 export function sendMade(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -20,7 +23,7 @@ export function csvHeaders(reply: FastifyReply, name: string): FastifyReply {
     .header("content-disposition", `attachment; filename="${name}.csv"`);
 }
 
-/** How entries are written to a file, by what the query calls it. */
+/** The forms of a file with entries, by their names in the query. */
 export const exportFormats = { csv: "csv", jsonl: "jsonl" } as const;
 
 type ExportFormat = keyof typeof exportFormats;
@@ -36,7 +39,7 @@ export function exportHeaders(reply: FastifyReply, format: ExportFormat, name: s
   else reply.header("content-type", "application/jsonl; charset=utf-8");
 }
 
-/** All entries from `first` on, a page at a time; `isWanted` ends it with the first that is not. */
+/** All entries from `first` on, a page at a time. The first entry for which `isWanted` is false ends it. */
 export function exportEntries(
   format: ExportFormat,
   first: ListLinesResponse,

@@ -25,7 +25,7 @@ import {
 import { fieldsTaken } from "../services/upstreams/optional-fields.ts";
 import { servesText } from "../services/upstreams/protocols.ts";
 
-/** An entry of `GET /models`: OpenAI's four fields, and what a client needs to build a form for the model. */
+/** An entry of `GET /models`: OpenAI's four fields, and the fields that a client needs to build a form for the model. */
 type CatalogEntry = JsonObject & {
   id: string;
   object: "model";
@@ -33,7 +33,7 @@ type CatalogEntry = JsonObject & {
   owned_by: string;
 };
 
-/** `created` of every entry: a catalog file has no dates, and clients want a number that stays. */
+/** `created` of every entry. A catalog file has no dates, and clients want a number that does not change. */
 const created = 0;
 const kindNames: Record<number, string> = {
   [ModelKind.CHAT]: "chat",
@@ -62,12 +62,12 @@ const audioNames: Record<number, string> = {
   [NativeAudio.STEREO]: "stereo",
 } satisfies Record<Known<typeof NativeAudio>, string>;
 
-/** Every value of an enum but UNSPECIFIED. */
+/** Every value of an enum except UNSPECIFIED. */
 type Known<E extends Record<string, number>> = Exclude<E[keyof E], 0>;
 
 /**
- * The public entry of a model. Built field by field from what is public: the developer prompt, the upstream, its own name
- * for the model and the place of its key are never read into it.
+ * The public entry of a model, built field by field from public values. The developer prompt, the upstream, its own name for the model
+ * and the place of its key are never read into it.
  */
 export function toCatalogEntry(model: Model, snapshot: Snapshot): CatalogEntry {
   return {
@@ -112,7 +112,7 @@ function specFields(model: Model, snapshot: Snapshot): JsonObject {
   }
 }
 
-// The file's bounds keep every int64 of a catalog well inside what a JSON number holds exactly.
+// The file's bounds keep every int64 of a catalog well inside the range that a JSON number holds exactly.
 function chatFields(chat: ChatSpec): JsonObject {
   return {
     maxInputTokens: Number(chat.maxInputTokens),
@@ -138,7 +138,7 @@ function isResponsesCapable(model: Model, snapshot: Snapshot): boolean {
   });
 }
 
-/** What a request may have beside what each model of the kind takes, in every mode of the model. */
+/** The optional fields of a request, beside those that each model of the kind takes, in every mode of the model. */
 function optionalFields(model: Model, snapshot: Snapshot): JsonObject {
   const { spec } = model;
   const hasSeveral = spec.case === "image" && (spec.value.maxImages || maxImages) > 1;

@@ -6,7 +6,7 @@ import type { Edge } from "./context.ts";
 import { shortErrorTable } from "./errors-page.ts";
 import { v1Routes } from "./routes/v1/index.ts";
 
-/** Where the committed description is. */
+/** The file of the committed description. */
 const openapiFile = new URL("./openapi.json", import.meta.url);
 
 const introduction = `Text, images, video, music and speech behind one OpenAI-shaped API.

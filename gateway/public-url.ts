@@ -1,24 +1,24 @@
 import type { FastifyRequest } from "fastify";
 import { malformed } from "./errors.ts";
 
-/** Makes the URLs that answers carry, at the moment of the answer. */
+/** Makes the URLs in answers, at the moment of the answer. */
 export interface PublicUrls {
   /** `{base}/v1`, without a trailing slash. Refuses a request whose Host makes no URL. */
   base(request: FastifyRequest): string;
-  /** The same for programs that are told of it elsewhere, by a webhook: below the console they have no cookie. */
+  /** The same for programs that get the URL elsewhere, by a webhook. Below the console they would have no cookie. */
   api(request: FastifyRequest): string;
 }
 
 const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$/;
 
-/** `publicUrl`: what the operator set, with or without `/v1`; else the request's own host. Throws where it is no http(s) URL. */
+/** `publicUrl`: the operator's setting, with or without `/v1`. Otherwise the request's own host. Throws where it is no http(s) URL. */
 export function createPublicUrls(publicUrl: string | undefined): PublicUrls {
   const fixed = publicUrl === undefined ? undefined : withVersion(publicUrl);
   const api = (request: FastifyRequest) => fixed ?? `${originOf(request)}/v1`;
   return { base: api, api };
 }
 
-/** Is it a host and an optional port, and nothing else, so that it makes a URL? */
+/** Is it only a host and an optional port, so that it makes a URL? */
 export function isHost(value: string): boolean {
   return hostPattern.test(value) && URL.canParse(`http://${value}`);
 }
@@ -36,7 +36,7 @@ function withVersion(publicUrl: string): string {
 }
 
 /**
- * The origin under which the request names this gateway, to us or to a proxy that is trusted; `unnamed` is the host where it names none.
+ * The origin under which the request names this gateway, or a trusted proxy. `unnamed` is the host where the request names none.
  * Refuses a Host that makes no URL.
  */
 export function originOf(request: FastifyRequest, unnamed = localHost(request)): string {

@@ -2,7 +2,7 @@ import type { FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { maxQueryValueLength } from "./limits.ts";
 
-// What the query of a request says, by name. Each refuses what is no such value.
+// The values of a request's query, by name. Each function refuses an invalid value.
 
 /** A query parameter, or undefined where it is absent or empty. Refuses one that is repeated or over 512 characters. */
 export function queryString(request: FastifyRequest, name: string): string | undefined {
@@ -62,11 +62,11 @@ export function queryList(request: FastifyRequest, name: string, most: number): 
   });
 }
 
-/** A time in seconds since 1970; undefined where there is none. */
+/** A time in seconds since 1970. Undefined where there is none. */
 export function querySeconds(request: FastifyRequest, name: string): number | undefined {
   const text = queryString(request, name);
   if (text === undefined) return undefined;
-  // Beyond the year 9999 no bucket begins.
+  // No bucket begins after the year 9999.
   if (!/^\d{1,11}$/.test(text)) refuse(ErrorReason.INVALID_TYPE, { param: name });
   return Number(text);
 }

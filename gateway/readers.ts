@@ -2,24 +2,24 @@ import type { Socket } from "node:net";
 import type { Clock } from "#kit/time/clock.ts";
 import { readerSweepMs, stalledReaderMs } from "./limits.ts";
 
-/** Where a connection's answer stood when it was last seen to move. */
+/** The state of a connection's answer when it last moved. */
 interface Standing {
-  /** What is still to be taken, and was written, by then. */
+  /** The bytes still to be taken, and those written, at that time. */
   mark: string;
   movedAtMs: number;
 }
 
 /** Knows which callers take nothing of their answers. */
 export interface ReaderWatch {
-  /** Looks at a connection until it closes. */
+  /** Watches a connection until it closes. */
   watch(socket: Socket): void;
-  /** For how long the caller has taken nothing of what there is for it, in ms, as of the last look. */
+  /** For how long the caller has taken nothing of its waiting bytes, in ms, by the last check. */
   stillMs(socket: Socket): number;
 }
 
 /**
- * Closes connections whose caller takes nothing of its answer for too long: upstream, memory and a place are kept for it.
- * Its handler hears of that as of any caller that leaves.
+ * Closes connections whose caller takes nothing of its answer for too long, because upstream, memory and a place are kept for it. To
+ * the handler it is a caller that leaves.
  */
 export function createReaderWatch(clock: Clock): ReaderWatch {
   const open = new Map<Socket, Standing>();
@@ -64,10 +64,10 @@ function isStalled(socket: Socket, standing: Standing, nowMs: number): boolean {
   return nowMs - standing.movedAtMs >= stalledReaderMs;
 }
 
-/** Changes when the caller takes something; undefined where it has nothing to take. */
+/** Changes when the caller takes something. Undefined where it has nothing to take. */
 function markOf(socket: Socket): string | undefined {
   if (!(socket.writableLength > 0)) return undefined;
-  // Of one large write only the handle tells how much has gone; where Node hides it, whole writes count.
+  // Of one large write only the handle shows how much was sent. Where Node hides that, whole writes count.
   const handle = (socket as { _handle?: { writeQueueSize?: number } | null })._handle;
   return `${socket.bytesWritten} ${socket.writableLength} ${handle?.writeQueueSize ?? ""}`;
 }

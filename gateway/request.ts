@@ -13,12 +13,12 @@ export function callerOf(request: FastifyRequest): Admitted {
   return request.caller;
 }
 
-/** Notes that the caller was given something that costs money: its account has the share of one that pays. */
+/** Notes that the caller got an answer that costs money. Its account then has the share of one that pays. */
 export function notePaid({ payers }: Pick<Edge, "payers">, request: FastifyRequest): void {
   payers.paid(callerOf(request).principal.accountId);
 }
 
-/** Was a header that has one value sent more than once? Node keeps the first, or joins them, and others on the way may not. */
+/** Was a header that has one value sent more than once? Node keeps the first, or joins them. Others on the way may not. */
 export function isRepeated({ rawHeaders }: IncomingMessage, name: string): boolean {
   let times = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -27,34 +27,34 @@ export function isRepeated({ rawHeaders }: IncomingMessage, name: string): boole
   return times > 1;
 }
 
-/** The caller's Idempotency-Key as it came (an empty one is the service's to refuse). */
+/** The caller's Idempotency-Key, unchanged. The service refuses an empty one. */
 export function idempotencyKeyOf(request: FastifyRequest): string | undefined {
   const value = request.headers["idempotency-key"];
   return Array.isArray(value) ? value.join(", ") : value;
 }
 
-/** What every submission tells its service beside the body: how the caller was admitted, and its Idempotency-Key. */
+/** The values that every submission sends to its service beside the body: how the caller was admitted, and its Idempotency-Key. */
 export function submissionOf(request: FastifyRequest): Submission {
   const idempotencyKey = idempotencyKeyOf(request);
   const { admission } = callerOf(request);
   return { admission, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) };
 }
 
-/** Names properties of the request that were accepted and had no effect. */
+/** Header with properties of the request that were accepted and had no effect. */
 export const ignoredParametersHeader = "x-genmesh-ignored-parameters";
 
-/** Tells the caller which properties of its request had no effect. */
+/** Sets the header with the properties that had no effect. */
 export function noteIgnored(reply: FastifyReply, ignoredParameters: readonly string[]): void {
   if (ignoredParameters.length === 0) return;
   reply.header(ignoredParametersHeader, ignoredParameters.join(", "));
 }
 
-/** Tells the caller that this is the first answer of its Idempotency-Key, given again. */
+/** Sets the header that shows that this is the first answer of the Idempotency-Key, given again. */
 export function noteReplayed(reply: FastifyReply, replayed: boolean): void {
   if (replayed) reply.header("idempotency-replayed", "true");
 }
 
-/** Tells the caller what its request was charged. */
+/** Sets the header with the charge of the request. */
 export function noteCost(reply: FastifyReply, costUsdMicros: bigint): void {
   reply.header(costHeader, String(costUsdMicros));
 }
@@ -66,9 +66,8 @@ export interface Submission {
 }
 
 /**
- * Options of an internal call on behalf of a request: principal, request id, deadline, and a signal that aborts when
- * the caller leaves, or (with `cutOff`) when the process stops waiting for open streams. Where equal requests join they go
- * to one replica.
+ * Options of an internal call for a request: principal, request id, deadline, and a signal. The signal aborts when the caller leaves,
+ * or (with `cutOff`) when the process stops waiting for open streams. Where equal requests join, they are sent to one replica.
  */
 export function callOptions(
   request: FastifyRequest,
@@ -89,8 +88,8 @@ export function callOptions(
 }
 
 /**
- * Aborts when the answer's connection closes before the answer is complete. The request's own `close` says nothing:
- * it comes when the body has been read. An answer that waits behind another one of its connection hears of it too.
+ * Aborts when the answer's connection closes before the answer is complete. The request's own `close` is no sign of that: it comes when
+ * the body has been read. An answer that waits behind another one of its connection is aborted too.
  */
 export function leavingSignal(reply: FastifyReply, cutOff?: AbortSignal): AbortSignal {
   const leaving = new AbortController();
@@ -110,7 +109,7 @@ export function leavingSignal(reply: FastifyReply, cutOff?: AbortSignal): AbortS
   return leaving.signal;
 }
 
-/** Who hears when a process-wide signal aborts: it looks through all of its own listeners whenever one comes or goes. */
+/** Listeners of process-wide signals. A signal searches all of its own listeners whenever one is added or removed. */
 const listeners = new WeakMap<AbortSignal, Set<() => void>>();
 
 function listenersOf(signal: AbortSignal): Set<() => void> {
@@ -125,8 +124,8 @@ function listenersOf(signal: AbortSignal): Set<() => void> {
 }
 
 /**
- * Calls `then` once when the answer's connection closes, or the answer is over. One listener for all that wait for that:
- * half a dozen do for every request.
+ * Calls `then` once when the answer's connection closes, or the answer is over. One listener serves all functions that wait for that,
+ * which are half a dozen for every request.
  */
 export function whenClosed(reply: FastifyReply, then: () => void): void {
   if (reply.whenClosed) {
@@ -141,8 +140,8 @@ export function whenClosed(reply: FastifyReply, then: () => void): void {
 }
 
 /**
- * Notes that an answer breaks that has begun. Its status has gone, so the refusal stands in the log, and in the last event of a stream. An
- * error that is no refusal is logged as a fault of ours.
+ * Notes that an answer breaks after its beginning. Its status was sent, so the refusal is in the log, and in the last event of a
+ * stream. An error that is no refusal is logged as a fault of the gateway.
  */
 export function noteBroken(edge: Edge, error: unknown, reply: FastifyReply): RefusalError {
   const { request, raw } = reply;
@@ -155,7 +154,10 @@ export function noteBroken(edge: Edge, error: unknown, reply: FastifyReply): Ref
   return told;
 }
 
-/** The status that an answer ended with, by its refusal where it broke after its status had gone; undefined: its caller left. */
+/**
+ * The status with which an answer ended. Where it broke after its status was sent, it is that of its refusal. Undefined: its caller
+ * left.
+ */
 export function endedStatus({ raw, request }: FastifyReply): number | undefined {
   if (raw.writableFinished) return raw.statusCode;
   const { refusal } = request;
@@ -168,7 +170,7 @@ export function endWithAnswer(reply: FastifyReply, place: Disposable): void {
   else whenClosed(reply, () => place[Symbol.dispose]());
 }
 
-/** What a stream ends with when the process stops. */
+/** The refusal that ends a stream when the process stops. */
 function stopping(): RefusalError {
   return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
     message: "The service is restarting. Send the request again.",

@@ -1,10 +1,10 @@
 import { maxIdempotencyKeyLength } from "#common/words/idempotency.ts";
 import { allReasons, errorRow } from "#kit/base/errors.ts";
 
-/** A JSON schema. It only describes: nothing is validated, coerced, filtered or serialised by it. */
+/** A JSON schema. It only describes: it validates, coerces, filters and serialises nothing. */
 export type Schema = { [name: string]: unknown };
 
-/** What the documentation says of an operation. */
+/** The documentation of an operation. */
 export interface RouteSchema {
   operationId: string;
   summary: string;
@@ -23,7 +23,7 @@ export function ref(name: string): Schema {
   return { $ref: `${name}#` };
 }
 
-/** An object schema; properties whose names are in `required` must be there. */
+/** An object schema. Properties whose names are in `required` must be present. */
 export function object(
   properties: Record<string, Schema>,
   required: readonly string[] = [],
@@ -69,7 +69,7 @@ export function errors(...statuses: number[]): Record<string, Schema> {
   return Object.fromEntries(all.map((status) => [String(status), errorAnswer(status)]));
 }
 
-/** Codes of a status, from the registry: the documentation cannot differ from what is sent. */
+/** Codes of a status, from the registry, so that the documentation cannot differ from the real answers. */
 function codesOf(status: number): string[] {
   const rows = allReasons().map(errorRow);
   return rows
@@ -131,7 +131,7 @@ export const stringOrNull = (description: string) => nullable(string(description
 export const dateTime = (description: string) =>
   nullable(string(description, { format: "date-time" }));
 
-/** What every error says, of an answer or of a job. */
+/** The fields of every error, of an answer or of a job. */
 export const errorFields = {
   message: string("For people."),
   type: string("The family of the error.", {

@@ -6,7 +6,7 @@ import { keepAliveCommentMs, oneWriteBytes } from "./limits.ts";
 
 /** An answer of server-sent events. */
 export interface EventStream {
-  /** Writes whole events in one write. To be waited for where the connection takes no more by now. */
+  /** Writes whole events in one write. Await the result where the connection is full at present. */
   write(events: Uint8Array | string): Promise<void> | undefined;
   /** Writes a comment between two events, unless the reader is behind anyway. */
   comment(): void;
@@ -14,14 +14,14 @@ export interface EventStream {
   end(): void;
 }
 
-/** A line of its own: a blank one behind it ends an event, of which some decoders make one without data. */
+/** A single line. With a blank one behind it, some decoders would make an event without data of it. */
 const keepAliveComment = ": keep-alive\n";
 
 /** Takes the answer over and sends its headers with the first write. */
 export function openEventStream(reply: FastifyReply): EventStream {
   const { raw } = reply;
   reply.hijack();
-  // Writing into a connection that just closed is no fault; its closing is heard as `close`.
+  // Writing into a connection that just closed is no fault. Its `close` event shows the closing.
   raw.on("error", () => {});
   raw.writeHead(200, {
     ...(reply.getHeaders() as Record<string, string>),
@@ -54,8 +54,8 @@ export function openEventStream(reply: FastifyReply): EventStream {
 }
 
 /**
- * A chunk of the body (RFC 9112, 7.1) as one buffer. Node makes four of it and a vector write in the next tick, which for
- * something as small as a delta costs more than the bytes.
+ * A chunk of the body (RFC 9112, 7.1) as one buffer. Node makes four of it and a vector write in the next tick. For a small delta that
+ * costs more than the bytes.
  */
 function chunkOf(events: Uint8Array | string): Buffer {
   const bytes = typeof events === "string" ? Buffer.from(events) : events;
@@ -67,14 +67,14 @@ function chunkOf(events: Uint8Array | string): Buffer {
   return chunk;
 }
 
-/** Text of one event. `data` has no line breaks (JSON has none). */
+/** Text of one event. `data` has no line breaks, because JSON has none. */
 export function eventText(event: string, data: unknown): string {
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Something that is silent while nothing is heard of it. */
+/** Something whose silence is measured. */
 interface Silence extends Disposable {
-  /** Starts the time anew. */
+  /** Starts the time again. */
   broken(): void;
 }
 
@@ -109,7 +109,7 @@ async function drained(raw: Writable): Promise<void> {
   try {
     await once(raw, "drain", { signal: closed.signal });
   } catch {
-    // Closed: the caller of write hears of it by its own signal.
+    // Closed: the signal of the caller of `write` aborts.
   } finally {
     raw.off("close", close);
   }

@@ -24,13 +24,13 @@ import { type EventStream, openEventStream, watchSilence } from "./sse.ts";
 /** The error answers of a text operation. */
 export const textErrors = errors(400, 402, 413, 415, 422, 502, 504);
 
-/** What an answer's `usage` says of its charge. */
+/** Fields of an answer's `usage` with its charge. */
 export const costFields: Record<string, Schema> = {
   cost: number("What was charged, in US dollars."),
   costUsdMicros: integer("The same in USD micros, exactly."),
 };
 
-/** What an answer tells beside its body. */
+/** Headers of an answer beside its body. */
 export const ignoredHeader: Schema = {
   [ignoredParametersHeader]: {
     description:
@@ -54,7 +54,7 @@ export const textAnswerSchema = (description: string, name: string): Schema => (
   },
 });
 
-/** Answers a text operation, as JSON or as events, whichever its body asks for. */
+/** Answers a text operation, as JSON or as events, as its body asks. */
 export async function answerText(
   edge: Edge,
   request: FastifyRequest,
@@ -71,10 +71,10 @@ export async function answerText(
 }
 
 /**
- * May the answer be a stream, or a JSON that is far longer than what its tokens spell? A body is parsed once, by the service. This look at its
- * bytes saves most requests the dearer streaming call: a JSON object can only have the name `stream` where those letters stand in quotes, or
- * where a letter is escaped, and a letter's only escape is `\u`. Without log probabilities, tools and what `include` adds an answer is text,
- * which is paid for by its length, or repeats its body, whose room in memory is held until it is answered.
+ * Can the answer be a stream, or a JSON that is far longer than the text of its tokens? Only the service parses a body. This look at
+ * its bytes saves most requests the more expensive streaming call. A JSON object has the name `stream` only where those letters are in
+ * quotes, or where a letter is escaped. A letter's only escape is `\u`. Without log probabilities, tools and the fields of `include`,
+ * an answer is text, which is paid for by its length. Or it repeats its body, whose room in memory is held until the answer.
  */
 function mayBeLong(operation: Operation, body: Buffer): boolean {
   if (operation === Operation.EMBEDDINGS) return true;
@@ -83,16 +83,16 @@ function mayBeLong(operation: Operation, body: Buffer): boolean {
   return longNames.some((name) => body.includes(name));
 }
 
-/** Log probabilities are asked for as `logprobs` and as `top_logprobs`. */
+/** `logprobs` and `top_logprobs` ask for log probabilities. */
 const longNames = ['"stream"', "\\u", 'logprobs"', '"include"', '"tools"'];
 
-/** A body's letters are looked through up to this size: some tenths of a millisecond. */
+/** The bytes of a body are searched up to this size, which takes some tenths of a millisecond. */
 const lookedAtBytes = 256 * 1024;
 
-/** Operations that have events; another has none, also where its body asks for them. */
+/** Operations that have events. Others have none, even where their body asks for them. */
 const streamed: ReadonlySet<Operation> = new Set([Operation.RESPONSES, Operation.CHAT_COMPLETIONS]);
 
-/** Is the answer to come as events? Reads the body: only for the rare request that was silent for 15 s. */
+/** Should the answer come as events? Reads the body, only for the rare request that was silent for 15 s. */
 async function mayStream(
   edge: Edge,
   request: FastifyRequest,
@@ -105,7 +105,7 @@ async function mayStream(
     const { value } = await edge.reader.read(body, { only: ["stream"] }, { accountId, signal });
     return value.stream === true;
   } catch {
-    // What is wrong with it, the service says.
+    // The service reports the body's fault.
     return false;
   }
 }
@@ -115,7 +115,7 @@ interface TextMessage extends Submission {
   body: Buffer;
 }
 
-/** Answers as text gives it: events as they come, or JSON, of which a large one is sent on piece by piece, as its caller takes it. */
+/** Answers as the text service does: events as they come, or JSON. A large JSON is sent piece by piece, as its caller takes it. */
 export async function answerAsItComes(
   edge: Edge,
   request: FastifyRequest,
@@ -128,7 +128,7 @@ export async function answerAsItComes(
   let last: Uint8Array | undefined;
   let whole: WholeAnswer | undefined;
   let pieces: Pieces | undefined;
-  // Headers go out with the first event, so that a failure until then has its own status; or after 15 s.
+  // Headers are sent with the first event, so that a failure before has its own status, or after 15 s.
   let isOver = false;
   const speak = async () => {
     const isStream = events || (!pieces && (await mayStream(edge, request, asked, options.signal)));
@@ -194,12 +194,12 @@ export async function answerAsItComes(
   return reply;
 }
 
-/** What is told of an answer in its headers. */
+/** The facts about an answer in its headers. */
 interface AnswerNotes {
   replayed: boolean;
   /** Empty from a text service of an older release. */
   ignoredParameters: readonly string[];
-  /** Absent from one, and from streams. */
+  /** Absent from an older text service, and from streams. */
   costUsdMicros?: bigint | undefined;
 }
 
@@ -209,8 +209,8 @@ interface WholeAnswer extends AnswerNotes {
 }
 
 /**
- * Tells the headers of a complete answer, which is to be sent then. One that is repeated costs nothing, however often: it waits until its
- * account may have that many bytes on their way, which are in memory until its caller has read them.
+ * Sets the headers of a complete answer, which is to be sent then. A repeated answer costs nothing, however often. So it waits until
+ * its account may have that many bytes under way, which are in memory until its caller has read them.
  */
 export async function tellOfWhole(
   edge: Edge,
@@ -222,16 +222,16 @@ export async function tellOfWhole(
   tell(reply, answer);
 }
 
-/** A large answer on its way to its caller. */
+/** A large answer that is being sent to its caller. */
 interface Pieces {
-  /** To be waited for where the connection takes no more by now. */
+  /** Await the result where the connection is full at present. */
   write(piece: Uint8Array): Promise<void> | undefined;
   end(): void;
-  /** What is left does not come: the connection closes, and its length says that it is not whole. */
+  /** The rest will not come. The connection closes, and the stated length shows that the answer is not complete. */
   fail(): void;
 }
 
-/** Tells the headers of an answer that comes in pieces, and takes it over. */
+/** Sets the headers of an answer that comes in pieces, and takes it over. */
 function openPieces(
   reply: FastifyReply,
   answer: AnswerNotes & { wholeBytes?: bigint | undefined },

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 
-/** Does a connection come from one of the proxies that are trusted? `list`: addresses and networks, with commas. */
+/** Does a connection come from one of the trusted proxies? `list`: addresses and networks, with commas. */
 export function trustedAddresses(
   list: string | undefined,
 ): (address: string | undefined) => boolean {
@@ -13,7 +13,7 @@ export function trustedAddresses(
   }
   if (trusted.rules.length === 0) return () => false;
   return (address) => {
-    // IPv4 on a socket that listens for both.
+    // The IPv4 address on a socket that listens for both.
     const plain = address?.replace(/^::ffff:(?=[\d.]+$)/i, "") ?? "";
     return isIP(plain) !== 0 && trusted.check(plain, familyOf(plain));
   };

@@ -9,9 +9,9 @@ import { multipartLimits, uploadBufferBytes, uploadChunkBytes } from "./limits.t
 
 /** A multipart upload (`file`, `purpose`) that is being read. */
 export interface UploadForm {
-  /** Resolves once both fields have begun; rejects where the form is malformed or one is missing. */
+  /** Resolves once both fields have begun. Rejects where the form is malformed or one is missing. */
   readonly header: Promise<{ fileName: string; purpose: string }>;
-  /** The file's bytes; ends only when the whole form was well-formed, and throws where it was not. */
+  /** The file's bytes. It ends only when the whole form was well-formed, and throws where it was not. */
   chunks(): AsyncIterable<Uint8Array>;
   /** Stops reading: the rest is not needed. */
   abandon(why: Error): void;
@@ -20,7 +20,7 @@ export interface UploadForm {
 /** Characters of a `purpose`. */
 export const maxPurposeLength = 64;
 
-/** What has been read of a form. */
+/** The parts of a form that were read. */
 interface Reading {
   readonly header: PromiseWithResolvers<{ fileName: string; purpose: string }>;
   /** Resolves when the whole form was well-formed. */
@@ -32,8 +32,8 @@ interface Reading {
 }
 
 /**
- * Begins reading the form. The file streams through where `purpose` comes first; where it comes after the file (as
- * OpenAI's SDK sends it), the file is held until then, at most 20 MiB: no larger image is accepted anyway.
+ * Begins reading the form. The file is streamed where `purpose` comes first. Where `purpose` comes after the file (as OpenAI's SDK
+ * sends it), the file is held until then, at most 20 MiB, the size of the largest accepted image.
  */
 export function openUploadForm(
   bodies: BodyReader,
@@ -53,7 +53,7 @@ export function openUploadForm(
       reading.file?.stream.destroy(error);
     },
   };
-  // Their readers get a failure when they await them; until then it is no unhandled rejection.
+  // Their readers get a failure when they await them. Until then it must not count as an unhandled rejection.
   reading.header.promise.catch(() => {});
   reading.complete.promise.catch(() => {});
 
@@ -66,7 +66,7 @@ export function openUploadForm(
   );
   parser.on("finish", () => {
     const { file } = reading;
-    // A form's page sends a file that was not chosen as one without a name and without bytes.
+    // A form's page sends a nameless part of 0 bytes where the user chose no file.
     const isChosen = file && (file.name !== "" || file.stream.bytesRead > 0);
     if (!isChosen) missing(reading, "file");
     else if (reading.purpose === undefined) missing(reading, "purpose");
@@ -83,7 +83,7 @@ export function openUploadForm(
   };
 }
 
-/** How bytes are kept that wait for `purpose`. */
+/** Keeps bytes that wait for `purpose`. */
 interface Holding {
   /** Resolves when there is room for them. */
   hold(): Promise<unknown>;
@@ -116,7 +116,7 @@ function takeFile(
   }
   const held = reading.purpose === undefined ? [] : undefined;
   reading.file = { name: plainFileName(fileName ?? ""), stream, held };
-  // Nothing is read of it before it may be held.
+  // It is not read before it may be held.
   if (held) hold().then(() => collect(stream, held, came, reading.fail), reading.fail);
   tellHeader(reading);
 }
@@ -126,12 +126,12 @@ function tellHeader({ file, purpose, header }: Reading): void {
 }
 
 async function* chunksOf({ file, complete }: Reading): AsyncIterable<Uint8Array> {
-  // What is held may wait for room still, while `purpose` has come.
+  // Held bytes may still wait for room, while `purpose` has come.
   if (file?.held) await complete.promise;
   try {
     yield* inChunks(file?.held ?? file?.stream ?? []);
   } catch (error) {
-    // What was wrong with the form, rather than how its stream broke.
+    // Throws the form's own fault, rather than the stream's error.
     await complete.promise;
     throw error;
   }

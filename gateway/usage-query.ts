@@ -8,10 +8,10 @@ import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { callerOf } from "./request.ts";
 import { boolean, integer, nullable, number, object, string } from "./schemas.ts";
 
-/** What may be asked for as a kind of usage. */
+/** The kinds of usage that a query may ask for. */
 export const usageKinds = ["text", "speech", "image", "video", "music", "job"] as const;
 
-/** How a request or a job can have ended: the ledger's words. */
+/** The ways in which a request or a job can have ended, in the ledger's words. */
 export const usageStatuses = [
   "completed",
   "incomplete",
@@ -23,13 +23,13 @@ export const usageStatuses = [
   "lost",
 ] as const;
 
-/** The key whose part of the ledger a caller sees; undefined: all of its account. */
+/** The key whose part of the ledger a caller sees. Undefined: all of its account. */
 export function seenKey(request: FastifyRequest): string | undefined {
   const { principal, scopes } = callerOf(request);
   return scopes.has(Scope.USAGE_READ_ALL) ? undefined : principal.keyId;
 }
 
-/** The keys of a filter, where the caller may see them; undefined: none was named. */
+/** The keys of a filter, where the caller may see them. Undefined: it named none. */
 export function filterKeys(
   request: FastifyRequest,
   param: string,
@@ -43,7 +43,7 @@ export function filterKeys(
         "This API key may see its own use alone. A key with the scope 'usage:read-all' may see that of all keys.",
     });
   }
-  // Billing takes no other form; what it refused in a call of ours would be our mistake, and a 500.
+  // Billing takes no other form. A refusal of billing would be the gateway's mistake, and a 500.
   if (!keyIds.every((keyId) => accountOrKeyIdPattern.test(keyId))) {
     refuse(ErrorReason.INVALID_VALUE, { param });
   }
@@ -51,17 +51,17 @@ export function filterKeys(
   return own === undefined ? undefined : [own];
 }
 
-/** Fields of internal calls, as the query calls them. */
+/** Fields of internal calls, with their names in the query. */
 const params: Readonly<Record<string, string>> = { key_id: "key", page_token: "after" };
 
-/** What is wrong with an internal message here is the caller's cursor, or a filter that no line can fit. */
+/** The fault of an internal message here is the caller's cursor, or a filter that no line can match. */
 export function refuseCursor(error: unknown): never {
   if (!isRefusal(error, ErrorReason.INVALID_ARGUMENT)) throw error;
   const { field = "after" } = error.metadata;
   refuse(ErrorReason.INVALID_VALUE, { param: params[field] ?? field });
 }
 
-/** A request as its caller's key or account sees it. */
+/** A request for its caller's key or account. */
 export function toRequestDocument(line: Line) {
   const { record } = line;
   const started = record?.startTime;
@@ -101,7 +101,7 @@ export function toRequestDocument(line: Line) {
   };
 }
 
-/** A request that ended; a component of the description. */
+/** A request that ended. It is a component of the description. */
 export const requestRecordSchema = {
   $id: "RequestRecord",
   ...object(

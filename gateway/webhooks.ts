@@ -16,13 +16,13 @@ const statuses: Readonly<Record<Webhook_State, string | undefined>> = {
   [Webhook_State.STOPPED]: "stopped",
 };
 
-/** Is the caller shown the webhooks of all keys of its account? */
+/** Does the caller see the webhooks of all keys of its account? */
 export function seesAllWebhooks(request: FastifyRequest): boolean {
   const { scopes } = callerOf(request);
   return scopes.has(Scope.WEBHOOKS) || scopes.has(Scope.JOBS_READ_ALL);
 }
 
-/** The public document of a webhook; with its key for those who see other keys' too. */
+/** The public document of a webhook. It has its key for readers who see other keys' webhooks too. */
 export function toWebhookDocument(webhook: Webhook, withKey: boolean): Record<string, unknown> {
   return {
     id: webhook.webhookId,
@@ -41,7 +41,7 @@ export function toWebhookDocument(webhook: Webhook, withKey: boolean): Record<st
   };
 }
 
-/** The public document of an account's secret; a rotation's answer has the same fields. */
+/** The public document of an account's secret. A rotation's answer has the same fields. */
 export function toSecretDocument(
   answer: Pick<
     GetWebhookSecretResponse,

@@ -2,17 +2,17 @@ import { type Reason, reasonName } from "#kit/base/errors.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 
-/** Why a watch of keys ended. */
+/** The way in which a watch of keys ended. */
 export type WatchEnd = "ended" | "failed" | "reset" | "silent";
 
-/** What admission tells the operator. */
+/** Events of admission for the operator. */
 export interface AdmissionEvents {
   lookedUp(outcome: "found" | "invalid" | "failed"): void;
   refused(reason: Reason): void;
   cacheChanged(keys: number): void;
-  /** Auth did not answer, so this gateway counts requests for itself. */
+  /** Auth did not answer, so this gateway counts requests alone. */
   rateUnshared(error: unknown): void;
-  /** `inARow`: watches that ended before a word was heard; the first of them is logged, each is counted. */
+  /** `inARow`: watches in a row that ended before any message. The first of them is logged, and each is counted. */
   watchEnded(how: WatchEnd, inARow: number, error?: unknown): void;
 }
 

@@ -16,27 +16,27 @@ import { createOwnRates, createSharedRates, rateHeaders } from "./rate-limiter.t
 
 export { type AdmissionLimits, admissionLimits } from "./limits.ts";
 
-/** What admission needs. */
+/** The parts that admission needs. */
 interface AdmissionDeps {
   auth: Client<typeof AuthService>;
   clock: Clock;
   log: Logger;
   metrics: Metrics;
-  /** Are there gateways in other processes, with which the keys' rates are shared? Default false. */
+  /** Are there gateways in other processes that share the keys' rates? Default: false. */
   sharesRates?: boolean;
-  /** Default {@link admissionLimits}. */
+  /** Default: {@link admissionLimits}. */
   limits?: AdmissionLimits;
 }
 
-/** Admission of this process, with the watch that keeps its keys fresh. */
+/** Admission of this process, with the watch that keeps its keys up to date. */
 export interface LiveAdmission extends Admission, AsyncDisposable {
-  /** Resolves when auth was heard for the first time. */
+  /** Resolves when auth sent its first message. */
   readonly ready: Promise<void>;
-  /** Undefined when cached keys count; else one line that says why not. */
+  /** Undefined when cached keys may be used. Otherwise one line with the reason. */
   notReady(): string | undefined;
 }
 
-/** "Bearer" without case, and a secret of the only form that exists: no key has a secret of another form. */
+/** "Bearer" in any case, and a secret. All keys have a secret of this form. */
 const bearer = /^Bearer +([A-Za-z0-9_-]{20,200})$/i;
 
 /** Begins to watch auth, and admits from the first request on. */
@@ -50,9 +50,10 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
     events,
   });
   /**
-   * Look-ups of recorded answers above the rate: as many again as the rate, of a key and of its account, in the same minute. Each reads and
-   * fingerprints a body, so without a bound of its own that work had none. A client that repeats each of its requests once, after a 429 or a lost
-   * answer, finds room. Each gateway counts them for itself: nothing is admitted by them, and asking auth would be work for what is refused.
+   * Look-ups of recorded answers above the rate: as many again as the rate, of a key and of its account, in the same minute. Each reads
+   * and fingerprints a body, which would otherwise have no bound. It leaves room for a client that repeats each of its requests once,
+   * after a 429 or a lost answer. Each gateway counts them alone. They admit no request, and asking auth would be work for refused
+   * requests.
    */
   const lookUps = createRateBuckets({ ...deps, maxBuckets: limits.maxBuckets });
   const mayLookUp = (key: AdmittedKey) =>
@@ -71,7 +72,7 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
   };
   const admitKey = async (key: AdmittedKey, scope: Scope, deferral: Deferral) => {
     uses.note(key.keyId);
-    // A request outside the key's scopes counts too: refusing it is work.
+    // A request outside the key's scopes counts too, because refusing it is work.
     const taken = rates.take(key);
     const verdict = taken instanceof Promise ? await taken : taken;
     const headers = rateHeaders(verdict);
@@ -127,7 +128,7 @@ function rateRefusal(
   });
 }
 
-/** Monthly where nothing is said, as every peer knows it. */
+/** Monthly where the key states no period, which every peer knows. */
 function resetOf({ limitReset }: AdmittedKey) {
   return limitReset === KeyLimitReset.MONTHLY ? {} : { limitReset };
 }

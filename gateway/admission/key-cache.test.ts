@@ -41,7 +41,7 @@ async function newKey(apiKey = "") {
   return { secret: made.secret, keyId: made.key?.keyId ?? "", account: made.account };
 }
 
-/** Asks as a request does, whether the answer is at hand or not. */
+/** Admits like a request does, whether the answer is cached or not. */
 async function ask(cache: KeyCache, secret: string): Promise<AdmittedKey> {
   return cache.admit(secret);
 }
@@ -59,7 +59,7 @@ describe("a known key", () => {
       accountRequestsPerMinute: 6_000,
     });
     expect(key.scopes.size).toBe(8);
-    // At hand: no promise.
+    // Cached: no promise.
     expect(cache.admit(secret)).toBe(key);
     expect(lookUps()).toBe(1);
   });
@@ -122,7 +122,7 @@ describe("a known key", () => {
     expect(lookUps()).toBe(3);
     await ask(cache, keys[0]?.secret ?? "");
     expect(lookUps()).toBe(4);
-    // A key that left the cache and came back is still dropped when it changes.
+    // A key that left the cache and came back is still removed when it changes.
     await world.admin.revokeKey({ keyId: keys[0]?.keyId ?? "" });
     await world.clock.advance(1_000);
     await expect(ask(cache, keys[0]?.secret ?? "")).rejects.toMatchObject(invalid);
@@ -166,7 +166,7 @@ describe("an unknown secret", () => {
     expect(reasons.filter((one) => one === ErrorReason.INVALID_API_KEY)).toHaveLength(2);
     expect(reasons.filter((one) => one === ErrorReason.SERVICE_UNAVAILABLE)).toHaveLength(3);
     expect(lookUps()).toBe(2);
-    // They end: there is room again.
+    // They end, so there is room again.
     await expect(ask(cache, `${secret}-9`)).rejects.toMatchObject(invalid);
   });
 
@@ -201,7 +201,7 @@ describe("auth away", () => {
     await until(() => cache.notReady() === undefined);
     const before = lookUps();
     expect((await ask(cache, secret)).keyId).toBe(keyId);
-    // The watch went on from its revision: what was cached counts again, without a call.
+    // The watch went on from its revision. Cached keys may be used again, without a call.
     expect(lookUps()).toBe(before);
   });
 
@@ -210,7 +210,7 @@ describe("auth away", () => {
     const { secret, keyId } = await newKey();
     const cache = await newCache({}, edge);
     await ask(cache, secret);
-    // The new watches that follow a silent one hear nothing either.
+    // The new watches that follow a silent one get no message either.
     world.wire.hold("WatchKeys");
     await edge.advance(5_001);
     expect(cache.notReady()).toBe("auth was not heard of for 5 s");
@@ -279,7 +279,7 @@ describe("auth away", () => {
     const cache = await newCache({}, edge);
     const { secret, keyId } = await newKey();
     await ask(cache, secret);
-    // Auth's clock stands: no heartbeat comes, but a new watch is answered at once.
+    // Auth's clock does not move, so no heartbeat comes, but a new watch gets its answer at once.
     for (let i = 0; i < 100; i += 1) {
       await edge.advance(100);
       expect((await ask(cache, secret)).keyId).toBe(keyId);
@@ -322,7 +322,7 @@ test("an answer that a change overtook is not kept", async () => {
   const cache = await newCache();
   const { secret, keyId } = await newKey();
   await world.clock.advance(1_000);
-  // The answer waits on the wire while the key is revoked and the news of it arrives.
+  // The answer waits on the wire while the key is deleted and the change arrives.
   world.wire.hold("LookUpKey");
   const asked = ask(cache, secret);
   asked.catch(() => {});

@@ -12,41 +12,41 @@ import type { AdmissionEvents } from "./events.ts";
 import { type KeyWatch, watchKeys } from "./key-watch.ts";
 import type { AdmissionLimits } from "./limits.ts";
 
-/** What the edge knows of a key. */
+/** The edge's facts about a key. */
 export interface AdmittedKey {
   readonly accountId: string;
   readonly keyId: string;
-  /** Route families that it may use: all of them where auth names none. */
+  /** Route families that it may use. All of them where auth names none. */
   readonly scopes: ReadonlySet<Scope>;
-  /** Model ids that it may use; empty: all. */
+  /** Model ids that it may use. Empty: all. */
   readonly allowedModels: readonly string[];
   readonly monthlyUsdMicrosLimit: bigint | undefined;
   readonly limitReset: KeyLimitReset;
-  /** The address that is told of the ends of its jobs; empty: none. */
+  /** The address for the ends of its jobs. Empty: none. */
   readonly webhookUrl: string;
   readonly requestsPerMinute: number;
   readonly accountRequestsPerMinute: number;
-  /** Its account is suspended: it may only read. */
+  /** Is its account suspended, so that it may only read? */
   readonly accountSuspended: boolean;
 }
 
-/** The keys behind the secrets that callers send, known without a call where they were seen before. */
+/** The keys of the secrets that callers send. A key that was seen before needs no call. */
 export interface KeyCache extends AsyncDisposable {
   /**
-   * The key of a secret: at once where it is cached and auth was heard of within 5 s, else by a call, which is shared with all
-   * requests of the same secret that come before it begins. Refuses with INVALID_API_KEY what is unknown, revoked, expired or past its
-   * grace; with SERVICE_UNAVAILABLE where that cannot be told, because auth does not answer a look-up within 2 s.
+   * The key of a secret. It comes at once where it is cached and auth sent a message within 5 s. Otherwise it takes a call, which is
+   * shared with all requests of the same secret that come before it begins. A secret that is unknown, deleted, expired or past its
+   * grace is refused with INVALID_API_KEY. Where auth does not answer a look-up within 2 s, the refusal is SERVICE_UNAVAILABLE.
    */
   admit(secret: string): AdmittedKey | Promise<AdmittedKey>;
-  /** Resolves when auth was heard for the first time, from when on keys are cached. */
+  /** Resolves when auth sent its first message. From then on keys are cached. */
   readonly ready: Promise<void>;
-  /** Undefined when cached keys count; else one line that says why not. */
+  /** Undefined when cached keys may be used. Otherwise one line with the reason. */
   notReady(): string | undefined;
 }
 
 interface Entry {
   readonly key: AdmittedKey;
-  /** Expiry of the key or end of its former secret's grace; Infinity: none. */
+  /** Expiry of the key, or end of its former secret's grace. Infinity: none. */
   readonly validUntilMs: number;
 }
 
@@ -77,7 +77,7 @@ export function createKeyCache(deps: {
       events.lookedUp(isInvalid ? "invalid" : "failed");
       if (isInvalid) invalidUntilMs.set(digest, clock.steady() + limits.invalidForMs);
       if (isRefusal(error)) throw error;
-      // Our own stop: the caller is told to come back, not that it left.
+      // This process stops. The caller is asked to try again, and does not count as having left.
       return refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: retrySoon, cause: error });
     }
   };
@@ -86,7 +86,7 @@ export function createKeyCache(deps: {
       refuse(ErrorReason.SERVICE_UNAVAILABLE, { metadata: retrySoon });
     }
     return lookUps.add(digest, async () => {
-      // The one that it waited for may have cached the key.
+      // The look-up before this one may have cached the key.
       const entry = cached.get(digest);
       return entry && watch.inForce() ? entry : ask(digest);
     });
@@ -98,7 +98,7 @@ export function createKeyCache(deps: {
     admit(secret) {
       const digest = hash("sha256", secret, "base64url");
       const entry = cached.get(digest);
-      // While auth is not heard of, what is cached says nothing; what auth answers when it is asked does.
+      // While auth sends no messages, cached keys are not used. An answer of auth to a question is.
       if (entry && watch.inForce()) return use(entry);
       const untilMs = invalidUntilMs.get(digest);
       if (untilMs !== undefined && clock.steady() < untilMs) refuse(ErrorReason.INVALID_API_KEY);
@@ -117,7 +117,7 @@ export function createKeyCache(deps: {
 }
 
 const retrySoon = { retry_after_ms: "1000" };
-/** A look-up that a change overtook is asked once more; then its answer serves one request and is not kept. */
+/** A look-up that was overtaken by a change is made once more. Then its answer serves one request and is not kept. */
 const maxAsks = 2;
 
 async function lookUp(
@@ -134,15 +134,15 @@ async function lookUp(
       { signal, timeoutMs: deps.limits.lookUpTimeoutMs },
     );
     const entry = entryOf(answer);
-    // An answer older than what the watch has told since may hold a key that was revoked in between: news of it will
-    // not come again. While auth is not heard there is nothing to tell us of changes at all.
+    // An answer that is older than the watch's last change may hold a key that was deleted since. That change will not come again.
+    // While auth sends no messages, changes are not known at all.
     const isCurrent = answer.revision >= watch.revision();
     if (isCurrent && epoch === watch.epoch() && watch.inForce()) put(digest, entry);
     if (isCurrent || asks === maxAsks) return entry;
   }
 }
 
-/** What the edge knows of a key by auth's answer. */
+/** The edge's facts about a key, from auth's answer. */
 export function toAdmittedKey(
   answer: Pick<LookUpKeyResponse, "key" | "accountRequestsPerMinute" | "accountSuspended">,
 ): AdmittedKey {

@@ -3,7 +3,7 @@ import type { Client } from "@connectrpc/connect";
 import type { Clock } from "#kit/time/clock.ts";
 import type { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 
-/** Tells auth when keys are used, at most once a key and minute. */
+/** Reports to auth when keys are used, at most once a key and minute. */
 export interface KeyUses extends AsyncDisposable {
   /** Notes that a key is used now. */
   note(keyId: string): void;
@@ -12,16 +12,18 @@ export interface KeyUses extends AsyncDisposable {
 const minuteMs = 60_000;
 /** Milliseconds for which uses are collected, so that a gateway makes one call for many keys. */
 export const useFlushMs = 2_000;
-/** Deadline of telling: no caller waits for it. */
+/** Deadline of a report, in ms. No caller waits for it. */
 const tellTimeoutMs = 5_000;
-/** The same when this process stops: it stops in time, told or not. */
+/** The same when this process stops. It stops in time, with or without the report. */
 const lastTellTimeoutMs = 500;
-/** Uses of one message (the method's own bound). */
+/** Uses of one message, by the method's own bound. */
 const maxUsesPerMessage = 1_000;
-/** Uses that wait, as many as a cache has keys: where auth is away for long, further ones are not told. */
+/** Uses that wait: as many as a cache has keys. Where auth is away for long, further ones are not reported. */
 const maxWaiting = 50_000;
 
-/** Makes one. What is noted is told some seconds later; what cannot be told is lost, and the next minute's use tells again. */
+/**
+ * Makes one. Noted uses are reported some seconds later. A use whose report fails is lost, and the next minute's use is reported again.
+ */
 export function createKeyUses(deps: { auth: Client<typeof AuthService>; clock: Clock }): KeyUses {
   const { auth, clock } = deps;
   const life = new AbortController();

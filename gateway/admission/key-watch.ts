@@ -6,22 +6,22 @@ import type { AuthService, WatchKeysResponse } from "#proto/genmesh/auth/v1/auth
 import type { AdmissionEvents, WatchEnd } from "./events.ts";
 import type { AdmissionLimits } from "./limits.ts";
 
-/** What the cache does about news of keys. */
+/** The cache's functions for changes of keys. */
 interface KeyWatchListener {
-  /** The history has a gap here: nothing that was learned before counts. */
+  /** The history has a gap here, so all earlier knowledge is invalid. */
   forget(): void;
   changed(keyIds: readonly string[]): void;
 }
 
-/** A watch of auth's key changes, which is begun anew where it breaks. */
+/** A watch of auth's key changes, which begins again where it breaks. */
 export interface KeyWatch extends AsyncDisposable {
-  /** Resolves when auth was heard for the first time. */
+  /** Resolves when auth sent its first message. */
   readonly heard: Promise<void>;
-  /** How many gapless histories have begun; 0: auth was never heard. */
+  /** The number of gapless histories that have begun. 0: auth never sent a message. */
   epoch(): number;
-  /** The store's revision up to which all changes were heard. */
+  /** The store's revision up to which all changes have come. */
   revision(): bigint;
-  /** Was auth heard within the bound, so that what is cached counts? */
+  /** Did a message of auth come within the bound, so that cached keys may be used? */
   inForce(): boolean;
 }
 
@@ -37,10 +37,10 @@ export function watchKeys(deps: {
   const life = new AbortController();
   const heard = Promise.withResolvers<void>();
   let epoch = 0;
-  // Watches in a row that ended before a word was heard.
+  // Watches in a row that ended before any message.
   let silentWatches = 0;
   let heardAtMs = Number.NEGATIVE_INFINITY;
-  // 0 asks for "from now", so that what was learned before is void.
+  // 0 asks for changes from now on, which makes earlier knowledge invalid.
   let revision = 0n;
 
   const hear = (message: WatchKeysResponse) => {
@@ -56,7 +56,7 @@ export function watchKeys(deps: {
   };
   const forget = () => {
     revision = 0n;
-    // Nothing is cached until a new history begins; each key costs a call meanwhile.
+    // No key is cached until a new history begins, so each key costs a call meanwhile.
     heardAtMs = Number.NEGATIVE_INFINITY;
     listener.forget();
   };
@@ -117,7 +117,7 @@ async function listen(
   }
 }
 
-/** Aborts `stop` when nothing was heard for `silenceMs`: a connection can die without a word. */
+/** Aborts `stop` after `silenceMs` without a message: a connection can die silently. */
 async function abortWhenSilent(
   clock: Clock,
   stop: AbortController,

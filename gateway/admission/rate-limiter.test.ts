@@ -33,7 +33,7 @@ const gateways = (n: number): RateLimiter[] =>
   Array.from({ length: n }, () => createSharedRates(deps()));
 const calls = () => world.wire.calls("LeaseRequests");
 
-/** Asks the gateways in turn, one request after the other; how many were admitted. */
+/** Uses the gateways in turn, one request after the other. Answers how many were admitted. */
 async function admitted(among: readonly RateLimiter[], of: RatedKey, requests: number) {
   let count = 0;
   for (let n = 0; n < requests; n++) {
@@ -52,7 +52,7 @@ describe("the rate of several gateways", () => {
     const all = await admitted(gateways(3), key(limit), 2 * limit);
     expect(all).toBeLessThanOrEqual(limit);
     expect(all).toBeGreaterThanOrEqual(limit - 3 * (limit / 60));
-    // And where the requests went is no matter: what is held goes to the caller that asks there.
+    // It does not matter which gateway gets the requests: leased ones serve the caller that asks there.
     expect(calls()).toBeLessThan(limit / 10);
   });
 
@@ -106,7 +106,7 @@ describe("calls", () => {
 
   test("a caller that goes on after a refusal costs one a second", async () => {
     const [gateway, other] = gateways(2) as [RateLimiter, RateLimiter];
-    // All of it at the other one: this one's own count would admit.
+    // All of it at the other gateway. This one's own count would admit.
     await admitted([other], key(60), 60);
     const before = calls();
     for (let n = 0; n < 50; n++) expect((await gateway.take(key(60))).ok).toBe(false);

@@ -14,13 +14,13 @@ import type { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { AdmissionEvents } from "./events.ts";
 import type { AdmissionLimits } from "./limits.ts";
 
-/** Counts requests, and says which are too many. */
+/** Counts requests, and decides which are too many. */
 export interface RateLimiter {
-  /** Counts a request where its key and account have room. At once, but where another process must be asked first. */
+  /** Counts a request where its key and account have room. At once, unless another process must be asked first. */
   take(key: RatedKey): RateVerdict | Promise<RateVerdict>;
 }
 
-/** What a limiter needs. */
+/** The parts that a limiter needs. */
 interface RateLimiterDeps {
   auth: Client<typeof AuthService>;
   clock: Clock;
@@ -28,7 +28,7 @@ interface RateLimiterDeps {
   events: Pick<AdmissionEvents, "rateUnshared">;
 }
 
-/** The rates of the only gateway of a deployment: it counts them itself, without a call. */
+/** The rates of the only gateway of a deployment. It counts them itself, without a call. */
 export function createOwnRates({ clock, limits }: RateLimiterDeps): RateLimiter {
   return createRateBuckets({ clock, maxBuckets: limits.maxBuckets });
 }
@@ -36,10 +36,10 @@ export function createOwnRates({ clock, limits }: RateLimiterDeps): RateLimiter 
 /** Requests of a key that auth has counted already. */
 interface Lease {
   left: number;
-  /** What auth said last, and when. */
+  /** Auth's last answer, and its time. */
   told: RateVerdict;
   toldAtMs: number;
-  /** How many it was asked for last. */
+  /** The number of requests in the last question. */
   asked: number;
   /** Callers that wait for an answer. */
   waiting: number;
@@ -47,10 +47,10 @@ interface Lease {
 }
 
 /**
- * Rates that several gateways share. Auth counts; a gateway asks it for some requests of a key at a time: for one at
- * first, then for as many as it used in the last second, if that is no more than twice as many as before, nor more than
- * the key has in a second. So what all gateways admit differs from the limit by no more than a second's worth for each of
- * them, and a busy key costs about a call a second. A gateway counts for itself too: where auth is away that alone holds.
+ * Rates that several gateways share. Auth counts. A gateway leases several requests of a key at once: first one, then as many as it
+ * used in the last second. It asks for at most twice as many as before, and at most the key's rate of a second. So the number that all
+ * gateways admit differs from the limit by at most a second's worth for each of them. A busy key costs about a call a second. Each
+ * gateway also counts alone, and uses only that count where auth is away.
  */
 export function createSharedRates(deps: RateLimiterDeps): RateLimiter {
   const { clock, limits } = deps;
@@ -70,7 +70,7 @@ export function createSharedRates(deps: RateLimiterDeps): RateLimiter {
       held.asking = undefined;
     }
   }
-  /** Several who wait share a call; each answer serves some of them, or refuses those that are left. */
+  /** Several waiting requests share a call. Each answer serves some of them, or refuses the others. */
   async function ask(key: RatedKey, held: Lease, ofOwn: RateVerdict): Promise<RateVerdict> {
     held.waiting += 1;
     try {
@@ -87,12 +87,12 @@ export function createSharedRates(deps: RateLimiterDeps): RateLimiter {
   return {
     take(key) {
       const ofOwn = own.take(key);
-      // What is too much for one is too much for all.
+      // A request that is too much for one gateway is too much for all.
       if (!ofOwn.ok) return ofOwn;
       const nowMs = clock.steady();
       const held = leases.get(key.keyId) ?? newLease();
       leases.set(key.keyId, held);
-      // What was counted a minute ago has drained since.
+      // Requests that were counted a minute ago have drained since.
       if (nowMs - held.toldAtMs >= bucketMs) held.left = 0;
       if (held.left > 0) return spend(held, ofOwn, nowMs);
       if (isRefused(held, nowMs, limits)) return refused(held, own, key, nowMs);
@@ -114,9 +114,9 @@ async function renew(
 ): Promise<void> {
   const { keyId, accountId, requestsPerMinute, accountRequestsPerMinute } = key;
   const most = Math.max(1, Math.floor((requestsPerMinute * limits.leaseMs) / bucketMs));
-  // At the pace at which the last ones went, these last for the time of a lease.
+  // At the pace of the last ones, these last for the time of a lease.
   const atPace = Math.ceil((held.asked * limits.leaseMs) / (clock.steady() - held.toldAtMs));
-  // Callers that wait use theirs at once.
+  // Waiting callers use theirs at once.
   held.asked = Math.max(held.waiting, Math.min(most, 2 * held.asked, atPace));
   const answer = await auth.leaseRequests(
     { keyId, accountId, requestsPerMinute, accountRequestsPerMinute, wanted: held.asked },
@@ -128,7 +128,7 @@ async function renew(
   held.toldAtMs = clock.steady();
 }
 
-/** One of those that auth has counted. */
+/** Uses one of the requests that auth has counted. */
 function spend(held: Lease, ofOwn: RateVerdict, nowMs: number): RateVerdict {
   held.left -= 1;
   const { told, toldAtMs, left } = held;
@@ -136,7 +136,7 @@ function spend(held: Lease, ofOwn: RateVerdict, nowMs: number): RateVerdict {
   return tighter({ ...told, remaining: told.remaining + left, resetMs }, ofOwn);
 }
 
-/** Was it refused, and so lately that asking again would be refused too? */
+/** Was it refused so recently that asking again would lead to a refusal, too? */
 function isRefused({ told, toldAtMs }: Lease, nowMs: number, limits: AdmissionLimits): boolean {
   return !told.ok && nowMs - toldAtMs < Math.min(told.retryAfterMs, limits.refusedForMs);
 }
@@ -156,8 +156,8 @@ function refused(held: Lease, own: RateBuckets, key: RatedKey, nowMs: number): R
 const epsilonMs = 1e-6;
 
 /**
- * OpenAI's headers: the limit a minute, what is left of it, and the time until all of it is there again ("12ms", "6.5s",
- * "1m0s"; rounded up to the millisecond).
+ * OpenAI's headers: the limit a minute, the number that is left, and the time until all of it is there again ("12ms", "6.5s", "1m0s";
+ * rounded up to the millisecond).
  */
 export function rateHeaders(verdict: RateVerdict): Record<string, string> {
   return {

@@ -16,7 +16,7 @@ beforeEach(async () => {
   await mkdir(join(root, "node_modules"));
   await writeFile(join(root, "package-lock.json"), "{}");
   await writeFile(join(app, "index.html"), "one");
-  // A build that says how often it ran, waits while it is held, and fails where the page says so.
+  // A build that reports how often it ran, waits while the test holds it, and fails where the page says so.
   await writeFile(
     join(root, "gateway/console/build.ts"),
     `import { appendFileSync, copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
@@ -36,7 +36,7 @@ afterEach(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
-/** Asks until it is no longer being built, as the page does that says so. */
+/** Asks until the app is no longer being built, like the page that shows that. */
 async function untilBuilt(
   of: AppBuilds = builds,
 ): Promise<Exclude<AppBuild, { kind: "building" }>> {

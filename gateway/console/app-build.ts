@@ -8,21 +8,21 @@ import { untilAborted } from "#kit/base/abort.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import { buildOutputBytes, buildTimeoutMs, keptBuilds } from "./limits.ts";
 
-/** What there is of the app now: the folder of a build, or why there is none yet. */
+/** The present state of the app: the folder of a build, or the reason why there is none yet. */
 export type AppBuild =
   | { kind: "built"; folder: string }
   | { kind: "building" }
   | { kind: "failed"; output: string };
 
-/** Finds the app's build; in a clone it makes it. */
+/** Finds the app's build. In a clone it makes it. */
 export interface AppBuilds extends AsyncDisposable {
   current(): Promise<AppBuild>;
 }
 
-/** In a clone the app's sources are here; in the image it is the build that is here. */
+/** In a clone the app's sources are here. In the image its build is here. */
 const ownApp = dirname(fileURLToPath(new URL("./app/index.html", import.meta.url)));
 
-/** Where things are in a clone. */
+/** The folders of a clone. */
 interface Clone {
   app: string;
   buildProgram: string;
@@ -30,8 +30,8 @@ interface Clone {
 }
 
 /**
- * In the image the app was built with it. In a clone a child process builds it for the first request, and for the first one
- * after its sources changed; a build is kept under a hash of them, so that the next start finds it.
+ * In the image the app was built with it. In a clone a child process builds it for the first request, and for the first one after its
+ * sources changed. A build is kept under a hash of the sources, so that the next start finds it.
  */
 export function createAppBuilds({
   log,
@@ -74,7 +74,7 @@ export function createAppBuilds({
   return {
     async current() {
       if (!(await isClone)) return { kind: "built", folder: appFolder };
-      // Requests that come while another looks share what is found.
+      // Requests that come while another looks share its result.
       looking ??= stampOfSources(clone).finally(() => {
         looking = undefined;
       });
@@ -88,7 +88,7 @@ export function createAppBuilds({
         .finally(() => {
           building = undefined;
         });
-      // A build of before is found in a moment; a new one takes longer than a page should be empty.
+      // An earlier build is found in a moment. A new one takes longer than a page should be empty.
       const soon = AbortSignal.timeout(foundMs);
       await untilAborted(building, soon).catch(() => {});
       return known?.stamp === stamp ? known.build : { kind: "building" };
@@ -100,10 +100,10 @@ export function createAppBuilds({
   };
 }
 
-/** Milliseconds in which a build that was kept is found. */
+/** Milliseconds in which a kept build is found. */
 const foundMs = 150;
 
-/** Changes when a source does; costs a look at each of some fifty files. */
+/** Changes when a source does. It costs a look at each of some fifty files. */
 async function stampOfSources(clone: Clone): Promise<string> {
   const files = await sources(clone);
   const states = await Promise.all(
@@ -124,7 +124,7 @@ async function contentHash(clone: Clone): Promise<string> {
   return hash.digest("hex").slice(0, 32);
 }
 
-/** All that a build depends on: the app, the program that builds it, and the packages' versions. */
+/** All files that a build depends on: the app, the program that builds it, and the packages' versions. */
 async function sources({ app, buildProgram, root }: Clone): Promise<string[]> {
   const entries = await readdir(app, { recursive: true, withFileTypes: true });
   const files = entries
@@ -134,7 +134,7 @@ async function sources({ app, buildProgram, root }: Clone): Promise<string[]> {
   return [...files, buildProgram, join(root, "package-lock.json")];
 }
 
-/** Beside the packages, where tools keep such things; elsewhere where the clone may not be written to. */
+/** Beside the packages, where tools keep such files. Elsewhere where the clone may not be written to. */
 async function cacheFolder({ root }: Clone): Promise<string> {
   const folder = join(root, "node_modules/.cache/genmesh-console");
   try {
@@ -145,7 +145,7 @@ async function cacheFolder({ root }: Clone): Promise<string> {
   }
 }
 
-/** Builds into `folder`, which comes to be whole. Answers what a build that failed says. */
+/** Builds into `folder`, which appears complete. Answers the output of a build that failed. */
 async function runBuild(
   { buildProgram, root }: Clone,
   { cache, folder }: { cache: string; folder: string },
@@ -165,7 +165,7 @@ async function runBuild(
   }
 }
 
-/** Undefined where it ended well; else what it said. */
+/** Undefined where it ended well. Otherwise its output. */
 async function run(
   root: string,
   args: readonly string[],

@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { appRoutes } from "./app-files.ts";
 
-/** The routes of a built app, before it is first asked for. */
+/** The routes of a built app, before the first request. */
 async function openApp(stack: AsyncDisposableStack) {
   const appFolder = await mkdtemp(join(tmpdir(), "genmesh-app-"));
   stack.defer(() => rm(appFolder, { recursive: true }));

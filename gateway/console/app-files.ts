@@ -8,7 +8,7 @@ import { madeOnce } from "#kit/base/memo.ts";
 import { type AppBuild, createAppBuilds } from "./app-build.ts";
 import { escaped, sendPage } from "./guard.ts";
 
-/** A file of the app, as it is sent. */
+/** A file of the app in the form that is sent. */
 interface AppFile {
   contentType: string;
   plain: Buffer;
@@ -16,7 +16,7 @@ interface AppFile {
   gzip: Buffer;
 }
 
-/** A build in memory: the page, and what it loads, by name. */
+/** A build in memory: the page, and the files that it loads, by name. */
 interface LoadedApp {
   folder: string;
   page: AppFile;
@@ -34,8 +34,8 @@ const contentTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * `/console/`: the app's page at every path without a dot, for the app has its own places, and its files below `assets/`,
- * whose names change with what is in them.
+ * `/console/`: the app's page at every path without a dot, because the app has its own places. Below `assets/` are its files, whose
+ * names change with their content.
  */
 export function appRoutes(app: FastifyInstance, deps: Parameters<typeof createAppBuilds>[0]): void {
   const builds = createAppBuilds(deps);
@@ -55,7 +55,7 @@ export function appRoutes(app: FastifyInstance, deps: Parameters<typeof createAp
   );
   app.get("/", { prefixTrailingSlash: "slash" }, sendApp);
   app.get<{ Params: { name: string } }>("/assets/:name", async (request, reply) => {
-    // What is loaded, not what is newest: a page asks for the files of its own build.
+    // The loaded build, not the newest: a page asks for the files of its own build.
     const build = loading ?? (await builds.current());
     const folder = "folder" in build ? build.folder : undefined;
     const file = folder && (await load(folder)).assets.get(request.params.name);
@@ -78,7 +78,7 @@ function sendFile(request: FastifyRequest, reply: FastifyReply, file: AppFile) {
   return reply.header("content-encoding", coding).send(file[coding]);
 }
 
-/** The codings that an Accept-Encoding names, but for those that it refuses by a weight of 0 (RFC 9110, 12.5.3). */
+/** The codings of an Accept-Encoding, without those that it refuses by a weight of 0 (RFC 9110, 12.5.3). */
 function acceptedCodings(header: string | string[] | undefined): string[] {
   return String(header ?? "")
     .toLowerCase()
@@ -87,7 +87,7 @@ function acceptedCodings(header: string | string[] | undefined): string[] {
     .map((one) => one.split(";", 1)[0]?.trim() ?? "");
 }
 
-/** A page that comes back by itself until the app is there. */
+/** A page that reloads by itself until the app is there. */
 function sendUnbuilt(reply: FastifyReply, build: Exclude<AppBuild, { kind: "built" }>) {
   reply.header("retry-after", "1");
   if (build.kind === "failed") {

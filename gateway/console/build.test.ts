@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildConsole } from "./build.ts";
 
-/** Bytes that a visitor waits for, compressed by gzip: a browser that knows brotli waits for fewer. */
+/** Bytes that a visitor waits for, compressed by gzip. A browser that knows brotli waits for fewer. */
 const budgets = { firstScripts: 40_000, style: 10_000, all: 120_000 };
 
 let folder: string;
@@ -38,7 +38,7 @@ describe("the console's build", () => {
   test("the first screen stays within its budget", () => {
     const named = [...page.matchAll(/(?:src|href)="\/console\/assets\/([^"]+\.js)"/g)];
     const first = new Set(named.flatMap(([, name]) => [...withImports(name ?? "")]));
-    // The overview is where a reader lands after signing in.
+    // The overview is the first screen after signing in.
     const overview = [...assets.keys()].find((name) => name.startsWith("overview-"));
     for (const name of withImports(overview ?? "")) first.add(name);
     expect(overview).toBeDefined();

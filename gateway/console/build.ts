@@ -11,8 +11,8 @@ const app = fileURLToPath(new URL("app/", import.meta.url));
 const assetsPath = "/console/assets/";
 
 /**
- * Builds the console into `folder`, which is emptied before: `index.html`, and in `assets/` what it loads, with a hash of
- * its bytes in each name, so that a browser may keep it for ever.
+ * Builds the console into `folder`, which is emptied before. It makes `index.html`, and in `assets/` the files that it loads. Each
+ * file's name has a hash of its bytes, so that a browser may keep it for ever.
  */
 export async function buildConsole(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true });
@@ -33,20 +33,20 @@ async function buildScripts(folder: string): Promise<OutputChunk[]> {
     cwd: app,
     input: { main: "main.tsx", theme: "theme.ts" },
     platform: "browser",
-    // Its own configuration would be read for each file; all that the bundle needs of it stands here.
+    // The configuration file would be read for each source. All its settings for the bundle are here.
     tsconfig: false,
     transform: {
       target: "es2022",
       jsx: { runtime: "automatic", importSource: "preact", development: false },
     },
-    // A screen is a lazy import; what two screens share becomes a chunk of its own.
+    // A screen is a lazy import. Code that two screens share becomes a separate chunk.
     checks: { ineffectiveDynamicImport: false },
   });
   const { output } = await bundle.write({
     dir: join(folder, "assets"),
     format: "esm",
     minify: true,
-    // Licences that packages keep in their code stay there.
+    // Licences in the code of packages stay there.
     comments: { legal: true },
     entryFileNames: "[name]-[hash].js",
     chunkFileNames: "[name]-[hash].js",
@@ -67,7 +67,7 @@ async function buildStyle(folder: string): Promise<string> {
   return name;
 }
 
-/** The same rules without comments and without the blanks that mean nothing. (Our style sheet has no strings with either.) */
+/** The same rules without comments and needless blanks. (Our style sheet has no strings with either.) */
 function smaller(style: string): string {
   return style
     .replace(/\/\*.*?\*\//gs, "")
@@ -84,7 +84,7 @@ function entryOf(chunks: readonly OutputChunk[], name: string): string {
   return entry.fileName;
 }
 
-/** What the first script imports is asked for together with it, not after it. */
+/** The imports of the first script are loaded together with it, not after it. */
 function preloadsOf(chunks: readonly OutputChunk[]): string {
   const main = chunks.find((chunk) => chunk.fileName === entryOf(chunks, "main"));
   return (main?.imports ?? [])

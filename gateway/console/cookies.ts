@@ -1,24 +1,24 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 
-/** A cookie of the console. Over HTTPS its name binds it to this very host, and to HTTPS; a loopback has neither to bind to. */
+/** A cookie of the console. Over HTTPS its name binds it to this host, and to HTTPS. On a loopback that is not possible. */
 export interface ConsoleCookie {
-  /** Its value; undefined where it is absent, or there are several: one of them was planted by another program of the host. */
+  /** Its value. Undefined where it is absent, or where there are several: another program of the host may have set one of them. */
   read(request: FastifyRequest): string | undefined;
   /** Without `seconds` it lasts as long as the browser. */
   set(request: FastifyRequest, reply: FastifyReply, value: string, seconds?: number): void;
   clear(request: FastifyRequest, reply: FastifyReply): void;
 }
 
-/** The session's id. It comes with requests of the console's own pages alone. */
+/** The session's id. It comes only with requests of the console's own pages. */
 export const sessionCookie = createCookie("genmesh", "SameSite=Strict");
 
 /**
- * A sign-in at an identity provider that is under way. The provider's answer comes from another site, so this one is Lax; it
- * opens nothing by itself.
+ * A sign-in at an identity provider that is under way. The provider's answer comes from another site, so this one is Lax. It opens
+ * nothing by itself.
  */
 export const oidcCookie = createCookie("genmesh-oidc", "SameSite=Lax");
 
-/** `attributes` beside those that all have. A value is of characters that need no quoting. */
+/** `attributes` beside those that all cookies have. A value has only characters that need no quoting. */
 function createCookie(name: string, attributes: string): ConsoleCookie {
   const nameFor = (request: FastifyRequest) => (isHttps(request) ? `__Host-${name}` : name);
   const send: ConsoleCookie["set"] = (request, reply, value, seconds) => {
@@ -40,7 +40,7 @@ function createCookie(name: string, attributes: string): ConsoleCookie {
   };
 }
 
-/** Did the browser speak TLS, to us or to a proxy that is trusted to say so? */
+/** Did the browser use TLS, to this process or to a trusted proxy? */
 export function isHttps(request: FastifyRequest): boolean {
   return request.protocol === "https";
 }

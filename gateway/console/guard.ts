@@ -4,7 +4,7 @@ import { originOf } from "../public-url.ts";
 import { isRepeated } from "../request.ts";
 import { isHttps } from "./cookies.ts";
 
-/** What a page of the console may load and be loaded by: its own files, and nothing that stands in the page itself. */
+/** The files that a page of the console may load, and the pages that may load it: its own files, and no inline code. */
 export const contentPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -18,7 +18,7 @@ export const contentPolicy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Of every answer below `/console`, unless its route says otherwise. */
+/** Headers of every answer below `/console`, unless its route sets others. */
 const headers: Readonly<Record<string, string>> = {
   "content-security-policy": contentPolicy,
   "x-content-type-options": "nosniff",
@@ -27,13 +27,13 @@ const headers: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
 };
 
-/** On every answer, also on a stream that takes the connection over; a route's own come before. */
+/** On every answer, even on a stream that takes the connection over. A route's own headers come first. */
 export function secureHeaders(app: FastifyInstance): void {
   app.addHook("onRequest", (_request, reply, done) => {
     for (const [name, value] of Object.entries(headers)) reply.raw.setHeader(name, value);
     done();
   });
-  // An error takes away what its route had said.
+  // An error removes the headers that its route had set.
   app.addHook("onSend", (_request, reply, payload, done) => {
     for (const [name, value] of Object.entries(headers)) {
       if (!reply.hasHeader(name)) reply.header(name, value);
@@ -42,7 +42,7 @@ export function secureHeaders(app: FastifyInstance): void {
   });
 }
 
-/** Nothing of a session stays in a browser's cache, also no file: the next person at that machine could read it. */
+/** No part of a session stays in a browser's cache, not even a file. The next person at that machine could read it. */
 export function neverStored(app: FastifyInstance): void {
   app.addHook("onSend", (_request, reply, payload, done) => {
     reply.header("cache-control", "no-store");
@@ -50,7 +50,7 @@ export function neverStored(app: FastifyInstance): void {
   });
 }
 
-/** Lets requests of the console's own pages in alone. */
+/** Admits only requests of the console's own pages. */
 export function sameOriginOnly(app: FastifyInstance): void {
   app.addHook("onRequest", (request, _reply, done) => {
     refuseInsecure(request);
@@ -62,7 +62,7 @@ export function sameOriginOnly(app: FastifyInstance): void {
   });
 }
 
-/** The origin under which the browser sees this gateway. Refuses with INSECURE_CONNECTION plain HTTP but on the loopback. */
+/** The origin under which the browser sees this gateway. Refuses plain HTTP with INSECURE_CONNECTION, except on the loopback. */
 export function consoleOrigin(request: FastifyRequest): string {
   refuseInsecure(request);
   return ownOrigin(request);
@@ -74,8 +74,8 @@ function refuseInsecure(request: FastifyRequest): void {
 }
 
 /**
- * By the name in the browser's address line, not by the connection's end: a port of a container or a tunnel ends elsewhere, and a
- * name of another's domain that leads to the loopback is none of the loopback.
+ * Checked by the name in the browser's address line, not by the connection's end. A port of a container or a tunnel ends elsewhere. A
+ * name of another domain that leads to the loopback does not count as the loopback.
  */
 function isLoopback(request: FastifyRequest): boolean {
   const { hostname } = new URL(ownOrigin(request));
@@ -96,8 +96,8 @@ function isReading({ method }: FastifyRequest): boolean {
 }
 
 /**
- * A browser says where a request comes from, and no page can make it say otherwise. `Origin: null` stands for pages that hide
- * it; where the browser calls them of the same origin, they are.
+ * A browser states where a request comes from, and no page can change that. `Origin: null` comes from pages that hide it. Where the
+ * browser calls them of the same origin, they are.
  */
 function refuseCrossSite(request: FastifyRequest): void {
   const { origin, "sec-fetch-site": site } = request.headers;
@@ -108,7 +108,7 @@ function refuseCrossSite(request: FastifyRequest): void {
   if (!isAllowed || isRepeatedHeader) refuse(ErrorReason.CROSS_SITE_REQUEST);
 }
 
-/** A form of another site can send no JSON. Uploads alone are forms here. */
+/** A form of another site can send no JSON. Only uploads are forms here. */
 function refuseForms({ headers: sent, routeOptions }: FastifyRequest): void {
   const type = sent["content-type"];
   if (type === undefined) return;
@@ -119,7 +119,7 @@ function refuseForms({ headers: sent, routeOptions }: FastifyRequest): void {
   if (!isTaken) refuse(ErrorReason.UNSUPPORTED_MEDIA_TYPE);
 }
 
-/** An answer that is a page of ours, outside the app. */
+/** An answer that is an HTML page of the gateway, outside the app. */
 export function sendPage(reply: FastifyReply, status: number, title: string, body: string) {
   const page = `<!doctype html>
 <html lang="en">
@@ -130,7 +130,7 @@ export function sendPage(reply: FastifyReply, status: number, title: string, bod
   return reply.code(status).type("text/html; charset=utf-8").send(page);
 }
 
-/** Text for a page. */
+/** Escapes text for a page. */
 export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`);
 }

@@ -12,12 +12,12 @@ import { requireOperator } from "./session.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { createSessions, type Sessions } from "./sessions.ts";
 
-/** Where the API's routes stand a second time, for sessions. */
+/** The path of the API's second set of routes, for sessions. */
 const consoleBase = "/console/api/v1";
 
 /**
- * The console, below `/console`: the app, its sessions, the public API a second time for them, and the operator's routes. To
- * be called in a scope of that prefix. Where it is off, nothing is there.
+ * The console, below `/console`: the app, its sessions, a second set of the public API's routes for them, and the operator's routes. To
+ * be called in a scope of that prefix. Where the console is off, no path exists there.
  */
 export async function consoleRoutes(
   app: FastifyInstance,
@@ -43,7 +43,7 @@ export async function consoleRoutes(
           refuseUnknown(v1, unknown);
           v1Routes(v1, {
             ...edge,
-            // A page loads files from its own origin alone, also where the API's public URL is another.
+            // A page loads files from its own origin alone, even where the API's public URL is another.
             urls: {
               base: (request) => `${consoleOrigin(request)}${consoleBase}`,
               api: edge.urls.api,
@@ -71,7 +71,7 @@ export async function consoleRoutes(
   );
 }
 
-/** By the session's cookie; an Authorization header means nothing here. */
+/** Admits by the session's cookie. An Authorization header has no meaning here. */
 function bySession(edge: Edge, sessions: Sessions): Admit {
   return async (request: FastifyRequest, scope, deferral) => {
     const { session, key } = await sessions.find(request);

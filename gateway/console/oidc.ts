@@ -9,24 +9,24 @@ import { consoleOrigin, escaped, sendPage } from "./guard.ts";
 import { confirmedMs, oidcConfigMs, oidcSignInSeconds, oidcTimeoutMs } from "./limits.ts";
 import type { IdentityRights, Sessions } from "./sessions.ts";
 
-/** A sign-in that is under way: what the provider's answer is checked against. It lies in the browser, for any gateway to find. */
+/** A sign-in that is under way. The provider's answer is checked against it. The browser keeps it, so that any gateway finds it. */
 interface Pending {
   state: string;
   nonce: string;
   verifier: string;
-  /** The provider is to ask for the password again. */
+  /** Must the provider ask for the password again? */
   again: boolean;
-  /** The place of the app to come back to. */
+  /** The place of the app to return to. */
   to: string;
 }
 
 const callbackPath = "/console/api/oidc/callback";
-/** Places of the app: no other host, no dots. */
+/** Places of the app, without another host and without dots. */
 const placePattern = /^\/console\/[A-Za-z0-9_/-]{0,200}$/;
 
 /**
- * Sign-in at an identity provider: the authorization code flow with PKCE, state and nonce. A person is (issuer, subject),
- * never an e-mail address, which people can change and providers give away again.
+ * Sign-in at an identity provider: the authorization code flow with PKCE, state and nonce. A person is (issuer, subject), never an
+ * e-mail address. People can change that, and providers can give it to others.
  */
 export function oidcRoutes(
   app: FastifyInstance,
@@ -80,7 +80,7 @@ export function oidcRoutes(
       provider.failed(error, "refused");
       return sendFailed(reply, 401, "The identity provider did not confirm this sign-in.");
     }
-    // A page, no redirect: a chain of redirects that began at the provider brings no Strict cookie to its end.
+    // A page, and no redirect: a chain of redirects that began at the provider brings no Strict cookie to its end.
     const again = `<meta http-equiv="refresh" content="0; url=${escaped(pending.to)}">`;
     const link = `<p><a href="${escaped(pending.to)}">Go on to the console</a></p>`;
     return sendPage(reply, 200, "genmesh", `${again}${link}`);
@@ -89,10 +89,10 @@ export function oidcRoutes(
 
 const noAccount = "This person has no account here: ask who operates this service.";
 
-/** All that a claim may mean, the most first. */
+/** All roles that a claim can give, the highest first. */
 const roles = ["operator", "owner", "member"] as const;
 
-/** What the claims give; undefined: nothing here. */
+/** The rights that the claims give. Undefined: none here. */
 function rightsOf(
   claims: Claims,
   { accountClaim, roleClaim }: OidcSettings,
@@ -107,10 +107,10 @@ function rightsOf(
   return { role, accountId };
 }
 
-/** What the provider says of a person. */
+/** The provider's claims about a person. */
 type Claims = IDToken & Partial<UserInfoResponse>;
 
-/** Redeems the code. Rejects where anything about the answer is not as it must be. */
+/** Exchanges the code. Rejects where any part of the answer is not as required. */
 async function claimsOf(
   config: Configuration,
   request: FastifyRequest,
@@ -130,12 +130,12 @@ async function claimsOf(
   if (!claims) throw new Error("the provider gave no ID token");
   const isWhole = accountClaim in claims && roleClaim in claims;
   if (isWhole || !config.serverMetadata().userinfo_endpoint) return claims;
-  // Some providers keep what is not asked for one by one out of the ID token.
+  // Some providers leave claims that were not requested one by one out of the ID token.
   const more = await client.fetchUserInfo(config, tokens.access_token, claims.sub);
   return { ...more, ...claims };
 }
 
-/** The provider as it describes itself, asked when it is needed. */
+/** The provider by its own description, which is loaded when it is needed. */
 function createProvider({ clock, log }: Edge, { issuer, clientId, clientSecret }: OidcSettings) {
   let known: { config: Promise<Configuration>; untilMs: number } | undefined;
   const discover = async () => {
@@ -143,7 +143,7 @@ function createProvider({ clock, log }: Edge, { issuer, clientId, clientSecret }
     const isPlain = issuer.startsWith("http:");
     return client.discovery(new URL(issuer), clientId, clientSecret, undefined, {
       timeout: oidcTimeoutMs / 1_000,
-      // A provider on this very machine; the configuration takes no other.
+      // A provider on this machine. The configuration takes no other with plain HTTP.
       ...(isPlain ? { execute: [client.allowInsecureRequests] } : {}),
     });
   };
@@ -157,7 +157,7 @@ function createProvider({ clock, log }: Edge, { issuer, clientId, clientSecret }
       });
       return config;
     },
-    /** Tells the operator, by codes: what a provider says may name people. */
+    /** Logs it for the operator, by codes: a provider's text may name people. */
     failed(error: unknown, how: "away" | "refused"): undefined {
       const {
         name,

@@ -6,10 +6,10 @@ import { signInBodyBytes, signInBodyMs } from "./limits.ts";
 import type { ConsoleSession } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 
-/** Where a sign-in at the identity provider begins. */
+/** The path where a sign-in at the identity provider begins. */
 export const oidcBeginPath = "/console/api/oidc/begin";
 
-/** Signing in and out, and what may be known before that. */
+/** Signing in and out, and the facts that are public before that. */
 export function sessionRoutes(app: FastifyInstance, edge: Edge, sessions: Sessions): void {
   const { console: settings } = edge.settings;
   app.get("/sign-in", async () => ({

@@ -6,12 +6,12 @@ import type { Edge } from "../context.ts";
 import { leavingSignal } from "../request.ts";
 
 /**
- * What a session may do. A member has a key, an owner a key with the scope `keys`; both use `/console/api/v1`. An operator has
- * no key and no account, and uses `/console/api/admin` alone.
+ * The rights of a session. A member has a key, an owner a key with the scope `keys`. Both use `/console/api/v1`. An operator has
+ * neither key nor account, and uses `/console/api/admin` alone.
  */
 export type ConsoleRole = "member" | "owner" | "operator";
 
-/** A session of the console, as it was found when the request came. */
+/** A session of the console, in its state when the request came. */
 export interface ConsoleSession {
   readonly role: ConsoleRole;
   /** Undefined for an operator. */
@@ -19,34 +19,37 @@ export interface ConsoleSession {
   readonly createdAtMs: number;
   /** Its absolute end. */
   readonly endsAtMs: number;
-  /** Its end where no further request comes. */
+  /** Its end if no further request comes. */
   readonly idleEndsAtMs: number;
-  /** Who signed in by an identity provider; undefined: by a secret. */
+  /** The person who signed in by an identity provider. Undefined: signed in with a secret. */
   readonly identity:
     | { readonly issuer: string; readonly subject: string; readonly confirmed: boolean }
     | undefined;
 }
 
-/** The key that a session acts with, as it is now. */
+/** The key that a session uses, in its present state. */
 export interface SessionKey {
   readonly accountId: string;
   readonly keyId: string;
   readonly name: string;
   /** Names of the public API. */
   readonly scopes: readonly string[];
-  /** Model ids; empty: all. */
+  /** Model ids. Empty: all. */
   readonly models: readonly string[];
 }
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** True where the console asks for the secret again, in `x-console-secret`: what makes keys, changes what they may, shows secrets, or moves money. */
+    /**
+     * True where the console asks for the secret again, in `x-console-secret`: for making keys, changing their rights, showing secrets,
+     * or moving money.
+     */
     asksSecret?: boolean;
     /** True where the body is a form: an upload. */
     takesForm?: boolean;
   }
   interface FastifyRequest {
-    /** The session of a request below `/console/api` that needs one; else null. */
+    /** The session of a request below `/console/api` that needs one. Otherwise null. */
     session: ConsoleSession | null;
   }
 }
@@ -57,20 +60,20 @@ export function sessionOf(request: FastifyRequest): ConsoleSession {
   return request.session;
 }
 
-/** Refuses with PERMISSION_DENIED a session that is no operator's. A hook asks it of everything below `/console/api/admin`. */
+/** Refuses a session that is no operator's with PERMISSION_DENIED. A hook calls it for every path below `/console/api/admin`. */
 export function requireOperator(request: FastifyRequest): ConsoleSession {
   const session = sessionOf(request);
   if (session.role === "operator") return session;
   refuse(ErrorReason.PERMISSION_DENIED, { message: "Sign in as an operator to do this." });
 }
 
-/** Who acts, for the audit log: the admin token, or an identity as `ISSUER SUBJECT`. */
+/** The name of the acting person for the audit log: the admin token, or an identity as `ISSUER SUBJECT`. */
 export function actorOf(session: ConsoleSession): string {
   const { identity } = session;
   return identity ? `${identity.issuer} ${identity.subject}` : "admin token";
 }
 
-/** Options of an internal call of an operator: the admin token, the request's id, a deadline, and the caller's leaving. */
+/** Options of an operator's internal call: the admin token, the request's id, a deadline, and a signal for when the caller leaves. */
 export function operatorCallOptions(
   edge: Pick<Edge, "settings" | "cutOff">,
   request: FastifyRequest,

@@ -18,25 +18,25 @@ import { sessionCookie } from "./cookies.ts";
 import { confirmedMs, lookUpTimeoutMs, maxSessionLookUps, sessionIdBytes } from "./limits.ts";
 import type { ConsoleSession } from "./session.ts";
 
-/** A person whom an identity provider vouches for. */
+/** A person that an identity provider confirms. */
 export interface PersonIdentity {
   issuer: string;
   subject: string;
-  /** Was the password, or the like, asked for just now? */
+  /** Did the provider ask for the password, or the like, just now? */
   confirmed: boolean;
 }
 
-/** What a sign-in by an identity provider opens. */
+/** The rights that a sign-in by an identity provider gives. */
 export type IdentityRights = { role: "member" | "owner"; accountId: string } | { role: "operator" };
 
-/** The console's sessions, which lie in auth: any gateway serves any of them. */
+/** The console's sessions. Auth stores them, so any gateway serves any of them. */
 export interface Sessions {
   /**
-   * The session of the request's cookie, and the key that it acts with (none: an operator's). Refuses with INVALID_API_KEY
-   * where there is none. Nothing is kept here: what ends it counts with the next request.
+   * The session of the request's cookie, and the key that it uses (an operator's has none). Refuses with INVALID_API_KEY where there is
+   * none. Nothing is cached here, so an ended session is refused from the next request on.
    */
   find(request: FastifyRequest): Promise<{ session: ConsoleSession; key?: AdmittedKey }>;
-  /** Signs in by a secret, and sets the cookie. Refuses with INVALID_API_KEY, and RATE_LIMIT_EXCEEDED after many failures. */
+  /** Signs in with a secret, and sets the cookie. Refuses with INVALID_API_KEY, and RATE_LIMIT_EXCEEDED after many failures. */
   signIn(request: FastifyRequest, reply: FastifyReply, secret: string): Promise<ConsoleSession>;
   /** Signs in a person, and sets the cookie. Refuses with INVALID_API_KEY. */
   signInPerson(
@@ -47,17 +47,17 @@ export interface Sessions {
   ): Promise<void>;
   /** Ends the session of the cookie, where there is one, and clears the cookie. */
   signOut(request: FastifyRequest, reply: FastifyReply): Promise<void>;
-  /** Refuses with SECRET_REQUIRED where the request does not bring the session's secret, in `x-console-secret`. */
+  /** Refuses with SECRET_REQUIRED where the request lacks the session's secret in `x-console-secret`. */
   confirmSecret(request: FastifyRequest): Promise<void>;
 }
 
-/** Header of the secret that is asked for again. */
+/** Header with the secret that the console asks for again. */
 const secretHeader = "x-console-secret";
-/** All failed sign-ins are counted by one replica of auth. */
+/** One replica of auth counts all failed sign-ins. */
 const oneReplica = { [affinityHeader]: "console-sign-in" };
 const sessionIdPattern = /^[A-Za-z0-9_-]{43}$/;
 
-/** Makes them. */
+/** Makes the sessions. */
 export function createSessions(edge: Edge): Sessions {
   const { auth } = edge.peers;
   const operatorToken = edge.settings.console?.operatorToken;
@@ -83,7 +83,7 @@ export function createSessions(edge: Edge): Sessions {
       lookUps -= 1;
     }
   };
-  /** Begins one under a new id, and ends the one that the browser had: an id from before a sign-in opens nothing after it. */
+  /** Begins a session under a new id, and ends the browser's old one. An id from before a sign-in opens nothing after it. */
   const begin = async <T>(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -147,7 +147,7 @@ export function createSessions(edge: Edge): Sessions {
   };
 }
 
-/** The secret that an act needs once more, judged by auth. Refuses with SECRET_REQUIRED. */
+/** Checks the secret for an action once more, by asking auth. Refuses with SECRET_REQUIRED. */
 async function confirmSecret(
   { peers, clock }: Edge,
   request: FastifyRequest,
@@ -172,7 +172,7 @@ async function confirmSecret(
   if (!confirmed) refuse(ErrorReason.SECRET_REQUIRED);
 }
 
-/** Who signed in by a provider has no secret here: the provider asks, and its word counts for a while. */
+/** A person who signed in by a provider has no secret here. The provider asks for the password, and its answer counts for a while. */
 function refuseUnconfirmed({ identity, createdAtMs }: ConsoleSession, nowMs: number): void {
   if (identity?.confirmed && nowMs - createdAtMs < confirmedMs) return;
   refuse(ErrorReason.SECRET_REQUIRED, {
@@ -198,7 +198,7 @@ function refuseEnded(error: unknown): never {
   throw error;
 }
 
-/** Stands for the address whose failures are counted together, and does not tell it. */
+/** A value for the address whose failures are counted together. It does not reveal the address. */
 function clientOf({ ip }: FastifyRequest): string {
   return hash("sha256", `console client ${networkOf(ip)}`, "base64url");
 }

@@ -5,12 +5,13 @@ import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Admitted, Deferral, Edge } from "../context.ts";
 import { idempotencyKeyOf, isRepeated } from "../request.ts";
 
-/** What an account that is suspended may still do. */
+/** The methods that a suspended account may still use. */
 const readingMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /**
- * Admits callers before anything else happens, also on paths that do not exist: without a key a caller learns nothing.
- * `admit` knows the caller of a request; refuses one whom it does not know.
+ *
+ * Admits callers before any other step, even on unknown paths, so that a caller without a key learns nothing. `admit` returns the
+ * caller of a request, and refuses an unknown one.
  */
 export function authentication(app: FastifyInstance, { admit }: { admit: Admit }): void {
   app.addHook("onRequest", async (request, reply) => {
@@ -35,7 +36,7 @@ export function authentication(app: FastifyInstance, { admit }: { admit: Admit }
   });
 }
 
-/** Knows the caller of a request. */
+/** Returns the caller of a request. */
 export type Admit = (
   request: FastifyRequest,
   scope: Scope,
@@ -50,7 +51,7 @@ export function byKey({ admission }: Pick<Edge, "admission">): Admit {
   };
 }
 
-/** A service that looks idempotency keys up reads the body first, so that it can refuse the scope behind its syntax. */
+/** A service that looks up idempotency keys reads the body first. So it can refuse the scope after checking the syntax. */
 function deferralOf(idempotent: boolean, hasIdempotencyKey: boolean): Deferral {
   if (!idempotent) return "nothing";
   return hasIdempotencyKey ? "scope and rate" : "scope";

@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Edge } from "../context.ts";
 
-/** Seconds for which a browser may keep a preflight's answer: what Chromium keeps at most. */
+/** Seconds for which a browser may keep a preflight's answer: the most that Chromium keeps. */
 const preflightMaxAgeSeconds = 7_200;
-/** Every method that some path takes: which path takes which, the request itself learns. */
+/** All methods of all paths. The request itself shows which path takes which. */
 const methods = "GET, HEAD, POST, PATCH, DELETE";
 
 /** Headers of answers that a page may read, beside those that it always may (`Content-Type`, `Content-Length`, …). */
@@ -28,10 +28,7 @@ export const exposedHeaders = [
   "x-should-retry",
 ] as const;
 
-/**
- * Headers of requests that a page may send: those that the API reads, and those that HTTP clients and tracing add by
- * themselves.
- */
+/** Headers of requests that a page may send: those that the API reads, and those that HTTP clients and tracing add by themselves. */
 const requestHeaders: ReadonlySet<string> = new Set([
   "accept",
   "accept-language",
@@ -54,25 +51,25 @@ const requestHeaders: ReadonlySet<string> = new Set([
   "x-requested-with",
 ]);
 /**
- * What the official SDKs say of themselves (`x-stainless-os`, …; `openai-project`, …). Their names change from version to
- * version, and nothing here or on the way reads them. Any other name stays out: proxies believe some of what they are told
- * in headers (`x-forwarded-for`).
+ * Headers in which the official SDKs describe themselves (`x-stainless-os`, …; `openai-project`, …). Their names change from version to
+ * version, and no program here or on the way reads them. Any other name is refused, because proxies believe some headers
+ * (`x-forwarded-for`).
  */
 const sdkHeaders = /^(?:x-stainless|openai)-[a-z0-9-]{1,64}$/;
 
 /**
- * Lets pages of the operator's `corsOrigins` call the API: preflights are answered before admission, for browsers send them
- * without the key, and every other answer, a refusal too, can be read by the page. Credentials (cookies) are never allowed:
- * the key travels in a header that the page sets itself. Without origins nothing is added.
+ * Lets pages of the operator's `corsOrigins` call the API. Preflights are answered before admission, because browsers send them without
+ * the key. The page can read every other answer, even a refusal. Credentials (cookies) are never allowed: the key is in a header that
+ * the page sets itself. Without origins nothing is added.
  */
 export function cors(app: FastifyInstance, { settings }: Edge): void {
   const origins = new Set(settings.corsOrigins);
   if (origins.size === 0) return;
   const isForAll = origins.has("*");
   app.addHook("onRequest", async (request, reply) => {
-    // The console is for its own pages alone.
+    // The console is only for its own pages.
     if (request.url.startsWith("/console")) return;
-    // Also where there is no origin: a cache must not give that answer to a page.
+    // Set even without an origin: a cache must not give that answer to a page.
     reply.header("vary", "Origin");
     const { origin } = request.headers;
     if (!isForAll && (origin === undefined || !origins.has(origin))) return;
@@ -102,7 +99,7 @@ function isPreflight({ method, headers }: FastifyRequest): boolean {
   );
 }
 
-/** Those of the wanted names that a page may send. */
+/** Those of the requested names that a page may send. */
 function allowedOf(wanted: string | undefined): string {
   const names = (wanted ?? "").split(",").map((name) => name.trim().toLowerCase());
   const allowed = names.filter((name) => requestHeaders.has(name) || sdkHeaders.test(name));

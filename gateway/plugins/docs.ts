@@ -2,13 +2,13 @@ import { readFile } from "node:fs/promises";
 import Fastify, { type FastifyInstance } from "fastify";
 import { madeOnce } from "#kit/base/memo.ts";
 
-/** What a page of the documentation is made of. */
+/** A file of the documentation. */
 interface Asset {
   contentType: string;
   body: Buffer;
 }
 
-/** Nothing is loaded from elsewhere: the page works without a network, and no other server learns that it was opened. */
+/** Nothing is loaded from elsewhere. So the page works without a network, and no other server learns that it was opened. */
 const policy = [
   "default-src 'self'",
   "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
@@ -16,12 +16,12 @@ const policy = [
   "img-src 'self' data: blob:",
   "font-src 'self' data:",
   "worker-src 'self' blob:",
-  // The page runs what its viewer brings, inline too. In a sandbox it has no origin: no cookie goes with what it asks for.
+  // The page runs the scripts of its viewer, inline ones too. In a sandbox it has no origin, so its requests carry no cookie.
   "sandbox allow-scripts",
 ].join("; ");
 
 /**
- * A page in a sandbox may not touch the browser's storage, and the viewer does when it loads: it gets one that lasts as long as
+ * A page in a sandbox may not use the browser's storage, which the viewer does when it loads. It gets a storage that lasts as long as
  * the page.
  */
 const storage = `<script>
@@ -43,11 +43,11 @@ const pagePaths = ["/docs/", "/docs/js/scalar.js"];
 /** `/openapi.json` as committed, and `/docs`, a page to browse it. */
 export function docsRoutes(app: FastifyInstance): void {
   const description = madeOnce(() => readFile(new URL("../openapi.json", import.meta.url)));
-  // The viewer is 4 MB of script: a process whose documentation is not read never loads it.
+  // The viewer is 4 MB of script. A process whose documentation is not read never loads it.
   const page = madeOnce(loadPage);
 
   app.get("/openapi.json", async (_request, reply) => {
-    // Public, and the page of the documentation has no origin to ask from.
+    // It is public, and the page of the documentation has no origin.
     reply.header("access-control-allow-origin", "*");
     return reply.type("application/json; charset=utf-8").send(await description());
   });
@@ -66,7 +66,7 @@ export function docsRoutes(app: FastifyInstance): void {
   }
 }
 
-/** What is at {@link pagePaths}, as the viewer makes it. */
+/** The files at {@link pagePaths}, as the viewer makes them. */
 async function loadPage(): Promise<Asset[]> {
   const { default: scalar } = await import("@scalar/fastify-api-reference");
   const viewer = Fastify({ exposeHeadRoutes: false });
@@ -78,7 +78,7 @@ async function loadPage(): Promise<Asset[]> {
         pageTitle: "genmesh API",
         withDefaultFonts: false,
         hideClientButton: true,
-        // A page without an origin may not call the API; the console has a playground for that.
+        // A page without an origin may not call the API. The console has a playground for that.
         hideTestRequestButton: true,
         telemetry: false,
         showDeveloperTools: "never",

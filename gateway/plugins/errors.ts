@@ -4,7 +4,10 @@ import type { Edge } from "../context.ts";
 import { createLinger, type Linger, mustLinger } from "../drain-refused-body.ts";
 import { CallerLeftError, refusalOf, toHttpError } from "../errors.ts";
 
-/** Every error leaves in the contract's envelope; what is not a refusal is a fault of ours, logged and not told. */
+/**
+ * Every error leaves in the envelope of the API's contract. An error that is no refusal is a fault of the gateway, which is logged and
+ * not shown.
+ */
 export function errorEnvelope(app: FastifyInstance, edge: Edge): void {
   const linger = createLinger(edge.clock);
   app.setErrorHandler((error, request, reply) => sendError(edge, linger, error, request, reply));
@@ -17,7 +20,7 @@ function sendError(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  // The caller has left: there is no one to answer.
+  // The caller has left, so there is no receiver for an answer.
   if (reply.raw.destroyed || request.raw.socket.destroyed || error instanceof CallerLeftError) {
     reply.hijack();
     reply.raw.destroy();
@@ -36,13 +39,13 @@ function sendError(
   return reply;
 }
 
-/** An unknown error, or the refusal of a wrong internal call. One with an incident was logged where it happened. */
+/** An unknown error, or the refusal of a wrong internal call. One with an incident id was logged where it happened. */
 function isOurFault(refusal: RefusalError | undefined): boolean {
   if (!refusal) return true;
   return errorRow(refusal.reason).status === 500 && refusal.metadata.incident === undefined;
 }
 
-/** The edge's own deferred refusal instead of the service's echo of it. */
+/** The edge's own deferred refusal, in place of the service's copy of it. */
 function withTimes(
   refusal: RefusalError | undefined,
   deferred: RefusalError | undefined,
@@ -50,7 +53,7 @@ function withTimes(
   return refusal && refusal.reason === deferred?.reason ? deferred : refusal;
 }
 
-/** Set for the answer that then failed; they describe a body that is not sent. */
+/** Set for the answer that then failed. They describe a body that is not sent. */
 const entityHeaders = [
   "content-type",
   "content-length",

@@ -10,19 +10,19 @@ import { isRepeated } from "../request.ts";
 
 /** Requests whose caller waits for a 100 (Continue) before it sends the body. */
 const waiting = new WeakSet<IncomingMessage>();
-/** Requests with an expectation that is none of HTTP's. */
+/** Requests with an expectation that HTTP does not define. */
 const unexpected = new WeakSet<IncomingMessage>();
-/** Requests whose query has more than is parsed. */
+/** Requests whose query is longer than the parsed part. */
 const overlong = new WeakSet<IncomingMessage>();
 
-/** What HTTP asks of a server and Node or the framework leaves open. */
+/** Rules of HTTP for servers that Node and the framework leave open. */
 export function protocolRules(app: FastifyInstance, edge: Edge): void {
   const server = app.server as Server;
-  // Node would close the connection without a word.
+  // Node would close the connection without an answer.
   server.on("connect", (_request: IncomingMessage, socket: Socket) => {
     endWith(edge, socket, new RefusalError(ErrorReason.METHOD_NOT_ALLOWED));
   });
-  // Admission comes first: a body that is refused anyway is never asked for.
+  // Admission comes first, so a body that is refused anyway is never asked for.
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     waiting.add(request);
     server.emit("request", request, response);
@@ -35,14 +35,14 @@ export function protocolRules(app: FastifyInstance, edge: Edge): void {
     edge.readers.watch(request.raw.socket);
     request.awaitsContinue = waiting.has(request.raw);
     if (!isFramed(request.raw)) {
-      // Where this request ends is not sure, and so is where the next one begins.
+      // The end of this request is uncertain, and so is the beginning of the next one.
       reply.header("connection", "close");
       done(malformed("The Transfer-Encoding is not supported."));
     } else if (unexpected.has(request.raw)) done(malformed("The Expect header is not supported."));
     else if (!hasOneHost(request.raw)) done(malformed("Send one valid Host header."));
     else done();
   });
-  // Behind admission: without a key a caller learns nothing else.
+  // After admission, so that a caller without a key learns nothing else.
   app.addHook("preParsing", (request, _reply, _payload, done) => {
     done(overlong.has(request.raw) ? overlongQuery() : null);
   });
@@ -55,14 +55,14 @@ function overlongQuery(): RefusalError {
   });
 }
 
-// RFC 9112, 3.2. Node keeps the first of several and says nothing.
+// RFC 9112, 3.2. Node silently keeps the first of several.
 function hasOneHost(request: IncomingMessage): boolean {
   const { headers, httpVersion } = request;
   if (headers.host === undefined) return httpVersion === "1.0";
   return isHost(headers.host) && !isRepeated(request, "host");
 }
 
-// RFC 9112, 6.1: Node's parser also takes codings before `chunked`, which nothing here undoes, and any of them in HTTP/1.0.
+// RFC 9112, 6.1. Node's parser also takes codings before `chunked`, which no code here undoes, and any of them in HTTP/1.0.
 function isFramed({ headers, httpVersion }: IncomingMessage): boolean {
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return false;
   const coding = headers["transfer-encoding"];
@@ -70,9 +70,9 @@ function isFramed({ headers, httpVersion }: IncomingMessage): boolean {
 }
 
 /**
- * The path as the router takes it: the origin of an absolute URL is cut off (servers must accept that form), and a
- * path with broken percent encoding becomes one that exists nowhere, so that it meets the same rules as any other. A query
- * of too many names is cut off, so that the router does not parse it, and its request refused later.
+ * The path for the router. The origin of an absolute URL is cut off, because servers must accept that form. A path with broken percent
+ * encoding becomes one that does not exist, so that it follows the same rules as any other. A query of too many names is cut off, so
+ * that the router does not parse it, and its request is refused later.
  */
 export function routedUrl(request: IncomingMessage): string {
   const url = request.url ?? "/";
@@ -91,7 +91,7 @@ export function routedUrl(request: IncomingMessage): string {
   }
 }
 
-/** Answers what never became a request, in the contract's envelope, and closes. */
+/** Answers bytes that never became a request, in the envelope of the API's contract, and closes. */
 export function refuseConnection(
   edge: Edge,
   error: Error & { code?: string },
@@ -101,14 +101,14 @@ export function refuseConnection(
     socket.destroy();
     return;
   }
-  // Told once; what still comes is read into nothing.
+  // Refused once. Later bytes are read and thrown away.
   if (refused.has(socket)) return;
   refused.add(socket);
   edge.events.connectionRefused(error.code ?? "unknown");
   answerAfterEarlier(edge, socket, refusalOfParser(error.code));
 }
 
-/** Ends a connection whose body comes in too many small chunks: each costs as much as a large one. */
+/** Ends a connection whose body comes in too many small chunks, each of which costs as much as a large one. */
 export function refuseChunks(edge: Edge, socket: Socket): void {
   refused.add(socket);
   edge.events.connectionRefused("SMALL_CHUNKS");
@@ -116,12 +116,12 @@ export function refuseChunks(edge: Edge, socket: Socket): void {
   answerAfterEarlier(edge, socket, new RefusalError(ErrorReason.PAYLOAD_TOO_LARGE, { message }));
 }
 
-/** Connections on which something came that is no HTTP. */
+/** Connections that brought bytes that are no HTTP. */
 const refused = new WeakSet<Socket>();
 
 /**
- * Refuses once the requests that came whole before on this connection have their answers: this one would be taken for
- * theirs. One whose own body broke off gets it as its answer, unless that has begun.
+ * Refuses once the earlier complete requests on this connection have their answers. Otherwise the refusal would be taken for one of
+ * these. A request whose own body broke off gets the refusal as its answer, unless its answer has begun.
  */
 function answerAfterEarlier(edge: Edge, socket: Socket, refusal: RefusalError): void {
   const answer = (socket as { _httpMessage?: ServerResponse | null })._httpMessage;
@@ -131,8 +131,8 @@ function answerAfterEarlier(edge: Edge, socket: Socket, refusal: RefusalError): 
     // Node then makes the next answer of the connection the current one.
     answer.once("close", () => setImmediate(answerAfterEarlier, edge, socket, refusal));
   } else if (answer.headersSent) {
-    // A request that was refused by its head has its answer in this turn, which ends the connection. What has only begun
-    // cannot be taken back; the connection's end says that it is not whole.
+    // A request that was refused by its head has its answer in this turn, which ends the connection. An answer that has begun cannot be
+    // taken back. The connection's end shows that it is not complete.
     setImmediate(() => {
       if (answer.writableEnded) socket.destroySoon();
       else socket.destroy();
@@ -142,7 +142,7 @@ function answerAfterEarlier(edge: Edge, socket: Socket, refusal: RefusalError): 
   }
 }
 
-/** The last answer of a connection, past Node's own. */
+/** The last answer of a connection, sent without Node's own response object. */
 function endWith(edge: Edge, socket: Socket, refusal: RefusalError): void {
   const { status, headers, body } = toHttpError(refusal);
   const text = JSON.stringify(body);

@@ -5,8 +5,8 @@ import type { Edge } from "../context.ts";
 import { callerOf, endWithAnswer, leavingSignal } from "../request.ts";
 
 /**
- * Lists and reports look through as much as their account has, and cost their caller nothing: accounts take turns at them, and
- * each read is a turn of the event loop of its own.
+ * Lists and reports search all data of an account, and cost their caller nothing. So accounts take turns at them, and each read has a
+ * separate turn of the event loop.
  */
 export function sharedReads(app: FastifyInstance, edge: Edge): void {
   app.addHook("preHandler", async (request, reply) => {
@@ -16,7 +16,7 @@ export function sharedReads(app: FastifyInstance, edge: Edge): void {
     reply.readTurn = taken;
     endWithAnswer(reply, taken);
   });
-  // An answer that is written holds no other request up, however slowly its caller takes it.
+  // An answer that is being written delays no other request, even where its caller reads slowly.
   app.addHook("onSend", async (_request, reply) => reply.readTurn?.[Symbol.dispose]());
 }
 

@@ -8,7 +8,7 @@ import type { EndedRequest } from "../events.ts";
 import { clientRequestIdPattern } from "../limits.ts";
 import { endedStatus, noteBroken, whenClosed } from "../request.ts";
 
-/** Status of the log and the metrics for an answer that its caller did not wait for. */
+/** Status in the log and the metrics for an answer that its caller did not wait for. */
 const callerLeft = 499;
 
 /** `x-request-id` on every answer, beside the caller's own id, and one line in the log for every request, when it is over. */
@@ -33,7 +33,7 @@ export function requestLog(app: FastifyInstance, edge: Edge): void {
     });
     done();
   });
-  // The framework cuts an answer whose source breaks, and says nothing.
+  // The framework silently cuts an answer whose source breaks.
   app.addHook("onSend", (_request, reply, payload, done) => {
     if (payload instanceof Readable) {
       payload.once("error", (error) => void noteBroken(edge, error, reply));
@@ -47,7 +47,10 @@ function refusalFields(refusal: RefusalError): Pick<EndedRequest, "reason" | "ca
   return { reason: errorRow(refusal.reason).code, ...(cause === undefined ? {} : { cause }) };
 }
 
-/** What the caller calls its request; undefined where it says nothing, or nothing sane. Never what we call it: callers give theirs twice. */
+/**
+ * The caller's own id for its request. Undefined where it sends none, or an invalid one. It is never our id: callers may use theirs
+ * twice.
+ */
 function clientRequestIdOf(headers: IncomingHttpHeaders): string | undefined {
   const sent = [headers["x-request-id"], headers["x-client-request-id"]];
   return sent.find((id): id is string => typeof id === "string" && clientRequestIdPattern.test(id));

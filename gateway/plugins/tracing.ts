@@ -7,13 +7,13 @@ import { endedStatus } from "../request.ts";
 import { trustedAddresses } from "../trusted.ts";
 
 /**
- * Begins a trace with every request, or goes on with the one of a trusted proxy: the headers of any other client would let callers
- * choose what is recorded, and mix their traces into ours. Nothing that the caller named is told, but for the method.
+ * Begins a trace with every request, or continues the one of a trusted proxy. With the headers of any other client, callers could
+ * choose what is recorded, and mix their traces into ours. Of everything that the caller named, only the method is recorded.
  */
 export function tracing(app: FastifyInstance, edge: Edge): void {
   const isTrusted = trustedAddresses(edge.settings.trustProxy);
   app.addHook("onRequest", (request, reply, done) => {
-    // Probes of the platform ask every few seconds.
+    // The platform's probes call every few seconds.
     if (!/^\/(?:v1|console\/api)/.test(request.url)) return done();
     const parent = isTrusted(request.socket.remoteAddress)
       ? propagation.extract(ROOT_CONTEXT, request.headers)
@@ -38,7 +38,7 @@ function specOf(request: FastifyRequest) {
   } as const;
 }
 
-/** `status` is undefined where the caller left before it was answered. */
+/** `status` is undefined where the caller left before its answer. */
 function end(span: Span, status: number | undefined): void {
   if (status === undefined) failSpan(span, "caller_left");
   else span.setAttributes({ "http.response.status_code": status } satisfies Attributes);

@@ -7,14 +7,14 @@ interface KnownPath {
   methods: Set<string>;
 }
 
-/** Tells paths that do not exist from methods that a path does not take; register it before the routes. */
+/** Tells paths that do not exist from methods that a path does not take. Register it before the routes. */
 export interface UnknownRoutes {
   /** UNKNOWN_ROUTE, or METHOD_NOT_ALLOWED with the methods for `Allow`. */
   refusalOf(request: FastifyRequest): RefusalError;
 }
 
 /**
- * Paths of OpenAI's API that are not here, by how they begin below `/v1`, and what to use in their place. The table of
+ * Paths of OpenAI's API that do not exist here, by their beginning below `/v1`, and the path to use instead. The table of
  * docs/openai-sdk.md names them all.
  */
 const inPlaceOf: readonly [begin: string, advice: string][] = [
@@ -46,7 +46,7 @@ export function unknownRoutes(app: FastifyInstance): UnknownRoutes {
   });
   return {
     refusalOf(request) {
-      // As the router reads it: what is broken has become readable before (`routedUrl`), an encoded slash stays one.
+      // In the router's form. A broken path was made readable before (`routedUrl`), and an encoded slash stays encoded.
       const path = decodeURI(request.url.split("?", 1)[0] ?? "");
       for (const { pattern, methods } of known.values()) {
         if (!pattern.test(path)) continue;
@@ -64,15 +64,15 @@ export function unknownRoutes(app: FastifyInstance): UnknownRoutes {
   };
 }
 
-/** 404 and 405 under `/v1`, after admission and before anything is made of the body. */
+/** 404 and 405 under `/v1`, after admission and before any work on the body. */
 export function refuseUnknown(v1: FastifyInstance, unknown: UnknownRoutes): void {
   v1.addHook("onRequest", (request, _reply, done) => {
     const params = Object.values(request.params as Record<string, string>);
-    // The router takes `/models/` for `/models/:model` without a model.
+    // To the router, `/models/` is `/models/:model` without a model.
     const known = !request.is404 && !params.includes("");
     done(known ? undefined : unknown.refusalOf(request));
   });
-  // The hook answers first; this gives the prefix its own not-found route, and with it the hooks.
+  // The hook answers first. This gives the prefix a not-found route of its own, and with it the hooks.
   v1.setNotFoundHandler((request) => {
     throw unknown.refusalOf(request);
   });

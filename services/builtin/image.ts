@@ -9,10 +9,10 @@ import { createRandom } from "./seed.ts";
 import { sharp } from "./sharp.ts";
 import type { Checkpoint } from "./worker.ts";
 
-/** How many of a scene's nearest steps stay in front of the references. */
+/** This many of a scene's nearest steps stay in front of the references. */
 const STEPS_BEFORE_REFERENCES = 2;
 
-/** Paints the picture that belongs to a prompt, with the prompt as its caption, as PNG. */
+/** Paints the image that belongs to a prompt, with the prompt as its caption, as PNG. */
 export async function renderImage(
   request: ImageRequest,
   checkpoint: Checkpoint,
@@ -20,7 +20,7 @@ export async function renderImage(
   const { prompt, width, height, references = [] } = request;
   const random = createRandom(`image\u0000${request.seed ?? 0}\u0000${prompt}`);
   const mood = readMood(prompt, random.fork("mood"));
-  // Layers come in even sizes; an odd picture is cut from one that is a pixel larger.
+  // Layers have even sizes. An odd image is cut from one that is a pixel larger.
   const frame = { width: width + (width & 1), height: height + (height & 1) };
   let scene: Scene = createScene(mood, frame, 0, random);
   if (references.length > 0) {

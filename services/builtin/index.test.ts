@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const small = { prompt: "a lake", width: 64, height: 64 };
 const shape = { prompt: "a lake", width: 640, height: 360 };
-/** Work for many seconds in small steps: what ends soon was told to. */
+/** Work for many seconds in small steps. If it ends early, it was asked to. */
 const long = { ...shape, durationSeconds: 30, fps: 60, audio: "stereo" } as const;
 const hello = { text: "Hello", voice: "alloy", speed: 1 };
 
@@ -80,8 +80,8 @@ describe("the built-in renderer", () => {
     const film = (prompt: string) => ({ ...size, prompt, outFile: join(folder, `${prompt}.mp4`) });
     await Promise.all(names.map((name) => renderer.video(film(name), anyone)));
     delay.disable();
-    // In this thread a video of this size takes half a second or more at a stretch. The bound leaves room
-    // for other processes on the machine.
+    // In this thread a video of this size would take half a second or more without a break. The bound leaves room for other processes
+    // on the machine.
     expect(delay.percentile(95) / 1e6).toBeLessThan(100);
   });
 

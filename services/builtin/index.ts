@@ -9,16 +9,16 @@ import { pictureLimits, rendering, speaking, thinking } from "./limits.ts";
 import { answerOf, compactionOf } from "./text/answer.ts";
 import { createThreads } from "./threads.ts";
 
-/** What the built-in renderer is made with. */
+/** Options of the built-in renderer. */
 export interface RendererOptions {
-  /** Threads for pictures, films and music: a task fills one core. */
+  /** Threads for images, videos and music. One task fills one core. */
   threads: number;
   clock: Clock;
 }
 
 /**
- * The models that paint, film, play and speak, without a thread yet. Speech has threads of its own: its callers wait for
- * their answers, so it does not stand in line behind films.
+ * The models that make images, videos, music and speech, without a thread yet. Speech has separate threads: its callers wait for their
+ * answers, so it does not wait behind videos.
  */
 export function createBuiltinRenderer({ threads, clock }: RendererOptions): BuiltinRenderer {
   const slots = createSlots(clock);
@@ -51,7 +51,7 @@ export function createBuiltinRenderer({ threads, clock }: RendererOptions): Buil
   };
 }
 
-/** The model that writes, without a thread yet: the same input gives the same text. A schema can make that take seconds. */
+/** The model that writes text, without a thread yet. The same input gives the same text. A schema can make that take seconds. */
 export function createBuiltinText({ clock, ids }: { clock: Clock; ids: Ids }): BuiltinText {
   const late = () => new UpstreamError("timeout");
   const thinkingTurns = createFairShare(thinking.share, { clock, late });

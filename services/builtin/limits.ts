@@ -1,62 +1,62 @@
 /**
- * Bounds of the built-in models. They keep one request from taking a machine's memory or a worker's time; what a caller may
- * ask for is decided by the catalog and the API, well inside them.
+ * Bounds of the built-in models. They keep one request from taking a machine's memory or a worker's time. The catalog and the API
+ * decide what a caller may ask for, well inside them.
  */
 
 const minuteMs = 60_000;
 
-/** Threads that paint, film and play. */
+/** Threads that make images, videos and music. */
 export const rendering = {
   name: "rendering",
-  /** For one task, in ms: ten times what the longest film takes on two slow cores. */
+  /** Milliseconds for one task: ten times the time of the longest video on two slow cores. */
   timeoutMs: 15 * minuteMs,
-  /** Without work for so long, in ms, a thread ends and gives back what a large film needed. */
+  /** A thread without work for this many ms ends, and gives back the memory of a large video. */
   idleMs: 15_000,
-  /** A job waits no longer for its account's turn, in ms: as long as a job may take. */
+  /** The longest that a job waits for its account's turn, in ms: as long as a job may take. */
   waitMs: 30 * minuteMs,
 } as const;
 
-/** Threads that speak: two, and one at most for an account, so that the longest speech leaves a thread to the others. */
+/** Threads that speak. There are two, and at most one for an account, so that the longest speech leaves a thread to the others. */
 export const speaking = {
   name: "speaking",
   threads: 2,
-  /** For one speech, in ms: ten times what the longest takes on two slow cores. */
+  /** Milliseconds for one speech: ten times the time of the longest on two slow cores. */
   timeoutMs: 3 * minuteMs,
   idleMs: 15_000,
   /** The longest text takes some seconds of a thread. */
   share: { places: 2, each: { places: 1, waiting: 64 }, waitMs: 10 * minuteMs },
 } as const;
 
-/** Threads that think of text: two, and one at most for an account. */
+/** Threads that make text. There are two, and at most one for an account. */
 export const thinking = {
   name: "thinking",
   threads: 2,
-  /** For one thought, in ms: a hundred times what a long one takes, so that a busy machine ends no sound thread. */
+  /** Milliseconds for one text: a hundred times the time of a long one, so that a busy machine does not end a healthy thread. */
   timeoutMs: 30_000,
-  /** In ms: starting a thread anew takes 400, most of it for the tokenizer. */
+  /** Milliseconds. Starting another thread takes 400, most of it for the tokenizer. */
   idleMs: 10 * minuteMs,
-  /** A thought takes a few ms, so 1,024 are a few seconds of them. */
+  /** A text takes a few ms, so 1,024 take a few seconds. */
   share: { places: 2, each: { places: 1, waiting: 1_024 }, waitMs: 30_000 },
 } as const;
 
-/** Bounds of pictures and films. */
+/** Bounds of images and videos. */
 export const pictureLimits = {
-  /** Sides in pixels: up to a 2k picture of a 21:9 shape, with room. */
+  /** Sides in pixels: up to a 2k image of a 21:9 shape, with room to spare. */
   leastSide: 16,
   longestSide: 5_120,
-  /** Area of a picture in pixels: twice that of a 2k picture, which takes 200 MiB while it is painted. */
+  /** Area of an image in pixels: twice that of a 2k image, which takes 200 MiB while it is painted. */
   imageArea: 8_388_608,
-  /** Area of a film's frame in pixels: 21:9 at 1080p, with room. */
+  /** Area of a video's frame in pixels: 21:9 at 1080p, with room to spare. */
   videoArea: 2_800_000,
-  /** Longest film, in seconds: twice the longest one that the shipped catalog offers. */
+  /** Longest video, in seconds: twice the longest one that the shipped catalog offers. */
   videoSeconds: 30,
-  /** Pixels of one reference: what the verification of uploads lets pass. */
+  /** Pixels of one reference: as many as the verification of uploads allows. */
   referencePixels: 50_000_000,
 } as const;
 
-/** Frames a second where none are asked for: cinema's pace, and smooth enough for slow pans. */
+/** Frames a second by default: the pace of cinema, and smooth enough for slow pans. */
 export const usualFramesPerSecond = 24;
-/** Symbols of a prompt that are looked at for the caption; what fits is far fewer. */
+/** Symbols of a prompt that are read for the caption. Far fewer fit. */
 export const captionSymbols = 700;
-/** Characters of lyrics that are sung; the rest cannot fit into a minute. */
+/** Characters of lyrics that are sung. Further ones cannot fit into a minute. */
 export const lyricsCharacters = 4_000;

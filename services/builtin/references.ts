@@ -4,12 +4,12 @@ import type { Palette } from "./paint/palettes.ts";
 import { createRaster, type FrameSize, type Layer, type Raster, setPixel } from "./paint/raster.ts";
 import { sharp } from "./sharp.ts";
 
-/** How much of the scene's colours a reference takes on in a still picture, 0 to 1. */
+/** How much of the scene's colours a reference takes on in a still image, 0 to 1. */
 const GRADE = 0.24;
 
 /**
- * Decodes a reference and fits it so that it covers `size`, cut evenly at its longer sides.
- * Throws where the bytes are no image that can be decoded.
+ * Decodes a reference and fits it so that it covers `size`, cut evenly at its longer sides. Throws where the bytes cannot be decoded as
+ * an image.
  */
 export async function coverFit(reference: Uint8Array, size: FrameSize): Promise<Raster> {
   const raster = createRaster(size.width, size.height);

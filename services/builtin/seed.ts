@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** A repeatable source of numbers: the same seed text gives the same sequence on every machine. */
+/** A repeatable source of numbers. The same seed text gives the same sequence on every machine. */
 export type Random = {
   /** A number in [0, 1). */
   readonly next: () => number;
@@ -10,11 +10,11 @@ export type Random = {
   readonly below: (count: number) => number;
   /** One of the list, which must not be empty. */
   readonly pick: <T>(list: readonly T[]) => T;
-  /** An independent sequence, so that one part's draws never shift another's. */
+  /** An independent sequence, so that the numbers that one part takes never shift another's. */
   readonly fork: (label: string) => Random;
 };
 
-/** The seed text of words; without a seed of the caller's it is that of the words alone. */
+/** The seed text of words. Without a caller's seed it is made of the words alone. */
 export function seededText(words: readonly string[], seed: number | undefined): string {
   return [...words, ...(seed === undefined ? [] : [`seed ${seed}`])].join("\u0000");
 }

@@ -1,7 +1,6 @@
 import sharp from "sharp";
 
-// A thread of ours is one core's work: libvips must not start threads of its own for every picture, nor keep pictures of
-// other accounts in a cache.
+// One thread is one core's work. So libvips must not start further threads for every image, nor cache images of other accounts.
 sharp.concurrency(1);
 sharp.cache(false);
 

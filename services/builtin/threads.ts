@@ -18,7 +18,7 @@ import { createWorkerPool } from "#kit/threads/worker-pool.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { Memory, Thought } from "./text/chat-content.ts";
 
-/** Each kind of work with what it takes and gives. */
+/** Each kind of work with its request and its result. */
 export interface Tasks {
   image: { request: ImageRequest; result: ImageResult };
   video: { request: VideoRequest; result: VideoResult };
@@ -31,39 +31,39 @@ export interface Tasks {
 
 export type TaskKind = keyof Tasks;
 
-/** What a thread is sent: one task at a time. */
+/** A message to a thread: one task at a time. */
 export interface Task {
   kind: TaskKind;
   request: Tasks[TaskKind]["request"];
-  /** One 32-bit cell, which a thread sees while it computes and no message could reach it; not 0: stop. */
+  /** One 32-bit cell. A thread reads it during its work, when no message could reach it. Not 0: stop. */
   stop: SharedArrayBuffer;
-  /** Where it tells its progress, in whole percents. */
+  /** The port on which it reports its progress, in whole percents. */
   progress: MessagePort | undefined;
 }
 
-/** What a thread answers; `code` is that of a file operation that failed. */
+/** A thread's answer. `code` is that of a file operation that failed. */
 export type TaskReply =
   | { result: Tasks[TaskKind]["result"] }
   | { failed: string; code: string | undefined };
 
-/** How a group of threads works. */
+/** Settings of a group of threads. */
 export interface ThreadsOptions {
-  /** Names the threads in errors: "rendering". */
+  /** Name of the threads in errors: "rendering". */
   name: string;
   threads: number;
   /** Gives the account its turn at one of the threads. */
   takeTurn: (accountId: string, signal: AbortSignal) => Promise<Turn>;
-  /** For one task, the thread's start included, in ms. */
+  /** Milliseconds for one task, the start of the thread included. */
   timeoutMs: number;
-  /** Without work for this long a thread ends, in ms. */
+  /** A thread without work for this many ms ends. */
   idleMs: number;
 }
 
-/** Threads that accounts share. Each starts when it is first needed, and loads what its tasks need. */
+/** Threads that accounts share. Each starts when it is first needed, and loads the code that its tasks need. */
 export interface Threads extends AsyncDisposable {
   /**
-   * Does a task in the account's turn. An abort rejects with the signal's reason, once the thread has stopped; else it
-   * rejects with `BuiltinError` where the work failed, and `UpstreamError` where the thread ended or took too long.
+   * Does a task in the account's turn. An abort rejects with the signal's reason, once the thread has stopped. Otherwise it rejects
+   * with `BuiltinError` where the work failed, and with `UpstreamError` where the thread ended or took too long.
    */
   run<Kind extends TaskKind>(
     kind: Kind,
@@ -73,10 +73,10 @@ export interface Threads extends AsyncDisposable {
   ): Promise<Tasks[Kind]["result"]>;
 }
 
-/** JavaScript heap of a thread in MiB; pixels and samples lie outside it, a text's body of 64 MiB lies in it. */
+/** JavaScript heap of a thread in MiB. Pixels and samples are outside of it. A text's body of 64 MiB is inside. */
 const heapMib = 512;
 
-/** A group without a thread yet. */
+/** Makes a group without a thread yet. */
 export function createThreads(options: ThreadsOptions): Threads {
   const { name, threads, timeoutMs, idleMs, takeTurn } = options;
   const toError = (why: string) => new UpstreamError("timeout", { cause: new Error(why) });
@@ -86,7 +86,7 @@ export function createThreads(options: ThreadsOptions): Threads {
     start: () => new Worker(new URL("./worker.ts", import.meta.url), threadOptions(name, heapMib)),
     idleMs,
   });
-  // What takes too long would do so again.
+  // A task that takes too long would do so again.
   const how = { name, answerTimeoutMs: timeoutMs, tries: 1, toError };
   return {
     async run<Kind extends TaskKind>(
@@ -123,7 +123,7 @@ export function createThreads(options: ThreadsOptions): Threads {
   };
 }
 
-/** A channel whose first port tells the listener; it does not keep the process alive. */
+/** A channel whose first port calls the listener. It does not keep the process alive. */
 function listenTo(onProgress: ProgressListener, signal: AbortSignal): MessageChannel {
   const channel = new MessageChannel();
   channel.port1.on("message", (percent: number) => {

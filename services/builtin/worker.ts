@@ -2,9 +2,9 @@ import { parentPort } from "node:worker_threads";
 import { muteThread } from "#kit/threads/thread.ts";
 import type { Task, TaskKind, TaskReply, Tasks } from "./threads.ts";
 
-/** The entry of a thread: takes one task after another and answers each. What a kind of task needs is loaded at its first. */
+/** The entry of a thread. It takes one task after another and answers each. The code for a kind of task is loaded at its first. */
 
-/** Called between the steps of a long task; throws once the task is not wanted. */
+/** Called between the steps of a long task. Throws once the task is not wanted. */
 export type Checkpoint = () => void;
 
 type Maker<Kind extends TaskKind> = (

@@ -18,7 +18,7 @@ const cancelJobSchemas = forEachFamily(({ name }, { title, one }) => ({
   response: { 200: json("The job.", ref("Job")), ...errors(404, 409) },
 }));
 
-/** `POST /images|videos|music/generations/{jobId}/cancel`: ends a job of the key that is not wanted any more. */
+/** `POST /images|videos|music/generations/{jobId}/cancel`: ends a job of the key that is not wanted any longer. */
 export function cancelJob(app: FastifyInstance, edge: Edge): void {
   for (const family of jobFamilies) {
     app.route<{ Params: { jobId: string } }>({

@@ -33,7 +33,7 @@ const countInputTokensSchema: RouteSchema = {
   },
 };
 
-/** `POST /responses/input_tokens`: what an input comes to. */
+/** `POST /responses/input_tokens`: the number of an input's tokens. */
 export function countInputTokens(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "POST",

@@ -65,7 +65,7 @@ const createAudioSpeechSchema: RouteSchema = {
   },
 };
 
-/** `POST /audio/speech`: a text spoken, answered with its bytes. */
+/** `POST /audio/speech`: speech from a text. The answer is its bytes. */
 export function createAudioSpeech(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "POST",
@@ -82,7 +82,7 @@ export function createAudioSpeech(app: FastifyInstance, edge: Edge): void {
       if (!speech.audio) throw new Error("speech without audio");
       notePaid(edge, request);
       noteReplayed(reply, speech.replayed);
-      // It is paid for: should it now not be read, only a request that has a key may be sent again by itself.
+      // It is paid for. If it is not read now, a client may repeat only a request with a key by itself.
       if (idempotencyKeyOf(request) === undefined) reply.header("x-should-retry", "false");
       const { fileId, mimeType } = speech.audio;
       const file = await media.locateFile(
@@ -94,7 +94,7 @@ export function createAudioSpeech(app: FastifyInstance, edge: Edge): void {
       return reply
         .removeHeader("x-should-retry")
         .headers({
-          // By who spoke: a media service of before, that is asked where it lies, calls every sound an MP3.
+          // By the answer of the service that spoke. An older media service that is asked for the file's place calls every format MP3.
           "content-type": mimeType,
           "content-length": Number(file.sizeBytes),
           "cache-control": "private, no-cache",

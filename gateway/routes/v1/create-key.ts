@@ -37,7 +37,7 @@ export function createKey(app: FastifyInstance, edge: Edge): void {
       );
       noteIgnored(reply, ignoredParameters);
       noteReplayed(reply, replayed);
-      // Nothing was charged yet to a key that is new: billing need not be there.
+      // A new key has no charges yet, so billing need not be available.
       const data =
         key && !replayed
           ? toKeyDocument(key, noUsage)

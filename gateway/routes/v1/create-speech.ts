@@ -72,7 +72,7 @@ const createSpeechSchema: RouteSchema = {
   },
 };
 
-/** `POST /speech/generations`: a text spoken, stored when answered. */
+/** `POST /speech/generations`: speech from a text, stored when answered. */
 export function createSpeech(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "POST",
@@ -94,7 +94,7 @@ export function createSpeech(app: FastifyInstance, edge: Edge): void {
   });
 }
 
-/** The public document of spoken text; `baseUrl` ends in `/v1`. */
+/** The public document of speech. `baseUrl` ends in `/v1`. */
 function toSpeechDocument(speech: GenerateSpeechResponse, baseUrl: string) {
   const { audio } = speech;
   if (!audio) throw new Error("speech without audio");

@@ -73,7 +73,7 @@ const createTranscriptionSchema: RouteSchema = {
   },
 };
 
-/** `POST /audio/transcriptions`: what is said in a sound, by an upstream. */
+/** `POST /audio/transcriptions`: the text of recorded speech, by an upstream. */
 export function createTranscription(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "POST",
@@ -88,7 +88,7 @@ export function createTranscription(app: FastifyInstance, edge: Edge): void {
       const options = callOptions(request, reply, deadlinesMs.text, edge.cutOff);
       const message = { operation: Operation.TRANSCRIPTIONS, body, ...submissionOf(request) };
       if (!isText) return answerAsItComes(edge, request, reply, message, options);
-      // Without the times of words it has some thousandths of the sound's bytes.
+      // Without the times of words it has some thousandths of the audio's bytes.
       const answer = await generate(message, options);
       notePaid(edge, request);
       await tellOfWhole(edge, request, reply, answer);
@@ -98,9 +98,9 @@ export function createTranscription(app: FastifyInstance, edge: Edge): void {
   });
 }
 
-/** The form's fields as properties of JSON. Plain text is cut out of the JSON that upstream is asked for. */
+/** The form's fields as properties of JSON. Plain text is taken from the JSON that the upstream is asked for. */
 function fieldsOf({ fields }: Form): { fields: Record<string, unknown>; isText: boolean } {
-  // A field may have any name, those of an object's own functions too.
+  // A field may have any name, even that of an object's own function.
   const found = new Map<string, string | number | boolean | string[]>();
   for (const [sent, value] of fields) {
     const isList = sent.endsWith("[]");

@@ -22,7 +22,7 @@ const deleteKeySchema: RouteSchema = {
   },
 };
 
-/** `DELETE /keys/{keyId}`: revokes a key of the account. */
+/** `DELETE /keys/{keyId}`: deletes a key of the account. */
 export function deleteKey(app: FastifyInstance, edge: Edge): void {
   app.route<{ Params: { keyId: string } }>({
     method: "DELETE",

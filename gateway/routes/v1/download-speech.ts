@@ -27,7 +27,7 @@ const downloadSpeechSchema: RouteSchema = {
   response: downloadAnswers(...Object.values(soundTypes)),
 };
 
-/** `GET|HEAD /speech/generations/{speechId}/files/{fileId}`: the sound of a speech of the key. */
+/** `GET|HEAD /speech/generations/{speechId}/files/{fileId}`: the audio of a speech of the key. */
 export function downloadSpeech(app: FastifyInstance, edge: Edge): void {
   app.route<{ Params: { speechId: string; fileId: string } }>({
     method: ["GET", "HEAD"],

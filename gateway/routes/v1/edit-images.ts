@@ -79,11 +79,11 @@ export function editImages(app: FastifyInstance, edge: Edge): void {
 const numbers: ReadonlySet<string> = new Set(["n", "seed", "partial_images", "output_compression"]);
 
 /**
- * The form as the JSON body that media takes, its images as data URIs: so an edit is the same job, with the same checks, as one
- * that was sent with references. Written in several turns of the event loop.
+ * The form as the JSON body that media takes, its images as data URIs. So an edit is the same job, with the same checks, as one that
+ * was sent with references. It is written in several turns of the event loop.
  */
 async function bodyOf({ fields, files }: Form): Promise<Uint8Array> {
-  // A field may have any name, and each is media's to judge.
+  // A field may have any name, and media checks each.
   const body = new Map<string, unknown>();
   for (const [name, value] of fields) {
     if (name === "input_reference" || name === "referenceFileIds" || body.has(name)) {

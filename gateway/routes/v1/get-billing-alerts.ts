@@ -16,7 +16,7 @@ const getBillingAlertsSchema: RouteSchema = {
   response: { 200: alertsAnswer("What is set."), ...errors() },
 };
 
-/** `GET /billing/alerts`: what the account set for its alerts. */
+/** `GET /billing/alerts`: the account's settings for its alerts. */
 export function getBillingAlerts(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "GET",

@@ -62,7 +62,7 @@ export function getBilling(app: FastifyInstance, edge: Edge): void {
   });
 }
 
-/** The public document of both wallets; a wallet without entries has zeros. */
+/** The public document of both wallets. A wallet without entries has zeros. */
 function toBalanceDocument({ usdMicros, credits }: GetBalanceResponse) {
   return {
     object: "billing.balance",

@@ -65,7 +65,7 @@ const getGenerationSchema: RouteSchema = {
   },
 };
 
-/** `GET /generation`: one request by an id that its caller has. Any valid key may ask. */
+/** `GET /generation`: one request by an id that its caller has. Any valid key may call it. */
 export function getGeneration(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "GET",
@@ -75,7 +75,7 @@ export function getGeneration(app: FastifyInstance, edge: Edge): void {
     handler: async (request, reply) => {
       const id = queryString(request, "id");
       if (id === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "id" });
-      // No longer id was ever given out.
+      // No id that the API gives is longer.
       if (id.length > 200) refuse(ErrorReason.REQUEST_NOT_FOUND);
       const { accountId } = callerOf(request).principal;
       const { line } = await edge.peers.billing.findLine(

@@ -138,7 +138,7 @@ const getUsageSchema: RouteSchema = {
   },
 };
 
-/** `GET /usage`: what the key, or its account, used and was charged. Any valid key may ask. */
+/** `GET /usage`: the usage and charges of the key, or of its account. Any valid key may call it. */
 export function getUsage(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "GET",
@@ -151,11 +151,11 @@ export function getUsage(app: FastifyInstance, edge: Edge): void {
       const asked = readAsked(request, nowMs);
       const isCsv = queryOneOf(request, "format", { json: false, csv: true }) ?? false;
       const { width } = asked;
-      // A file has no row of an hour in which nothing was charged, and millions of such may follow: they need not be asked for.
+      // A file has no row for an hour without charges, and millions of such hours may follow. They need not be read.
       const last = Math.floor(nowMs / 1_000) + usageLimits.aheadSeconds;
       const end = isCsv ? Math.min(asked.end, last) : asked.end;
       const options = callOptions(request, reply, deadlinesMs.quick);
-      /** Buckets from `start` on, up to `most` of them, and where the next one begins; undefined: there is none. */
+      /** Buckets from `start` on, at most `most` of them, and the start of the next one. Undefined: there is none. */
       const page = async (start: number, most: number) => {
         const count = Math.max(0, Math.ceil((end - start) / width));
         if (count === 0) return { data: [], next: undefined };
@@ -164,7 +164,7 @@ export function getUsage(app: FastifyInstance, edge: Edge): void {
           { ...query, buckets: Math.min(count, most), ...asked.filter },
           options,
         );
-        // Billing ends an answer early where its results are many.
+        // Billing ends an answer early where it has many results.
         const next = buckets.length < count ? start + buckets.length * width : undefined;
         return { data: buckets.map((bucket) => toBucketDocument(bucket, asked)), next };
       };
@@ -173,7 +173,7 @@ export function getUsage(app: FastifyInstance, edge: Edge): void {
         const next_page = next === undefined ? null : `t${next}`;
         return reply.send({ object: "page", data, has_more: next_page !== null, next_page });
       }
-      // Before the headers go out, so that what is wrong has its own status.
+      // Before the headers are sent, so that an error has its own status.
       const first = await page(asked.start, asked.most);
       const furtherPage = async (start: number) => {
         using _turn = await takeTurn(edge.reads, accountId, options.signal);

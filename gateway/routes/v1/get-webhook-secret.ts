@@ -15,7 +15,7 @@ const getWebhookSecretSchema: RouteSchema = {
   response: { 200: json("The secret.", ref("WebhookSecret")), ...errors() },
 };
 
-/** `GET /webhooks/secret`: what the account's webhooks are signed with. */
+/** `GET /webhooks/secret`: the secret that signs the account's webhooks. */
 export function getWebhookSecret(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "GET",

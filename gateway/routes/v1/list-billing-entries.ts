@@ -79,7 +79,7 @@ const listBillingEntriesSchema: RouteSchema = {
   },
 };
 
-/** `GET /billing/entries`: what moved the balance. */
+/** `GET /billing/entries`: the changes of the balance. */
 export function listBillingEntries(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "GET",
@@ -108,7 +108,7 @@ export function listBillingEntries(app: FastifyInstance, edge: Edge): void {
           nextCursor: nextPageToken || null,
         });
       }
-      // Before the headers go out, so that what is wrong has its own status.
+      // Before the headers are sent, so that an error has its own status.
       const first = await page(after, exportPage);
       const furtherPage = async (token: string) => {
         using _turn = await takeTurn(edge.reads, accountId, options.signal);

@@ -64,7 +64,7 @@ const listBillingHoldsSchema: RouteSchema = {
   },
 };
 
-/** `GET /billing/holds`: what is held, for what, since when. */
+/** `GET /billing/holds`: the open holds, with their purpose and age. */
 export function listBillingHolds(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "GET",

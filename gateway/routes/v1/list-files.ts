@@ -56,7 +56,7 @@ const listFilesSchema: RouteSchema = {
   },
 };
 
-/** `GET /files`: the account's uploads and imports, newest first unless asked otherwise. */
+/** `GET /files`: the account's uploads and imports, by default newest first. */
 export function listFiles(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "GET",

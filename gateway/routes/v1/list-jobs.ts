@@ -60,7 +60,10 @@ const listJobsSchema: RouteSchema = {
   },
 };
 
-/** `GET /jobs`: the key's jobs of all kinds, newest first. They are its own, so any valid key may ask; one that may read all of the account's sees those. */
+/**
+ * `GET /jobs`: the key's jobs of all kinds, newest first. Any valid key may call it, because they are its own. A key that may read all
+ * jobs of the account gets those.
+ */
 export function listJobs(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "GET",
@@ -80,7 +83,7 @@ export function listJobs(app: FastifyInstance, edge: Edge): void {
         callOptions(request, reply, deadlinesMs.quick),
       );
       const baseUrl = edge.urls.base(request);
-      // A media service of an earlier version tells by the token alone.
+      // A media service of an earlier version shows it by the token alone.
       const isMore = hasMore || nextPageToken !== "";
       return reply.send({
         object: "list",
@@ -95,7 +98,7 @@ export function listJobs(app: FastifyInstance, edge: Edge): void {
   });
 }
 
-/** Where the page begins or ends. */
+/** The place where the page begins or ends. */
 function positionOf(request: FastifyRequest) {
   const sent = positions.filter((name) => queryString(request, name) !== undefined);
   if (sent.length > 1) {

@@ -65,7 +65,7 @@ const listRequestsSchema: RouteSchema = {
   },
 };
 
-/** `GET /requests`: the requests that the key, or its account, was charged for, or was not. Any valid key may ask. */
+/** `GET /requests`: the requests of the key, or of its account, charged or not. Any valid key may call it. */
 export function listRequests(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "GET",

@@ -49,7 +49,10 @@ const listWebhooksSchema: RouteSchema = {
   },
 };
 
-/** `GET /webhooks`: the key's webhooks, newest first. They are its own, so any valid key may ask; one that may see all of the account's sees those. */
+/**
+ * `GET /webhooks`: the key's webhooks, newest first. Any valid key may call it, because they are its own. A key that may see all
+ * webhooks of the account gets those.
+ */
 export function listWebhooks(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "GET",
@@ -70,7 +73,7 @@ export function listWebhooks(app: FastifyInstance, edge: Edge): void {
       return reply.send({
         object: "list",
         data: webhooks
-          // A media service of an earlier version gives the account's, without keys.
+          // A media service of an earlier version sends the account's webhooks, without keys.
           .filter((webhook) => allKeys || webhook.keyId === keyId)
           .map((webhook) => toWebhookDocument(webhook, allKeys)),
         hasMore: nextPageToken !== "",

@@ -24,7 +24,7 @@ export function retryWebhook(app: FastifyInstance, edge: Edge): void {
     url: "/webhooks/:webhookId/retry",
     schema: retryWebhookSchema,
     handler: async (request, reply) => {
-      // What `jobs:read-all` shows of other keys it does not act on.
+      // `jobs:read-all` shows webhooks of other keys, but does not allow acting on them.
       const allKeys = callerOf(request).scopes.has(Scope.WEBHOOKS);
       const { webhook } = await edge.peers.media.retryWebhook(
         { webhookId: request.params.webhookId, allKeys },

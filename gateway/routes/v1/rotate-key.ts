@@ -45,7 +45,7 @@ export function rotateKey(app: FastifyInstance, edge: Edge): void {
       );
       noteReplayed(reply, replayed);
       if (!key) throw new Error("auth answered no key and did not refuse");
-      // The secret is shown this once: it must not be lost where billing does not answer.
+      // The secret is shown only this once, so it must not be lost where billing does not answer.
       const usageOf = await usageOfKeys(edge, request, reply, [key]).catch(() => () => ({}));
       const data = toKeyDocument(key, usageOf(key));
       return reply.send({ data, key: secret || null });

@@ -44,7 +44,7 @@ const webhookUrl = string(
 
 const references = arrayOf({ type: "string" }, "Further references: files of the account.");
 
-/** What a job of every kind may have. */
+/** Fields that a job of every kind may have. */
 const extras = {
   negativePrompt: string("What is not to be made, where the model takes that.", {
     minLength: 1,
@@ -155,8 +155,8 @@ const submitJobSchemas = forEachFamily(({ name }, { title, one }) => ({
 }));
 
 /**
- * `POST /images|videos|music/generations`: 202 with the accepted job as it stands at that moment, or the images, where an
- * image job's caller waits for them.
+ * `POST /images|videos|music/generations`: 202 with the accepted job in its state at that moment, or the images, where an image job's
+ * caller waits for them.
  */
 export function submitJob(app: FastifyInstance, edge: Edge): void {
   for (const family of jobFamilies) {
@@ -174,7 +174,7 @@ export function submitJob(app: FastifyInstance, edge: Edge): void {
           {
             kind: family.kind,
             body,
-            // What a webhook will say of it, which programs read that have a key.
+            // For the URLs in a webhook. Programs with a key read it.
             publicBaseUrl: edge.urls.api(request),
             form: waitMs === undefined ? BodyForm.UNSPECIFIED : BodyForm.OPENAI,
             ...submissionOf(request),

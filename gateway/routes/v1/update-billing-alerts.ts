@@ -17,7 +17,7 @@ const updateBillingAlertsSchema: RouteSchema = {
   response: { 200: alertsAnswer("What is set after it."), ...errors(400, 413, 415) },
 };
 
-/** `PATCH /billing/alerts`: changes when and where the account is told that its funds run low. */
+/** `PATCH /billing/alerts`: changes when the account gets an alert that its funds run low, and at which address. */
 export function updateBillingAlerts(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "PATCH",

@@ -58,7 +58,7 @@ export function uploadFile(app: FastifyInstance, edge: Edge): void {
         return reply.send(toFileDocument(file));
       } catch (error) {
         form.abandon(error as Error);
-        // What was wrong with the form says more than that the call broke for it.
+        // The form's own fault is more useful than the call's error that followed from it.
         throw broken ?? error;
       }
     },

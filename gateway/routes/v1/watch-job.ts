@@ -28,9 +28,9 @@ const watchJobSchema: RouteSchema = {
 };
 
 /**
- * `GET /jobs/{jobId}/events`: the job now and at each change, as `job.queued`, `job.running`, `job.completed` or
- * `job.failed` with the whole document; ends after the last, also where replicas of media end meanwhile. A caller
- * that reconnects misses nothing that matters.
+ * `GET /jobs/{jobId}/events`: the job now and at each change, as `job.queued`, `job.running`, `job.completed` or `job.failed` with the
+ * whole document. The stream ends after the last one, even where replicas of media end meanwhile. A caller that reconnects misses
+ * nothing important.
  */
 export function watchJob(app: FastifyInstance, edge: Edge): void {
   app.route<{ Params: { jobId: string } }>({
@@ -62,7 +62,7 @@ export function watchJob(app: FastifyInstance, edge: Edge): void {
   });
 }
 
-/** The headers with which the events would come, at once: nothing is watched for them. */
+/** The headers that would come with the events, at once. No job is watched for them. */
 async function headOfWatch(
   edge: Edge,
   request: FastifyRequest<{ Params: { jobId: string } }>,

@@ -10,7 +10,7 @@ export function createNoiseSource(seed: number): () => number {
 /** A filter with memory: each call takes one sample and gives one. */
 export type Filter = (sample: number) => number;
 
-/** Lets through what lies below `cutoffHz`, 6 dB an octave. */
+/** Lets frequencies below `cutoffHz` through, 6 dB an octave. */
 export function lowPass(cutoffHz: number, sampleRate: number): Filter {
   const share = 1 - Math.exp((-2 * Math.PI * cutoffHz) / sampleRate);
   let value = 0;
@@ -20,13 +20,13 @@ export function lowPass(cutoffHz: number, sampleRate: number): Filter {
   };
 }
 
-/** Lets through what lies above `cutoffHz`, 6 dB an octave. */
+/** Lets frequencies above `cutoffHz` through, 6 dB an octave. */
 export function highPass(cutoffHz: number, sampleRate: number): Filter {
   const low = lowPass(cutoffHz, sampleRate);
   return (sample) => sample - low(sample);
 }
 
-/** A resonance whose pitch can be moved while it sounds: gain 1 at its centre, less all around. */
+/** A resonance whose frequency can be moved during a tone: gain 1 at its centre, and less around it. */
 export class Resonator {
   #gain = 0;
   #first = 0;
@@ -64,7 +64,7 @@ export function createStereo(length: number): Stereo {
   return { left: new Float32Array(length), right: new Float32Array(length) };
 }
 
-/** Scales both channels to a peak and rounds off what would be too loud. */
+/** Scales both channels to a peak and rounds off parts that would be too loud. */
 export function master(sound: Stereo, peak: number): void {
   let loudest = 1e-6;
   for (const channel of [sound.left, sound.right]) {
@@ -73,7 +73,7 @@ export function master(sound: Stereo, peak: number): void {
       if (size > loudest) loudest = size;
     }
   }
-  // Some drive: quiet passages come up, the rare peak is rounded.
+  // Some overdrive: quiet passages get louder, and the rare peak is rounded.
   const gain = Math.min(1.6 / loudest, 12);
   for (const channel of [sound.left, sound.right]) {
     for (let i = 0; i < channel.length; i++) {
@@ -82,7 +82,7 @@ export function master(sound: Stereo, peak: number): void {
   }
 }
 
-/** Fades the ends so that the sound neither starts nor stops with a click. */
+/** Fades the ends so that the audio neither starts nor stops with a click. */
 export function fadeEnds(channel: Float32Array, inSamples: number, outSamples: number): void {
   for (let i = 0; i < Math.min(inSamples, channel.length); i++) {
     channel[i] = (channel[i] as number) * (i / inSamples);

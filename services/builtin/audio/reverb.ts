@@ -1,10 +1,10 @@
 import type { Stereo } from "./dsp.ts";
 
-/** Lengths of the echoes in seconds; no two share a divisor, so that they do not ring together. */
+/** Lengths of the echoes in seconds. No two share a divisor, so that they do not ring together. */
 const COMB_SECONDS = [0.0297, 0.0371, 0.0411, 0.0437, 0.0299, 0.0359, 0.0419, 0.0443];
 const ALLPASS_SECONDS = [0.005, 0.0017];
 
-/** Adds the sound of a hall: `send` is what goes into it, `amount` how loud it comes back. */
+/** Adds the reverb of a hall. `send` is its input, `amount` the loudness of its output. */
 export function addReverb(
   sound: Stereo,
   send: Stereo,

@@ -2,7 +2,9 @@ import type { Mp3Writer } from "./mp3.ts";
 
 const wavHeadBytes = 44;
 
-/** Starts a sound of one channel and 16 bits that is its samples: behind the head of a WAV, or alone. Written to as an MP3 is. */
+/**
+ * Starts audio of one channel and 16 bits that consists of its samples, behind the head of a WAV or alone. It is written like an MP3.
+ */
 export function openSamples(sampleRate: number, format: "wav" | "pcm"): Mp3Writer {
   const parts: Buffer[] = [];
   return {
@@ -16,7 +18,7 @@ export function openSamples(sampleRate: number, format: "wav" | "pcm"): Mp3Write
     finish() {
       const bytes = parts.reduce((sum, { length }) => sum + length, 0);
       const head = format === "wav" ? [wavHead(sampleRate, bytes)] : [];
-      // A copy of its own, as of an MP3: what a thread hands over is gone for it.
+      // A copy, like that of an MP3. A thread that hands bytes over no longer has them.
       return new Uint8Array(Buffer.concat([...head, ...parts]));
     },
   };

@@ -30,7 +30,7 @@ describe("paintCaption", () => {
     const frame = { width: 320, height: 240 };
     const layer = await paintCaption("word ".repeat(5000), frame, palette);
     expect(inkShare(layer, 320 * 240)).toBeGreaterThan(0.01);
-    // The text takes at most 42 % of the height; above it only the ground fades out.
+    // The text takes at most 42 % of the height. Above it only the ground fades out.
     const untouched = layer.top / frame.height;
     expect(untouched).toBeGreaterThan(0.1);
   });

@@ -27,8 +27,8 @@ const SHADOW_STRENGTH = 0.47;
 const SCRIM_STOPS = 16;
 
 /**
- * Sets a prompt as a caption in the lower part of the frame: large for few words, smaller for many,
- * on a ground that darkens gently, with a line of the palette's accent before it.
+ * Sets a prompt as a caption in the lower part of the frame. The letters are large for few words, smaller for many. The ground behind
+ * them darkens gently, and a line of the palette's accent comes before them.
  */
 export async function paintCaption(
   text: string,

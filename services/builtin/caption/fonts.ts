@@ -5,14 +5,14 @@ import opentype from "opentype.js";
 
 /** A symbol's outline, ready to be placed: SVG path data for size 1000 at the origin. */
 export type Glyph = {
-  /** Width to step on, in thousandths of the font size. */
+  /** The step to the next symbol, in thousandths of the font size. */
   readonly advance: number;
   readonly path: string;
 };
 
 type Family = { readonly name: string; readonly folder: string; readonly weight: number };
 
-/** The fonts that come with the program, in the order in which they are asked. */
+/** The fonts that come with the program, in the order in which they are tried. */
 const FAMILIES: readonly Family[] = [
   { name: "inter", folder: "@fontsource/inter", weight: 600 },
   { name: "kosugi", folder: "@fontsource/kosugi", weight: 400 },
@@ -31,14 +31,14 @@ let subsets: readonly Subset[] | undefined;
 const fonts = new Map<string, opentype.Font>();
 const glyphs = new Map<string, Glyph>();
 
-/** The outline of one symbol (a grapheme), from the fonts of the installed packages; a labelled box where none has it. */
+/** The outline of one symbol (a grapheme), from the fonts of the installed packages. A labelled box where none has it. */
 export function glyphOf(symbol: string): Glyph {
   const known = glyphs.get(symbol) ?? findGlyph(symbol);
   glyphs.set(symbol, known);
   return known;
 }
 
-/** Of a composed symbol (an emoji with skin tone, a family) the first part that a font has. */
+/** For a composed symbol (an emoji with skin tone, a family): the first part that a font has. */
 function findGlyph(symbol: string): Glyph {
   const codePoints = [...symbol].map((part) => part.codePointAt(0) ?? 0);
   for (const codePoint of codePoints) {
@@ -62,7 +62,7 @@ function outlineOf(codePoint: number): Glyph | undefined {
   return undefined;
 }
 
-/** A font file is read when the first symbol of its range is asked for. */
+/** A font file is read when the first symbol of its range is needed. */
 function fontOf(file: string): opentype.Font {
   const open = fonts.get(file) ?? opentype.parse(new Uint8Array(readFileSync(file)).buffer);
   fonts.set(file, open);
@@ -90,7 +90,7 @@ function parseRanges(list: string): (readonly [number, number])[] {
   });
 }
 
-/** A box that holds the symbol's number in hexadecimal: visible, and it says what is missing. */
+/** A box that holds the symbol's number in hexadecimal. It is visible, and shows which symbol is missing. */
 function labelledBox(codePoint: number): Glyph {
   const digits = codePoint.toString(16).toUpperCase().padStart(4, "0");
   const perRow = digits.length > 4 ? 3 : 2;

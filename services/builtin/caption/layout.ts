@@ -1,7 +1,7 @@
 import { captionSymbols } from "../limits.ts";
 import { glyphOf, OUTLINE_SIZE } from "./fonts.ts";
 
-/** Text broken into lines that fit, and whether the end had to be left out. */
+/** Text broken into lines that fit. `cut`: did the end have to be left out? */
 export type TextBlock = { readonly lines: readonly string[]; readonly cut: boolean };
 
 /** The room for a text: widest line in pixels at a font size in pixels, and the number of lines. */
@@ -13,7 +13,7 @@ export type TextRoom = {
 
 const ELLIPSIS = "…";
 
-/** Scripts that are written without spaces: a line may end after any of their symbols. */
+/** Scripts that are written without spaces. A line may end after any of their symbols. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Extended_Pictographic}]/u;
 
@@ -64,10 +64,10 @@ export function breakLines(text: string, room: TextRoom): TextBlock {
   return { lines: [...kept, `${last.join("").replace(/[\s,;:.]+$/, "")}${ELLIPSIS}`], cut };
 }
 
-/** The letters that flags are made of begin here; a flag is shown as its two letters. */
+/** The first of the letters that flags are made of. A flag is shown as its two letters. */
 const FIRST_FLAG_LETTER = 0x1f1e6;
 
-/** One line of symbols that can be drawn: no control or invisible ones but the joiner of emoji. */
+/** One line of printable symbols. Of control and invisible ones only the joiner of emoji stays. */
 function printable(text: string): string {
   const spaced = text.toWellFormed().replace(/[\s\p{Cc}]+/gu, " ");
   const visible = spaced.replace(/(?!\u200d)\p{Cf}/gu, "");

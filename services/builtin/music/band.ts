@@ -5,7 +5,7 @@ import { createInstrument, type Mix } from "./player.ts";
 import type { Style, Taste } from "./style.ts";
 import { chordDegrees, type Key, noteOf } from "./theory.ts";
 
-/** One bar of a piece: its chord, who plays, and the tune. */
+/** One bar of a piece: its chord, its players, and the tune. */
 export interface Bar {
   readonly chord: number;
   readonly drums: boolean;
@@ -14,7 +14,7 @@ export interface Bar {
   readonly tune: readonly Step[];
   /** Loudness of the whole bar, about 1. */
   readonly energy: number;
-  /** The first bar of a part: a crash marks it. */
+  /** The first bar of a part, which a crash marks. */
   readonly opening: boolean;
 }
 
@@ -27,8 +27,8 @@ export interface Score {
 }
 
 /**
- * Plays a score into a mix, with or without its tune, calling `beforeBar` before each bar. Answers the seconds at which the
- * kick falls.
+ * Plays a score into a mix, with or without its tune, and calls `beforeBar` before each bar. Answers the times of the kick's strokes in
+ * seconds.
  */
 export function playScore(
   score: Score,

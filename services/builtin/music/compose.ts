@@ -13,15 +13,15 @@ import {
   SCALES,
 } from "./theory.ts";
 
-/** A piece is at least and at most this long, in seconds, without its last chord dying away. */
+/** The least and the greatest length of a piece in seconds, without the fading of its last chord. */
 const SHORTEST_SECONDS = 30;
 const LONGEST_SECONDS = 53;
-/** Voices sing an octave below where instruments play the tune: words are clearer there. */
+/** Voices sing an octave below the pitch at which instruments play the tune, because words are clearer there. */
 const SUNG_BELOW_TUNE = 12;
 /** Phrases are four bars long. */
 const PHRASE_BARS = 4;
 
-/** Parts of a piece: which phrase is played, who joins, and how loud. */
+/** Parts of a piece: the phrase that is played, the players that join, and the loudness. */
 type Part = { readonly phrase: "a" | "b"; readonly full: number; readonly energy: number };
 
 /** Writes a piece in the style that the words asked for: opening, verse, contrast, return, end. */
@@ -77,8 +77,8 @@ function lastBar(): Bar {
 }
 
 /**
- * Sets lines of syllables to a score: each line takes two bars, one after another from the third bar
- * on, again from the first line when they run out. The tune leads, chord notes fall on the beats.
+ * Sets lines of syllables to a score. Each line takes two bars, one after another from the third bar on. When the lines run out, they
+ * begin again. The tune leads, and chord notes fall on the beats.
  */
 export function setLyrics(score: Score, lines: readonly Syllable[][], random: Random): SungNote[] {
   const { style } = score.taste;
@@ -88,7 +88,7 @@ export function setLyrics(score: Score, lines: readonly Syllable[][], random: Ra
   for (let bar = firstBar, line = 0; bar + 1 < score.bars.length; bar += 2, line++) {
     const syllables = lines[line % lines.length] as Syllable[];
     const beats = barBeats * 2 - 1;
-    // Few syllables are sung on beats, many on halves; what still does not fit is sung faster.
+    // Few syllables are sung on beats, many on halves. If they still do not fit, they are sung faster.
     const unit =
       syllables.length <= beats
         ? 1

@@ -1,7 +1,7 @@
 import { createNoiseSource, highPass, lowPass } from "../audio/dsp.ts";
 import { lay, type Mix } from "./player.ts";
 
-/** Creates a set of drums that sounds in `mix`: each sound is made once, and struck as often as needed. */
+/** Creates a set of drums that plays into `mix`. Each drum's samples are made once, and struck as often as needed. */
 export function createDrums(mix: Mix, seed: number) {
   const { sampleRate } = mix;
   const drums = {
@@ -53,7 +53,7 @@ function metal(
   });
 }
 
-/** A sound of so many seconds; `at` gives its sample at a time. */
+/** Samples of `seconds` seconds. `at` gives the sample at a time. */
 function sampled(sampleRate: number, seconds: number, at: (time: number) => number): Float32Array {
   const samples = new Float32Array(Math.round(sampleRate * seconds));
   for (let i = 0; i < samples.length; i++) samples[i] = at(i / sampleRate);

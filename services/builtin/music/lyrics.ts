@@ -2,13 +2,13 @@ import { lyricsCharacters } from "../limits.ts";
 import { soundsOf } from "../speech/letters.ts";
 import { type PhonemeName, phonemeOf } from "../speech/phonemes.ts";
 
-/** What is sung on one note: sounds of which one is a vowel that can be held. */
+/** The phonemes that are sung on one note. One of them is a vowel that can be held. */
 export type Syllable = readonly PhonemeName[];
 
-/** Syllables of one line at most; a longer line goes on in the next. */
+/** Syllables of one line at most. A longer line goes on in the next. */
 const MAX_SYLLABLES_A_LINE = 12;
 
-/** Splits lyrics into lines of syllables; headings in brackets and empty lines are left out. */
+/** Splits lyrics into lines of syllables. Headings in brackets and empty lines are left out. */
 export function splitLyrics(lyrics: string): Syllable[][] {
   const text = lyrics.toWellFormed().slice(0, lyricsCharacters);
   const lines: Syllable[][] = [];
@@ -28,7 +28,7 @@ export function splitLyrics(lyrics: string): Syllable[][] {
   return lines;
 }
 
-/** Each heading becomes a blank. A pattern would look for the end of each bracket that has none, to the end of the line. */
+/** Each heading becomes a blank. A pattern would search for the end of each bracket without one, to the end of the line. */
 function withoutHeadings(line: string): string {
   let kept = "";
   let from = 0;
@@ -41,7 +41,7 @@ function withoutHeadings(line: string): string {
   return kept + line.slice(from);
 }
 
-/** Groups sounds around their vowels: a consonant between two vowels begins the second. */
+/** Groups phonemes around their vowels. A consonant between two vowels begins the second syllable. */
 function splitSyllables(sounds: readonly PhonemeName[]): Syllable[] {
   const syllables: PhonemeName[][] = [];
   let waiting: PhonemeName[] = [];
@@ -49,7 +49,7 @@ function splitSyllables(sounds: readonly PhonemeName[]): Syllable[] {
     waiting.push(sound);
     if (phonemeOf(sound).vowel !== true) continue;
     const before = syllables.at(-1);
-    // Of several consonants the first closes the syllable before.
+    // Of several consonants the first one ends the syllable before.
     if (before !== undefined && waiting.length > 2) before.push(waiting.shift() as PhonemeName);
     syllables.push(waiting);
     waiting = [];

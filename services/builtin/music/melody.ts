@@ -1,7 +1,7 @@
 import type { Random } from "../seed.ts";
 import { nearestChordTone } from "./theory.ts";
 
-/** A note of a tune before it is given a time: beats from the bar's start, and a scale degree. */
+/** A note of a tune before it gets a time: beats from the bar's start, and a scale degree. */
 export type Step = { readonly beat: number; readonly beats: number; readonly degree: number };
 
 /** Rhythms of one bar in beats; negative numbers are rests. */
@@ -35,8 +35,8 @@ const LOWEST_DEGREE = 2;
 const HIGHEST_DEGREE = 13;
 
 /**
- * Invents a phrase of four bars: an idea, its answer, the idea again, and an ending. Strong beats
- * fall on notes of the chord, the notes between move by step.
+ * Invents a phrase of four bars: an idea, its answer, the idea again, and an ending. Strong beats have notes of the chord, and the
+ * notes between move by steps.
  */
 export function inventPhrase(
   chords: readonly number[],

@@ -13,17 +13,17 @@ import { readTaste } from "./style.ts";
 
 const SAMPLE_RATE = 44_100;
 const BITRATE_KBPS = 160;
-/** The last chord dies away for this long. */
+/** Seconds for which the last chord fades. */
 const TAIL_SECONDS = 3;
 const PEAK = 0.92;
 const HALL_DECAY = 0.82;
-/** Samples that are encoded between two looks at the cancel flag; about one second. */
+/** Samples that are encoded between two looks at the cancel flag: about one second. */
 const CHUNK_SAMPLES = 44_100;
-/** Shares of the work in percent: playing, hall and mastering; the rest is encoding. */
+/** Shares of the work in percent: playing, then hall and mastering. The rest is encoding. */
 const PLAYED_PERCENT = 55;
 const MIXED_PERCENT = 70;
 
-/** Composes, plays and records the tune that belongs to the words. `onProgress` gets percents. */
+/** Composes, plays and records the music that belongs to the words. `onProgress` gets percents. */
 export async function renderMusic(
   request: MusicRequest,
   checkpoint: Checkpoint,
@@ -83,12 +83,12 @@ async function encode(
   return mp3.finish();
 }
 
-/** Lets every kick push the other players down for a moment. */
+/** Lowers the other players for a moment at every kick. */
 function duck(sound: Stereo, kicks: readonly number[], depth: number): void {
   if (depth === 0) return;
   const length = Math.round(SAMPLE_RATE * 0.22);
   for (const kick of kicks) {
-    // The kick itself stays: the dip begins after its click and is deepest where it has faded.
+    // The kick itself stays. The dip begins after its click and is deepest where it has faded.
     const from = Math.round((kick + 0.05) * SAMPLE_RATE);
     for (let i = 0; i < length && from + i < sound.left.length; i++) {
       const gain = 1 - depth * 0.6 * Math.sin((i / length) * Math.PI) ** 2;

@@ -1,22 +1,22 @@
-/** A sound of an instrument: what its waves look like and how a note begins and ends. */
+/** The tone of an instrument: the form of its waves, and the beginning and end of a note. */
 export interface Patch {
-  /** Strength of each partial at the start of a note, and after it has mellowed within so many seconds. */
+  /** Strength of each partial at the start of a note, and after it has mellowed within a number of seconds. */
   readonly wave: {
     readonly bright: readonly number[];
     readonly dark: readonly number[];
     readonly mellow: number;
   };
-  /** In seconds; a held note sinks to `sustain` within `decay`. */
+  /** In seconds. A held note sinks to `sustain` within `decay`. */
   readonly note: {
     readonly attack: number;
     readonly decay: number;
     readonly sustain: number;
     readonly release: number;
   };
-  /** Copies of the wave, out of tune by so many cents, and how far each sways. */
+  /** Copies of the wave, each out of tune by a number of cents, and how far each sways. */
   readonly detuneCents: readonly number[];
   readonly vibrato: number;
-  /** Share of the note that goes into the hall. */
+  /** Share of the note that is sent into the hall. */
   readonly wet: number;
   readonly gain: number;
 }

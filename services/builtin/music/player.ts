@@ -2,7 +2,7 @@ import { createStereo, type Stereo } from "../audio/dsp.ts";
 import { type Patch, type PatchName, patches } from "./patches.ts";
 import { frequencyOf } from "./theory.ts";
 
-/** One note of an instrument; times in seconds, loudness 0 to 1, place -1 (left) to 1. */
+/** One note of an instrument. Times are in seconds, loudness is 0 to 1, place is -1 (left) to 1. */
 export interface Note {
   readonly start: number;
   readonly length: number;
@@ -11,7 +11,7 @@ export interface Note {
   readonly place: number;
 }
 
-/** Where all players sound: the direct sound, and what goes into the hall. */
+/** The output of all players: the direct audio, and the part that is sent into the hall. */
 export interface Mix {
   readonly dry: Stereo;
   readonly wet: Stereo;
@@ -25,8 +25,8 @@ export function createMix(seconds: number, sampleRate: number): Mix {
 }
 
 /**
- * Lays samples into a mix from a sample on, at a place (-1 left to 1 right): `gain` is their loudness there, `share` what of
- * it goes into the hall.
+ * Adds samples to a mix from a sample on, at a place (-1 left to 1 right). `gain` is their loudness there, `share` the part that is
+ * sent into the hall.
  */
 export function lay(
   { dry, wet }: Mix,
@@ -50,16 +50,16 @@ export function lay(
 const TABLE_SIZE = 2048;
 /** Partials above this frequency are left out, so that none folds back as a false tone. */
 const HIGHEST_HZ = 16_000;
-/** The sway of a tone is set anew after so many samples. */
+/** The sway of a tone is computed again after this many samples. */
 const BLOCK = 64;
 /** Sway at full vibrato as a share of the pitch, and its pace in radians a second. */
 const VIBRATO_DEPTH = 0.012;
 const VIBRATO_SPEED = 34;
 
-/** One period of a wave as it is struck, and once it has mellowed. */
+/** One period of a wave when it is struck, and once it has mellowed. */
 type Waves = readonly [bright: Float32Array, dark: Float32Array];
 
-/** Creates an instrument that plays notes into `mix`; its waves are worked out once. */
+/** Creates an instrument that plays notes into `mix`. Its waves are computed once. */
 export function createInstrument(name: PatchName, mix: Mix): (note: Note) => void {
   const patch: Patch = patches[name];
   const tables = new Map<number, Waves>();
@@ -106,7 +106,7 @@ function wave(partials: readonly number[], count: number): Float32Array {
   return table.map((value) => value / loudest);
 }
 
-/** Adds one copy of the wave, bright at first and darker and darker, swaying where the patch does. */
+/** Adds one copy of the wave, bright at first and then darker and darker, swaying where the patch does. */
 function addVoice(
   tone: Float32Array,
   [bright, dark]: Waves,
@@ -138,7 +138,7 @@ function addVoice(
   }
 }
 
-/** Gives a tone its beginning and its end; its key is held for `held` samples. */
+/** Gives a tone its beginning and its end. Its key is held for `held` samples. */
 function shape(tone: Float32Array, note: Patch["note"], held: number, sampleRate: number): void {
   const attack = Math.max(1, note.attack * sampleRate);
   const decay = Math.exp(-1 / (note.decay * sampleRate));

@@ -6,7 +6,7 @@ import type { Syllable } from "./lyrics.ts";
 import { lay, type Mix } from "./player.ts";
 import { frequencyOf } from "./theory.ts";
 
-/** A syllable on a note; times in seconds. */
+/** A syllable on a note. Times are in seconds. */
 export type SungNote = {
   readonly syllable: Syllable;
   readonly start: number;
@@ -14,9 +14,9 @@ export type SungNote = {
   readonly midi: number;
 };
 
-/** A consonant takes this share of its spoken length, and all together at most half a note. */
+/** A consonant takes this share of its spoken length, and all together take at most half a note. */
 const CONSONANT_SHARE = 0.8;
-/** A held vowel swings around its note: this often a second, and this far. */
+/** A held vowel swings around its note this often a second, and this far. */
 const VIBRATO_HZ = 5.4;
 const VIBRATO_DEPTH = 0.011;
 const PIECE_SECONDS = 0.045;
@@ -76,7 +76,7 @@ function* utterancesOf(
       yield { phoneme: part, seconds: spoken(part) * squeeze, fromHz, toHz, strength: 0.9 };
       continue;
     }
-    // The vowel in short pieces: first slide to the note, then swing around it.
+    // The vowel in short pieces. First it slides to the note, then it swings around it.
     const still: Phoneme = { formants: part.formants, lengthMs: part.lengthMs, voice: 1 };
     let pitch = fromHz;
     for (let time = 0; time < held; time += PIECE_SECONDS) {

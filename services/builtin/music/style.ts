@@ -3,19 +3,19 @@ import { words } from "../words.ts";
 import type { PatchName } from "./patches.ts";
 import type { ScaleName } from "./theory.ts";
 
-/** How a kind of music is played. */
+/** The way in which a kind of music is played. */
 export interface Style {
   readonly tempo: readonly [number, number];
   readonly beatsPerBar: 3 | 4;
   /** How late the second half of a beat comes, as a share of the beat beyond its middle. */
   readonly swing: number;
-  /** Strokes on sixteenths of a bar: `x` hit, `o` soft hit, `.` nothing. */
+  /** Strokes on sixteenths of a bar: `x` hit, `o` soft hit, `.` none. */
   readonly drums: Readonly<Record<"kick" | "snare" | "hat", string>>;
   readonly players: Readonly<Record<"lead" | "comp" | "pad", PatchName>>;
-  /** How chords are struck: held, on the beats, or one note after another. */
+  /** The way in which chords are struck: held, on the beats, or one note after another. */
   readonly comp: "held" | "beats" | "arpeggio" | "offbeat";
   readonly bass: "root" | "octaves" | "walking" | "drive";
-  /** How much the drum ducks the other players, 0 to 1. */
+  /** How much the drum lowers the other players, 0 to 1. */
   readonly duck: number;
   readonly reverb: number;
 }
@@ -90,7 +90,7 @@ const CHIPTUNE: Style = {
   ...{ comp: "arpeggio", bass: "drive", duck: 0, reverb: 0.1 },
 };
 
-/** The words that ask for a style; the first that is found counts. */
+/** The words that ask for a style. The first one that is found counts. */
 const STYLES: readonly (readonly [RegExp, Style])[] = [
   [words("techno electr\\w* dance edm house trance synth\\w* club rave disco neon"), TECHNO],
   [words("lo-?fi chill\\w* study hip-?hop rap relax\\w* coffee rain\\w*"), LOFI],
@@ -118,7 +118,7 @@ const BRIGHT_WORDS = words(
 const DARK_SCALES: readonly ScaleName[] = ["minor", "minor", "dorian"];
 const BRIGHT_SCALES: readonly ScaleName[] = ["major", "major", "mixolydian", "lydian"];
 
-/** What the words ask for: a style, and a bright or dark scale. */
+/** The taste in the words: a style, and a bright or dark scale. */
 export type Taste = {
   readonly style: Style;
   readonly scaleName: ScaleName;
@@ -126,7 +126,7 @@ export type Taste = {
   readonly tempo: number;
 };
 
-/** Reads title and description as a band leader would; where no word helps, chance decides. */
+/** Reads title and description like a band leader. Where no word helps, chance decides. */
 export function readTaste(words: string, random: Random): Taste {
   const text = words.toLowerCase();
   const named = STYLES.find(([pattern]) => pattern.test(text))?.[1];

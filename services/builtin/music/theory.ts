@@ -17,7 +17,7 @@ export type Key = { readonly root: number; readonly scale: Scale };
 /** Chords of a passage, one for each bar, as degrees of the scale (0 is the tonic). */
 type Progression = readonly number[];
 
-/** Progressions that sound settled in bright keys and in dark ones. */
+/** Progressions that seem settled in bright keys and in dark ones. */
 export const BRIGHT_PROGRESSIONS: readonly Progression[] = [
   [0, 4, 5, 3],
   [0, 5, 3, 4],
@@ -35,7 +35,7 @@ export const DARK_PROGRESSIONS: readonly Progression[] = [
   [0, 5, 3, 6],
 ];
 
-/** The MIDI note of a scale degree; degrees above the seventh go on into the next octave. */
+/** The MIDI note of a scale degree. Degrees above the seventh go on in the next octave. */
 export function noteOf(key: Key, degree: number): number {
   const size = key.scale.length;
   const octave = Math.floor(degree / size);

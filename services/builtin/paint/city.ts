@@ -11,7 +11,7 @@ type Street = {
   readonly mist: Rgb;
   readonly fog: number;
   readonly windows: readonly Rgb[];
-  /** Side of a window's cell in pixels; below about 3 the windows blur into speckles. */
+  /** Side of a window's cell in pixels. Below about 3 the windows blur into speckles. */
   readonly cell: number;
   readonly glow: Rgb;
   readonly lit: number;

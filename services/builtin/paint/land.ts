@@ -19,7 +19,7 @@ export function paintMountain(plan: ScenePlan, fold: Fold): Layer {
   const { palette, short } = plan;
   const noise = createNoise(plan.random.fork(fold.name));
   const width = plan.widthFor(fold.speed);
-  // One side for the whole sheet: a change in its middle would show as a seam.
+  // One side for the whole sheet. A change in its middle would show as a seam.
   const side = plan.light.x > plan.frame.width / 2 ? 1 : -1;
   const body = ramp(palette.land)(0.08 + fold.nearness * 0.72);
   const mist = mix(palette.land[0] as Rgb, palette.sky[3] as Rgb, 0.45);
@@ -102,7 +102,7 @@ export function paintDune(plan: ScenePlan, fold: Fold): Layer {
   return paintRidge({ frame: plan.frame, width, speed: fold.speed, line, colour });
 }
 
-/** A glossy translucent-looking wave of colour, for abstract pictures. */
+/** A glossy, seemingly translucent wave of colour, for abstract images. */
 export function paintRibbon(plan: ScenePlan, fold: Fold, colours: readonly [Rgb, Rgb]): Layer {
   const { short } = plan;
   const random = plan.random.fork(fold.name);

@@ -2,7 +2,7 @@ import type { Random } from "../seed.ts";
 import { words } from "../words.ts";
 import { type Palette, type PaletteName, tintedPalette } from "./palettes.ts";
 
-/** What kind of picture is painted. */
+/** The kind of image that is painted. */
 export type SceneKind =
   | "mountains"
   | "sea"
@@ -13,7 +13,7 @@ export type SceneKind =
   | "ribbons"
   | "meadow";
 
-/** What drifts through the air. */
+/** The particles that drift through the air. */
 export type ParticleKind = "snow" | "fireflies" | "dust" | "rain" | "birds" | "petals";
 
 /** The choices that a prompt leads to. */
@@ -85,12 +85,12 @@ const SCENE_PARTICLES: Record<SceneKind, readonly ParticleKind[]> = {
   meadow: ["petals", "birds"],
 };
 
-/** How far the hues of a palette may turn either way, in degrees: more would spoil skin and sky. */
+/** How far the hues of a palette may turn either way, in degrees. More would spoil skin and sky. */
 const MAX_HUE_TURN = 9;
 
 /**
- * Reads a prompt as a painter would: its first word of a place picks the scene, a word of an hour or
- * weather the colours; where no word helps, the prompt's own random sequence does.
+ * Reads a prompt like a painter. Its first word of a place picks the scene, and a word of an hour or weather picks the colours. Where
+ * no word helps, the prompt's own random sequence decides.
  */
 export function readMood(prompt: string, random: Random): Mood {
   const text = prompt.toLowerCase();

@@ -1,6 +1,6 @@
 import { hex, type Rgb, turnHue } from "./colour.ts";
 
-/** The colours of one hour and weather; every painter takes its colours from here. */
+/** The colours of one hour and weather. Every painter takes its colours from here. */
 export type Palette = {
   /** Top of the sky down to the horizon. */
   readonly sky: readonly Rgb[];
@@ -78,7 +78,7 @@ const PALETTES = {
   ),
 };
 
-/** The palette of that name, its hues turned by a few degrees so that two pictures differ. */
+/** The palette of that name, with its hues turned by a few degrees so that two images differ. */
 export function tintedPalette(name: PaletteName, degrees: number): Palette {
   const found: Palette = PALETTES[name];
   const turn = (colour: Rgb): Rgb => turnHue(colour, degrees);

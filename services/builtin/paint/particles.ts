@@ -5,7 +5,7 @@ import type { Palette } from "./palettes.ts";
 import { colourIn, type Picture, type Plane } from "./planar.ts";
 import type { FrameSize } from "./raster.ts";
 
-/** What drifts through the air. A frame depends on its time alone, so any frame can be drawn. */
+/** Particles that drift through the air. A frame depends on its time alone, so any frame can be painted. */
 export type Particles = {
   /** `opacity` is 0 to 1. */
   readonly paint: (picture: Picture, timeSeconds: number, opacity: number) => void;
@@ -19,7 +19,7 @@ type Speck = {
   readonly pace: number;
 };
 
-/** How each kind moves: short sides a second across and down, sway, size and number. */
+/** The motion of each kind: short sides a second across and down, sway, size and number. */
 type Drift = {
   readonly across: number;
   readonly down: number;

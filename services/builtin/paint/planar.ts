@@ -2,10 +2,10 @@ import type { Rgb } from "./colour.ts";
 import type { FrameSize, Layer, Raster } from "./raster.ts";
 import { findRuns, type Runs } from "./runs.ts";
 
-/** `rgb`: three full planes for still pictures; `yuv420`: BT.709 limited range for video. */
+/** `rgb`: three full planes for still images. `yuv420`: BT.709 limited range for video. */
 export type PixelFormat = "rgb" | "yuv420";
 
-/** One colour plane. `shift` 1: half the picture's width and height. */
+/** One colour plane. `shift` 1: half the image's width and height. */
 export type Plane = {
   readonly data: Uint8Array;
   readonly width: number;
@@ -15,10 +15,10 @@ export type Plane = {
 
 export type Planes = readonly [Plane, Plane, Plane];
 
-/** A picture as separate planes, so that stills and video frames share one compositor. */
+/** An image as separate planes, so that stills and video frames share one compositor. */
 export type Picture = FrameSize & { readonly format: PixelFormat; readonly planes: Planes };
 
-/** A layer in planes, with its opacity at each plane's size and where that needs no blending. */
+/** A layer in planes, with its opacity at each plane's size and the places where that needs no blending. */
 export type Sheet = {
   readonly planes: Planes;
   readonly alphas: Planes;
@@ -27,7 +27,7 @@ export type Sheet = {
   readonly speed: number;
 };
 
-/** The planes of a frame are one block, the order that encoders expect; `data` is that block. */
+/** The planes of a frame are one block, in the order that encoders expect. `data` is that block. */
 export function createPicture(
   size: FrameSize,
   format: PixelFormat,
@@ -111,7 +111,7 @@ export function toPlanes(raster: Raster, format: PixelFormat): Planes {
   return picture.planes;
 }
 
-/** Mean colour of two by two pixels; see-through ones count little. */
+/** Mean colour of two by two pixels. Transparent ones count little. */
 function blockColour(rgba: Uint8Array, at: number, stride: number): Rgb {
   let r = 0;
   let g = 0;
@@ -150,9 +150,7 @@ function halved(plane: Plane): Plane {
   return { data, width, height, shift: 1 };
 }
 
-/**
- * Lays a sheet over the picture, showing the sheet from column `offset` on. `opacity` is 0 to 256.
- */
+/** Lays a sheet over the image, beginning at column `offset` of the sheet. `opacity` is 0 to 256. */
 export function layOver(picture: Picture, sheet: Sheet, offset: number, opacity = 256): void {
   for (let index = 0; index < 3; index++) {
     const to = picture.planes[index] as Plane;
@@ -199,7 +197,7 @@ function blendRow(
   }
 }
 
-/** Interleaves the planes of an `rgb` picture, three bytes a pixel. */
+/** Interleaves the planes of an `rgb` image, three bytes a pixel. */
 export function toRgbBytes(picture: Picture): Uint8Array {
   const [red, green, blue] = picture.planes;
   const bytes = new Uint8Array(red.data.length * 3);

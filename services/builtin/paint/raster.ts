@@ -7,16 +7,16 @@ export type Raster = {
   readonly rgba: Uint8Array;
 };
 
-/** The picture's size in pixels. Both sides are even for video. */
+/** The image's size in pixels. Both sides are even for video. */
 export type FrameSize = { readonly width: number; readonly height: number };
 
 /**
- * One sheet of a scene. It is at least as wide as the frame; a moving camera shows it from an
- * offset that grows by `speed` (in short sides of the frame a second), nearer sheets faster.
+ * One sheet of a scene. It is at least as wide as the frame. A moving camera shows it from an offset that grows by `speed` (in short
+ * sides of the frame a second), and nearer sheets move faster.
  */
 export type Layer = {
   readonly raster: Raster;
-  /** Frame row of the first raster row; even, so that video can halve it. */
+  /** Frame row of the first raster row. It is even, so that video can halve it. */
   readonly top: number;
   readonly speed: number;
 };
@@ -32,10 +32,7 @@ export function createRaster(width: number, height: number): Raster {
   };
 }
 
-/**
- * A repeatable speck of noise in [-0.5, 0.5) for a pixel: added before rounding, it keeps smooth
- * gradients from showing bands.
- */
+/** A repeatable speck of noise in [-0.5, 0.5) for a pixel. Added before rounding, it keeps smooth gradients from showing bands. */
 export function dither(x: number, y: number): number {
   let hash = Math.imul(x, 374761393) + Math.imul(y, 668265263);
   hash = Math.imul(hash ^ (hash >>> 13), 1274126177);
@@ -52,7 +49,7 @@ export function setPixel(raster: Raster, x: number, y: number, colour: Rgb, alph
   raster.rgba[at + 3] = clip(alpha * 255 + 0.5);
 }
 
-/** Paints a colour over what is there. `alpha` is 0 to 1. */
+/** Paints a colour over the present one. `alpha` is 0 to 1. */
 export function blendPixel(raster: Raster, x: number, y: number, colour: Rgb, alpha: number): void {
   if (x < 0 || y < 0 || x >= raster.width || y >= raster.height || alpha <= 0) return;
   const at = (y * raster.width + x) * 4;
@@ -66,7 +63,7 @@ export function blendPixel(raster: Raster, x: number, y: number, colour: Rgb, al
   rgba[at + 3] = clip(total * 255 + 0.5);
 }
 
-/** Adds light to what is there, keeping its alpha. `strength` is 0 to 1 and above. */
+/** Adds light to the present colour, and keeps its alpha. `strength` is 0 to 1 and above. */
 export function addLight(raster: Raster, x: number, y: number, light: Rgb, strength: number): void {
   if (x < 0 || y < 0 || x >= raster.width || y >= raster.height) return;
   const at = (y * raster.width + x) * 4;

@@ -1,15 +1,15 @@
 import type { Rgb } from "./colour.ts";
 import { createRaster, type FrameSize, type Layer, setPixel } from "./raster.ts";
 
-/** A sheet of land: everything below a line across the picture. */
+/** A sheet of land: everything below a line across the image. */
 type RidgePlan = {
   readonly frame: FrameSize;
   /** Width of the sheet, at least the frame's. */
   readonly width: number;
   readonly speed: number;
-  /** Frame row of the line at a column; fractions are kept. */
+  /** Frame row of the line at a column. Fractions are kept. */
   readonly line: (x: number) => number;
-  /** Colour at a column and frame row; `depth` is the distance below the line in pixels. */
+  /** Colour at a column and frame row. `depth` is the distance below the line in pixels. */
   readonly colour: (x: number, y: number, depth: number) => Rgb;
 };
 

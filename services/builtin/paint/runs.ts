@@ -1,6 +1,6 @@
 /**
- * The stretches of each row of a layer that show at all, and which of them hide what is below: most
- * of a landscape is one or the other, so that most pixels are copied or skipped rather than blended.
+ * The stretches of each row of a layer that are visible, and those that hide everything below. Most of a landscape is empty or opaque,
+ * so most pixels are skipped or copied rather than blended.
  */
 export type Runs = {
   /** Row r has the runs from `rows[r]` up to, not including, `rows[r + 1]`. */
@@ -32,7 +32,7 @@ export function findRuns(alpha: Alpha): Runs {
   };
   for (let row = 0; row < height; row++) {
     const base = row * width;
-    // Everything from here on has been seen but is in no run yet.
+    // Everything from here on was seen but is in no run yet.
     let open = 0;
     for (let x = 0; x < width; ) {
       const value = data[base + x] as number;

@@ -3,10 +3,10 @@ import type { Noise } from "./noise.ts";
 import type { Palette } from "./palettes.ts";
 import type { FrameSize } from "./raster.ts";
 
-/** Where the sun or moon stands, in pixels of the frame. */
+/** Place and size of the sun or moon, in pixels of the frame. */
 export type Light = { readonly x: number; readonly y: number; readonly radius: number };
 
-/** What every painter of a scene is given. */
+/** The values that every painter of a scene gets. */
 export type ScenePlan = {
   readonly frame: FrameSize;
   /** The frame's shorter side in pixels: the measure of every feature. */
@@ -17,6 +17,6 @@ export type ScenePlan = {
   readonly horizon: number;
   readonly random: Random;
   readonly noise: Noise;
-  /** Width in pixels of a sheet that moves at `speed` for the whole video (a picture: 0 s). */
+  /** Width in pixels of a sheet that moves at `speed` for the whole video (an image: 0 s). */
   readonly widthFor: (speed: number) => number;
 };

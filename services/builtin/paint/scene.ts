@@ -14,14 +14,14 @@ import { paintFirs } from "./trees.ts";
 import { createWater, type Water } from "./water.ts";
 
 /**
- * One thing after another, from the back to the front. A layer is painted when it is asked for, so
- * that only one large raster need be held at a time; it gives the same pixels every time.
+ * The steps, from the back to the front. A layer is painted when it is needed, so that only one large raster is held at a time. It
+ * gives the same pixels every time.
  */
 type SceneStep =
   | { readonly kind: "layer"; readonly paint: () => Layer }
   | { readonly kind: "water"; readonly water: Water };
 
-/** A planned world: what to lay over what, and what drifts through the air. */
+/** A planned scene: the layers in their order, and the particles in the air. */
 export type Scene = { readonly steps: readonly SceneStep[]; readonly particles: Particles };
 
 /** Speeds in short sides of the frame a second, from far to near. */
@@ -31,10 +31,7 @@ const MIDDLE_SPEED = 0.05;
 const NEAR_SPEED = 0.1;
 const FRONT_SPEED = 0.2;
 
-/**
- * Plans a scene. Its sheets are as wide as a camera needs that travels for
- * `durationSeconds` (0 for a still picture).
- */
+/** Plans a scene. Its sheets are wide enough for a camera that travels for `durationSeconds` (0 for a still image). */
 export function createScene(
   mood: Mood,
   frame: FrameSize,

@@ -73,7 +73,7 @@ function paintDisc(raster: Raster, light: Light, colour: Rgb): void {
   }
 }
 
-/** How much of the sky the clouds take (0 to 1) and how stretched they lie. */
+/** The share of the sky that the clouds take (0 to 1), and how stretched they are. */
 type CloudShape = { readonly cover: number; readonly stretch: number };
 
 /** Paints a translucent sheet of clouds, lit from the side of the light, `width` pixels wide. */
@@ -86,7 +86,7 @@ export function paintClouds(
   const { frame, palette, light, horizon, noise } = plan;
   const short = Math.min(frame.width, frame.height);
   const raster = createRaster(width, Math.min(frame.height, horizon + 2));
-  // Clouds are soft: every second pixel is worked out and the rest lies between.
+  // Clouds are soft, so every second pixel is computed and the rest is interpolated.
   const columns = (raster.width >> 1) + 1;
   const rows = (raster.height >> 1) + 1;
   const density = new Float32Array(columns * rows);
@@ -105,7 +105,7 @@ export function paintClouds(
     density[
       Math.min(Math.max(row, 0), rows - 1) * columns + Math.min(Math.max(column, 0), columns - 1)
     ] as number;
-  // One direction for the whole sheet: a change in its middle would show as a seam.
+  // One direction for the whole sheet. A change in its middle would show as a seam.
   const reach = Math.max(1, Math.round(short / 130));
   const lightX = light.x > frame.width / 2 ? reach : -reach;
   const lightY = light.y > horizon * 0.45 ? reach : -reach;

@@ -12,7 +12,7 @@ export function paintNebula(plan: ScenePlan, speed: number): Layer {
   const deep = scale(palette.sky[0] as Rgb, 0.45);
   const gas = ramp([deep, palette.sky[1] as Rgb, palette.sky[2] as Rgb, palette.glow]);
   const other = ramp([deep, palette.land[1] as Rgb, palette.land[0] as Rgb, palette.accent]);
-  // Gas is soft: it is worked out on every second pixel and spread over four.
+  // Gas is soft, so it is computed on every second pixel and spread over four.
   for (let y = 0; y < raster.height; y += 2) {
     for (let x = 0; x < raster.width; x += 2) {
       const u = x / (short * 0.75);
@@ -37,7 +37,7 @@ export function paintNebula(plan: ScenePlan, speed: number): Layer {
   return { raster, top: 0, speed };
 }
 
-/** Where a planet hangs and how large it is, in pixels of its own sheet. */
+/** Place and size of a planet, in pixels of its own sheet. */
 type Planet = {
   readonly x: number;
   readonly y: number;

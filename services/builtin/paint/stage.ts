@@ -4,19 +4,19 @@ import { layOver, type Picture, type PixelFormat, type Sheet, toSheet } from "./
 import type { Scene } from "./scene.ts";
 import type { Water } from "./water.ts";
 
-/** A scene ready to be shown: any moment of it can be painted into a picture. */
+/** A scene that is ready to be shown. Any moment of it can be painted into an image. */
 export type Stage = {
   readonly paint: (picture: Picture, frameIndex: number) => void;
 };
 
 type Part = { readonly sheet: Sheet; readonly pixelsPerFrame: number } | { readonly water: Water };
 
-/** Below this many pixels a frame a sheet moves by fractions; above, by whole pixels. */
+/** Below this many pixels a frame, a sheet moves by fractions. Above, it moves by whole pixels. */
 const WHOLE_PIXELS_FROM = 0.75;
 
 /**
- * Prepares a scene for a pixel format. Sheets that move visibly do so by whole pixels a frame, which
- * looks even and is easy for the video encoder to follow.
+ * Prepares a scene for a pixel format. Sheets that move visibly do so by whole pixels a frame. That looks even, and the video encoder
+ * follows it easily.
  */
 export function createStage(
   scene: Scene,

@@ -9,7 +9,7 @@ import type { ScenePlan } from "./scene-plan.ts";
 /** The colours of a stand of trees: body, the rim that faces the light, and the mist at its foot. */
 type Foliage = { readonly body: Rgb; readonly rim: Rgb; readonly mist: Rgb; readonly fog: number };
 
-/** A stand of firs on rising ground; `height` is the mean height of a tree in pixels. */
+/** A stand of firs on rising ground. `height` is the mean height of a tree in pixels. */
 export function paintFirs(plan: ScenePlan, fold: Fold, height: number, crowd: number): Layer {
   const { palette, short, frame } = plan;
   const random = plan.random.fork(fold.name);
@@ -66,7 +66,7 @@ function paintFir(raster: Raster, fir: Fir, foliage: Foliage, random: Random): v
     if (y < 0) continue;
     const down = (y + 0.5 - (foot - tall)) / tall;
     if (down <= 0 || down > 1) continue;
-    // Each tier of branches widens and springs back: a saw along the trunk.
+    // Each tier of branches widens and springs back, like a saw along the trunk.
     const saw = (down * tiers + phase) % 1;
     const ragged = 1 + dither(y, Math.round(phase * 1000)) * 0.22 * saw;
     const half = spread * down ** 0.85 * (0.42 + 0.62 * saw) * ragged + 0.3;
@@ -84,7 +84,7 @@ function paintFir(raster: Raster, fir: Fir, foliage: Foliage, random: Random): v
   }
 }
 
-/** Lays the trees over their ground: what the raster lacks is filled from the soil's fold. */
+/** Lays the trees over their ground. Empty places of the raster are filled from the soil's fold. */
 function lay(soil: Layer, raster: Raster, top: number): void {
   for (let row = 0; row < soil.raster.height; row++) {
     const y = soil.top + row - top;

@@ -5,9 +5,9 @@ import type { Palette } from "./palettes.ts";
 import { colourIn, type Picture, type Plane } from "./planar.ts";
 import type { Light } from "./scene-plan.ts";
 
-/** A stretch of water that mirrors what the picture shows above it. */
+/** A stretch of water that mirrors the image above it. */
 export type Water = {
-  /** Frame row of the shore; even. */
+  /** Frame row of the shore. It is even. */
   readonly top: number;
   /** 0: a still lake, 1: the open sea. */
   readonly roughness: number;
@@ -15,7 +15,7 @@ export type Water = {
   readonly paint: (picture: Picture, timeSeconds: number) => void;
 };
 
-/** Sides of the table of glints; powers of two, so that it wraps without a division. */
+/** Sides of the table of glints. They are powers of two, so that it wraps without a division. */
 const TABLE_WIDTH = 512;
 const TABLE_HEIGHT = 128;
 
@@ -89,7 +89,7 @@ type Sparkle = {
   readonly scale: number;
 };
 
-/** Lays glints of light on the water below the sun: two moving tables, bright where both are. */
+/** Paints glints of light on the water below the sun: two moving tables, bright where both are. */
 function sparkle(
   plane: Plane,
   shore: number,

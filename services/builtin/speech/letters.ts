@@ -1,6 +1,6 @@
 import type { PhonemeName } from "./phonemes.ts";
 
-/** Letters to sounds, whose names are separated by blanks. The longest match is taken. */
+/** Letters and their phonemes, whose names are separated by blanks. The longest match is used. */
 type Rules = Readonly<Record<string, string>>;
 
 /** Reads `letters: sounds, letters: sounds`. */
@@ -9,7 +9,7 @@ function rules(list: string): Rules {
   return Object.fromEntries(pairs);
 }
 
-/** Common English words whose spelling says little about their sound. */
+/** Common English words whose spelling does not show their pronunciation. */
 const ENGLISH_WORDS = rules(`
   a: ax, all: ao l, and: ae n d, any: eh n iy, are: aa r, be: b iy, beautiful: b y uw t ih f ax l,
   come: k ah m, could: k uh d, do: d uw, eight: ey t, eye: ay, for: f ao r, from: f r ah m,
@@ -29,7 +29,7 @@ const ENGLISH = rules(`
   l: l, m: m, n: n, o: aa, p: p, q: k, r: r, s: s, t: t, u: ah, v: v, w: w, x: k s, y: iy, z: z
 `);
 
-/** How most other languages in Latin letters read them, with German's pairs. */
+/** The way in which most other languages in Latin letters read them, with German's pairs. */
 const CONTINENTAL: Rules = {
   ...ENGLISH,
   ...rules(`
@@ -54,11 +54,11 @@ const TRANSLITERATION: Rules = Object.fromEntries(
 
 const DIGITS = "zero one two three four five six seven eight nine".split(" ");
 
-/** Of these a syllable is made for a letter of a script that is not known here. */
+/** For a letter of an unknown script a syllable is made of these. */
 const ONSETS = "m n t k s l d b sh g h y".split(" ");
 const CORES = "aa iy uw eh ao ay ow".split(" ");
 
-/** The sounds of one word. Letters of unknown scripts get a syllable each, always the same one. */
+/** The phonemes of one word. Letters of unknown scripts get a syllable each, always the same one. */
 export function soundsOf(word: string, language: string | undefined): PhonemeName[] {
   const english = language === undefined || /^en(-|$)/i.test(language) || language === "auto";
   const lower = word.toLowerCase().normalize("NFC");

@@ -1,6 +1,6 @@
-/** How a sound of speech is made. Frequencies in Hz, lengths in milliseconds at normal pace. */
+/** How a phoneme is made. Frequencies are in Hz, lengths in milliseconds at normal pace. */
 export type Phoneme = {
-  /** The three resonances of the mouth while it sounds, and where they glide to. */
+  /** The three resonances of the mouth during it, and where they glide to. */
   readonly formants: readonly [number, number, number];
   readonly glideTo?: readonly [number, number, number];
   readonly lengthMs: number;
@@ -8,7 +8,7 @@ export type Phoneme = {
   readonly voice: number;
   readonly breath?: number;
   readonly hiss?: number;
-  /** Where the hissing sounds, and how wide. */
+  /** Frequency and width of the hissing. */
   readonly hissHz?: number;
   readonly hissWidthHz?: number;
   /** A closed mouth before it, and a burst at its opening. */
@@ -51,7 +51,7 @@ function sonorant(formants: Formants, lengthMs: number, voice: number): Phoneme 
   return { formants, lengthMs, voice };
 }
 
-/** The sounds by name (after the ARPAbet). */
+/** The phonemes by name (after the ARPAbet). */
 const PHONEMES = {
   iy: vowel(IY, 120),
   ih: vowel([390, 1990, 2550], 85),
@@ -96,7 +96,7 @@ const PHONEMES = {
 
 export type PhonemeName = keyof typeof PHONEMES;
 
-/** The sound of a name, with the optional parts visible to the type checker. */
+/** The phoneme of a name, with the optional parts visible to the type checker. */
 export function phonemeOf(name: PhonemeName): Phoneme {
   return PHONEMES[name];
 }

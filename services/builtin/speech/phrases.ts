@@ -4,7 +4,7 @@ import { type PhonemeName, phonemeOf } from "./phonemes.ts";
 import type { Utterance } from "./tract.ts";
 import type { Voice } from "./voice.ts";
 
-/** A sound, or a pause of so many seconds. */
+/** A phoneme, or a pause of some seconds. */
 export type Spoken = Utterance | { readonly pauseSeconds: number };
 
 const PAUSES_SECONDS: readonly (readonly [RegExp, number])[] = [
@@ -15,8 +15,8 @@ const PAUSES_SECONDS: readonly (readonly [RegExp, number])[] = [
 ];
 
 /**
- * Turns a text into sounds with their pitch: it sinks through a sentence, rises on stressed
- * syllables, and goes up at the end of a question. `speed` divides all lengths.
+ * Turns a text into phonemes with their pitch. It sinks through a sentence, rises on stressed syllables, and goes up at the end of a
+ * question. `speed` divides all lengths.
  */
 export function* phraseText(
   text: string,

@@ -34,7 +34,7 @@ describe("renderSpeech", () => {
     expect(wav?.bytes.subarray(44)).toEqual(pcm?.bytes);
     expect(secondsOf(wav?.bytes ?? new Uint8Array(), "wav")).toBeCloseTo(mp3.durationSeconds, 2);
     expect(secondsOf(pcm?.bytes ?? new Uint8Array(), "pcm")).toBeCloseTo(mp3.durationSeconds, 2);
-    // It is heard: silence would be zeros.
+    // It can be heard: silence would be zeros.
     expect(new Set(pcm?.bytes).size).toBe(256);
   });
 
@@ -94,7 +94,7 @@ describe("renderSpeech", () => {
     },
   );
 
-  // One of sounds and one of pauses: a rendering of each takes seconds, and lasts as long as what is to be spoken.
+  // One of phonemes and one of pauses. Rendering each takes seconds, and is as long as the spoken text.
   test.each(tooLong.filter(([of]) => of === "digits" || of === "pauses"))(
     "a text of %s renders as long as it is spoken",
     { timeout: 240_000 },

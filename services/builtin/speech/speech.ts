@@ -13,18 +13,18 @@ import { phraseText, type Spoken } from "./phrases.ts";
 import { Tract } from "./tract.ts";
 import { voiceNamed } from "./voice.ts";
 
-/** Enough for a voice: nothing of it lies above 12 kHz. And what samples without a head have. */
+/** Enough for a voice, which has nothing above 12 kHz. It is also the rate of samples without a head. */
 const SAMPLE_RATE = pcmRate;
 const BITRATE_KBPS = 64;
 const LOUDNESS = 0.85;
 /** Silence before and after, in seconds. */
 const MARGIN_SECONDS = 0.12;
-/** Samples that are made before they are encoded; about two seconds. */
+/** Samples that are made before they are encoded: about two seconds. */
 const CHUNK_SAMPLES = 49_152;
-/** A single sound is never longer, even at the slowest pace. */
+/** A single phoneme is never longer, even at the slowest pace. */
 const LONGEST_SOUND_SECONDS = 2;
 
-/** Speaks a text. The length follows from the text, the voice and the speed; what would be too long is spoken faster. */
+/** Speaks a text. The length follows from the text, the voice and the speed. A text that would take too long is spoken faster. */
 export async function renderSpeech(
   request: SpeechRequest,
   checkpoint: Checkpoint,
@@ -75,7 +75,7 @@ export async function renderSpeech(
   return { bytes, mimeType: soundTypes[format], durationSeconds: roundMs(total / SAMPLE_RATE) };
 }
 
-/** Seconds that a request's sounds and pauses last together, without the margins. */
+/** Seconds of a request's phonemes and pauses together, without the margins. */
 export function spokenSeconds(request: SpeechRequest): number {
   const all = soundsWithin(longestSpeechSeconds, request, randomOf(request));
   return all.reduce((sum, one) => sum + secondsOf(one), 0);
@@ -85,7 +85,7 @@ function randomOf({ voice, text }: SpeechRequest): Random {
   return createRandom(`speech\u0000${voice}\u0000${text}`);
 }
 
-/** All of it, sounds and pauses alike shortened where together they would last longer than `mostSeconds`. */
+/** All phonemes and pauses. They are shortened by the same factor where together they would last longer than `mostSeconds`. */
 function soundsWithin(mostSeconds: number, request: SpeechRequest, random: Random): Spoken[] {
   const { text, voice, language, speed } = request;
   const all = Array.from(phraseText(text, voiceNamed(voice), language, speed, random));

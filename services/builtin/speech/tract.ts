@@ -2,41 +2,41 @@ import { createNoiseSource, Resonator } from "../audio/dsp.ts";
 import type { Phoneme } from "./phonemes.ts";
 import type { Voice } from "./voice.ts";
 
-/** One sound with its length and the pitch at its start and end. */
+/** One phoneme with its length and the pitch at its start and end. */
 export type Utterance = {
   readonly phoneme: Phoneme;
   readonly seconds: number;
   readonly fromHz: number;
   readonly toHz: number;
-  /** Loudness of the whole sound, about 1. */
+  /** Loudness of the whole phoneme, about 1. */
   readonly strength: number;
 };
 
-/** The mouth's position is set anew this often. */
+/** Seconds between two changes of the mouth's position. */
 const STEP_SECONDS = 0.004;
-/** A sound's resonances come from the one before within this time at most. */
+/** A phoneme's resonances come from the one before within this time at most. */
 const GLIDE_SECONDS = 0.045;
 const WIDTHS_HZ = [80, 110, 170, 260] as const;
-/** Loudness of each resonance; the signs keep neighbours from cancelling between them. */
+/** Loudness of each resonance. The signs keep neighbours from cancelling between them. */
 const GAINS = [1, -1, 0.8, -0.5] as const;
-/** A resonance at this frequency keeps its gain; higher ones gain, as sound leaves the lips. */
+/** A resonance at this frequency keeps its gain. Higher ones gain, as audio leaves the lips. */
 const EVEN_HZ = 500;
 /** The fourth resonance hardly moves. */
 const FOURTH_HZ = 3500;
 const VOICE_GAIN = 1.5;
 const HISS_GAIN = 0.9;
-/** No resonance lies above this share of the sample rate: it could not be heard. */
+/** No resonance is above this share of the sample rate, because it could not be heard. */
 const HIGHEST_SHARE = 0.45;
 const BURST_SECONDS = 0.009;
-/** Sounds other than stops begin and end softly within this time. */
+/** Phonemes other than stops begin and end softly within this time. */
 const EDGE_SECONDS = 0.004;
 
-/** Three resonances in Hz, then how loud voice, breath and hiss are. */
+/** Three resonances in Hz, then the loudness of voice, breath and hiss. */
 type Position = readonly number[];
 
 /**
- * A mouth that speaks one sound after another and remembers its position between them. Mouths of equal
- * voice and seed that speak the same make equal samples.
+ * A mouth that speaks one phoneme after another and remembers its position between them. Mouths of equal voice and seed that speak the
+ * same make equal samples.
  */
 export class Tract {
   readonly #voice: Voice;
@@ -56,12 +56,12 @@ export class Tract {
     this.#tune(3, FOURTH_HZ);
   }
 
-  /** Lets the mouth rest: the next sound starts from its own position. */
+  /** Lets the mouth rest. The next phoneme starts from its own position. */
   rest(): void {
     this.#from = undefined;
   }
 
-  /** Adds the sound's samples to `output` from `at` on and gives the next position. */
+  /** Adds the phoneme's samples to `output` from `at` on. Answers the next position. */
   speak(utterance: Utterance, output: Float32Array, at: number): number {
     const { phoneme, strength, fromHz, toHz } = utterance;
     const rate = this.#sampleRate;
@@ -92,7 +92,7 @@ export class Tract {
     return at + total;
   }
 
-  /** One sample: the folds' pulse and breath through the resonances, and what hisses at the teeth. */
+  /** One sample: the folds' pulse and breath through the resonances, and the hiss at the teeth. */
   #sample(position: Position, hz: number, open: number, burst: number): number {
     const { roughness, breath } = this.#voice;
     const [, , , voice = 0, breathing = 0, hiss = 0] = position;
@@ -125,7 +125,7 @@ export class Tract {
   }
 }
 
-/** The vocal folds at a phase of 0 to 1: they open slowly, close quickly, then stay closed. */
+/** The vocal folds at a phase of 0 to 1. They open slowly, close quickly, then stay closed. */
 function foldPulse(phase: number): number {
   const open = 0.62;
   if (phase > open) return -0.15;

@@ -1,6 +1,6 @@
 import { createRandom } from "../seed.ts";
 
-/** What makes one speaker differ from another. */
+/** The differences between speakers. */
 export type Voice = {
   /** Mean pitch in Hz. */
   readonly pitchHz: number;
@@ -30,7 +30,7 @@ const KNOWN: Readonly<Record<string, Voice>> = {
   verse: { pitchHz: 122, melody: 0.2, size: 1, breath: 0.1, roughness: 0.008, pace: 1.02 },
 };
 
-/** The speaker of that name; a name that is not known here gets a voice of its own. */
+/** The speaker of that name. Any unknown name gets a voice of its own. */
 export function voiceNamed(name: string): Voice {
   const lower = name.toLowerCase();
   const known = Object.hasOwn(KNOWN, lower) ? KNOWN[lower] : undefined;

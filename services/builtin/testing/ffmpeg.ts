@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from "node:child_process";
 
-/** True where ffmpeg and ffprobe are installed; says so once where they are not. */
+/** True where ffmpeg and ffprobe are installed. Reports it once where they are not. */
 export function haveFfmpeg(): boolean {
   const missing = ["ffmpeg", "ffprobe"].filter(
     (name) => spawnSync(name, ["-version"]).error !== undefined,
@@ -27,13 +27,13 @@ export function decodeFrames(
   );
 }
 
-/** Everything that ffprobe knows of a file's streams. */
+/** Everything that ffprobe finds in a file's streams. */
 export function probeStreams(file: string): Record<string, unknown>[] {
   const args = ["-v", "error", "-show_streams", "-of", "json", file];
   return JSON.parse(execFileSync("ffprobe", args, { encoding: "utf8" })).streams;
 }
 
-/** Mean difference of two equally long pictures, 0 to 255. */
+/** Mean difference of two equally long images, 0 to 255. */
 export function meanDifference(one: Uint8Array, other: Uint8Array): number {
   let sum = 0;
   for (let i = 0; i < one.length; i++) sum += Math.abs((one[i] ?? 0) - (other[i] ?? 0));

@@ -38,9 +38,9 @@ export function boxAt(boxes: readonly Box[], path: string): Box {
   return found as Box;
 }
 
-/** What an MP4 says of itself. */
+/** The facts that an MP4 states. */
 export type Mp4Facts = {
-  /** The index stands before the media: the file plays while it loads. */
+  /** The index comes before the media, so the file plays while it loads. */
   readonly fastStart: boolean;
   readonly durationSeconds: number;
   readonly createdAt: number;
@@ -52,12 +52,12 @@ export type Mp4Track = {
   readonly codec: string;
   readonly durationSeconds: number;
   readonly sampleCount: number;
-  /** Samples that a player may begin at, from 1; undefined: at any. */
+  /** Samples where a player may begin, from 1. Undefined: at any. */
   readonly keySamples: readonly number[] | undefined;
-  /** Of pictures. */
+  /** Size of the frames. */
   readonly width: number;
   readonly height: number;
-  /** Of sound. */
+  /** Facts of the audio. */
   readonly channels: number;
 };
 
@@ -94,7 +94,7 @@ function keySamplesOf(table: Box): number[] | undefined {
   return Array.from({ length: sync.getUint32(4) }, (_, index) => sync.getUint32(8 + 4 * index));
 }
 
-/** What the frames of an MP3 add up to. */
+/** The sums over the frames of an MP3. */
 export type Mp3Facts = {
   readonly durationSeconds: number;
   readonly sampleRate: number;

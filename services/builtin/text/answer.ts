@@ -4,7 +4,7 @@ import { seal } from "./seal.ts";
 
 type NewId = (prefix: string) => string;
 
-/** A Responses object (status, output, usage and what goes with them) that says a thought. */
+/** A Responses object (status, output, usage and the other fields) with an answer. */
 export function answerOf(body: JsonObject, thought: Thought, newId: NewId): JsonObject {
   const status = thought.isCut ? "incomplete" : "completed";
   return {
@@ -15,7 +15,7 @@ export function answerOf(body: JsonObject, thought: Thought, newId: NewId): Json
   };
 }
 
-/** A compaction: one sealed note on what the conversation was about. */
+/** A compaction: one sealed note with the topics of the conversation. */
 export function compactionOf({ topics, turns, ...tokens }: Memory, newId: NewId): JsonObject {
   const state = seal({ topics, turns });
   return {
@@ -33,7 +33,7 @@ function itemOf({ call, said }: Thought, status: string, newId: NewId): JsonObje
   return { type: "message", id: newId("msg"), status, role: "assistant", content };
 }
 
-/** Sealed reasoning where the caller asks for it, so that carrying it back can be tried out. It is not thought: 0 tokens. */
+/** Sealed reasoning where the caller asks for it, so that it can try sending it back. It costs 0 tokens. */
 function reasoningFor(body: JsonObject, { turns }: Thought, newId: NewId): JsonObject[] {
   const wanted = Array.isArray(body.include) ? body.include : [];
   if (!wanted.includes("reasoning.encrypted_content")) return [];

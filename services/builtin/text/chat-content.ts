@@ -5,21 +5,21 @@ import { planFor } from "./plan.ts";
 import { topicOf } from "./reply.ts";
 import { count, cut } from "./tokens.ts";
 
-/** What a builtin answer says, without what makes it an object of the API. */
+/** The content of a builtin answer, without the fields that make it an object of the API. */
 export interface Thought {
-  /** The function that is called; undefined: it is words. */
+  /** The function that is called. Undefined: the answer is text. */
   call: string | undefined;
-  /** The words, or the call's arguments. */
+  /** The text, or the call's arguments. */
   said: string;
-  /** Has it been cut for its length? */
+  /** Was it cut for its length? */
   isCut: boolean;
-  /** Turns of the user's so far, those that compactions stand for among them. */
+  /** Turns of the user so far, including those in compactions. */
   turns: number;
   inputTokens: number;
   outputTokens: number;
 }
 
-/** What a builtin compaction remembers. */
+/** The content that a builtin compaction remembers. */
 export interface Memory {
   topics: string[];
   turns: number;
@@ -27,15 +27,15 @@ export interface Memory {
   outputTokens: number;
 }
 
-/** Tokens that frame an item, as chat models have them. */
+/** Tokens around an item, as chat models have them. */
 const tokensPerItem = 3;
 const maxTopics = 8;
-/** A beginning tells a conversation from others well enough. */
+/** The beginning of a conversation distinguishes it well enough. */
 const seedCharacters = 256 * 1024;
-/** Characters of an answer: about the most output tokens of a shipped model. A schema's constants can be of any length. */
+/** Characters of an answer: about the most output tokens of a shipped model. A schema's constants can have any length. */
 const maxSaidChars = 64 * 1024;
 
-/** Thinks of the answer to a request in the Responses format. Takes as long as the request makes it: not for an event loop. */
+/** Finds the answer to a request in the Responses format. The time depends on the request, so this must not run on an event loop. */
 export function think(body: JsonObject): Thought {
   const talk = readConversation(body);
   const plan = planFor(
@@ -57,7 +57,7 @@ export function think(body: JsonObject): Thought {
   };
 }
 
-/** Finds what is worth remembering of a conversation. */
+/** Finds the parts of a conversation that are worth remembering. */
 export function remember(body: JsonObject): Memory {
   const talk = readConversation(body);
   const topics = [...talk.recalled, ...talk.said.slice(-maxTopics).map(topicOf)].slice(-maxTopics);

@@ -2,19 +2,19 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts
 import { imageTokens, type Look, lookAt } from "./look.ts";
 import { unseal } from "./seal.ts";
 
-/** What the builtin model understands of a request. */
+/** The parts of a request that the builtin model understands. */
 export interface Conversation {
-  /** The caller's instructions and ours, system messages too. Steer the language; never repeated. */
+  /** The caller's and the operator's instructions, system messages too. They decide the language, and are never repeated. */
   instructions: string;
-  /** What the user said, turn by turn. */
+  /** The user's words, turn by turn. */
   said: string[];
   /** Images of the user's last turn. */
   looks: Look[];
   /** Results of calls that came after everything else. */
   results: { name: string; output: string }[];
-  /** What earlier compactions remember, oldest first. */
+  /** The content of earlier compactions, oldest first. */
   recalled: string[];
-  /** Turns of the user that compactions stand for. */
+  /** Turns of the user that compactions replace. */
   recalledTurns: number;
   /** Everything that counts as input, for its tokens. */
   text: string;
@@ -24,15 +24,15 @@ export interface Conversation {
   items: number;
 }
 
-/** Topics that one conversation recalls; those of a hundred compactions would fill the answer. */
+/** Topics that one conversation recalls. Those of a hundred compactions would fill the answer. */
 const maxRecalled = 8;
 
-/** Characters of a turn that are thought about; all of it counts as input. */
+/** Characters of a turn that are used for the answer. All of it counts as input. */
 const heardChars = 4000;
-/** Results of calls that are spoken of, the last ones. */
+/** The last results of calls, which the answer mentions. */
 const maxResults = 10;
 
-/** What is heard of a turn of the user's, by default the last; "" where there is none. */
+/** The used part of a user's turn, by default the last. "" where there is none. */
 export function heard(talk: Conversation, at = -1): string {
   return (talk.said.at(at) ?? "").slice(0, heardChars);
 }
@@ -98,14 +98,14 @@ function readMessage(read: Conversation, { role, content }: JsonObject): void {
   read.text += `\n${text}`;
   if (role === "user") {
     read.said.push(text);
-    // What was called before this turn has been spoken of.
+    // An earlier answer has mentioned the calls before this turn.
     read.results = [];
   } else if (role === "system" || role === "developer") {
     read.instructions += `\n${text}`;
   }
 }
 
-/** The text of a content; its images are looked at on the way. */
+/** The text of a content. Its images are read on the way. */
 function plainText(read: Conversation, content: JsonValue | undefined): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
@@ -124,7 +124,7 @@ function plainText(read: Conversation, content: JsonValue | undefined): string {
 
 function recall(read: Conversation, item: JsonObject): void {
   const state = typeof item.encrypted_content === "string" ? item.encrypted_content : "";
-  // Another model's state is no use to us, and no fault of the caller's.
+  // Another model's state cannot be used, and is no fault of the caller.
   const note = unseal(state) ?? {};
   const topics = Array.isArray(note.topics) ? note.topics : [];
   const texts = topics.filter((topic) => typeof topic === "string");

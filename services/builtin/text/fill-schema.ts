@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { Random } from "../seed.ts";
 
-/** What values are made from. */
+/** The material for values. */
 export interface Material {
   /** The user's words. */
   said: string;
@@ -12,18 +12,18 @@ export interface Material {
 const maxDepth = 8;
 /** Characters of a reference: a path to a definition has a few names. */
 const maxRefCharacters = 1_000;
-/** Characters of the input that are searched: each value of a whole searches them anew. */
+/** Characters of the input that are searched. Each value searches them again. */
 const maxSearched = 64 * 1024;
 /**
- * What one whole may cost: a small schema can ask for a tree of any size, refer to a long constant hundreds of times, and
- * let references fan out without a single value. Each character of constants and names costs 1.
+ * The most that one result may cost. A small schema can ask for a tree of any size, or refer to a long constant hundreds of times. It
+ * can also let references multiply without a single value. Each character of constants and names costs 1.
  */
 const budget = 256 * 1024;
-/** So a whole has some 500 values at most. */
+/** So a result has some 500 values at most. */
 const valueCost = 512;
 /** For each reference, choice, or property of a schema that is merged. */
 const stepCost = 64;
-/** For each option that is looked for in the input. */
+/** For each option that is searched for in the input. */
 const optionCost = 16;
 
 /** A value that satisfies a JSON schema (the subset that tools and structured output use), made from the input. */
@@ -71,7 +71,7 @@ class Filler {
     }
   }
 
-  /** A value as the schema gives it; of a long text only the beginning. */
+  /** A value that the schema gives. Only the beginning of a long text is used. */
   #given(value: JsonValue): JsonValue {
     const part = typeof value === "string" ? value.slice(0, this.#left) : value;
     this.#left -= charactersOf(part, this.#left);
@@ -82,7 +82,7 @@ class Filler {
     const properties = isJsonObject(schema.properties) ? schema.properties : {};
     const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
     const object: JsonObject = {};
-    // Where nothing is required, an empty object would show nothing.
+    // Where no property is required, an empty object would show nothing.
     for (const name of required.length > 0 ? required : Object.keys(properties)) {
       if (this.#left < 0) break;
       this.#left -= name.length;
@@ -136,7 +136,7 @@ class Filler {
     return (said || name || "text").slice(0, 200);
   }
 
-  /** The option that the input mentions, else one of them. */
+  /** The option that the input mentions, otherwise one of them. */
   #option(options: readonly JsonValue[]): JsonValue {
     const said = this.#said.toLowerCase();
     const looked = options.slice(0, Math.max(0, this.#left / optionCost));
@@ -144,7 +144,7 @@ class Filler {
     return looked.find((option) => isNamed(option, said)) ?? this.#random.pick(options);
   }
 
-  /** Follows references and choices to a schema that says what it is. */
+  /** Follows references and choices to a schema with a type. */
   #resolved(schema: JsonValue | undefined, hops: number): JsonObject {
     this.#left -= stepCost;
     if (!isJsonObject(schema) || hops > maxDepth || this.#left < 0) return {};
@@ -184,7 +184,7 @@ class Filler {
   }
 }
 
-/** Characters of a value's JSON, roughly; stops counting past `most`. */
+/** Characters of a value's JSON, roughly. Stops counting past `most`. */
 function charactersOf(value: JsonValue, most: number): number {
   if (typeof value === "string") return value.length;
   if (typeof value !== "object" || value === null) return 8;

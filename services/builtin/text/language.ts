@@ -8,7 +8,7 @@ const names: readonly [Language, RegExp][] = [
   ["en", /\benglish\b/i],
 ];
 
-/** Words that a language cannot do without and the others do not have. */
+/** Words that a language always needs and the others do not have. */
 const commonWords: readonly [Language, ReadonlySet<string>][] = [
   [
     "de",
@@ -25,7 +25,7 @@ const commonWords: readonly [Language, ReadonlySet<string>][] = [
 /** Enough of a text to know its language. */
 const looked = 500;
 
-/** The language of the answer: the one that the instructions or the user name, else the one that the user writes. */
+/** The language of the answer: the one that the instructions or the user name, otherwise the one that the user writes. */
 export function languageOf(instructions: string, said: string): Language {
   for (const text of [said.slice(0, looked), instructions]) {
     const named = names.find(([, name]) => name.test(text));

@@ -1,20 +1,20 @@
 import { sniffFormat, sniffImage } from "#kit/images/sniff.ts";
 
-/** What can be said of an image without decoding it. */
+/** The facts of an image that are known without decoding it. */
 export interface Look {
   type: "PNG" | "JPEG" | "WebP" | "image";
-  /** Pixels; 0 where the header does not tell. */
+  /** Pixels. 0 where the header does not show them. */
   width: number;
   height: number;
-  /** Not inline: a URL, which is not fetched. */
+  /** Is it a URL, which is not fetched, and no inline image? */
   isRemote: boolean;
 }
 
 const names = { png: "PNG", jpeg: "JPEG", webp: "WebP" } as const;
-/** Base64 digits of 512 KiB: a JPEG's size comes after its metadata, which may hold a preview image. */
+/** Base64 digits of 512 KiB. A JPEG's size comes after its metadata, which may hold a preview image. */
 const headerDigits = (512 * 1024 * 4) / 3;
 
-/** What an `image_url` shows: of a data URI its header, of another URL nothing. */
+/** The image of an `image_url`: the header of a data URI, and no facts for another URL. */
 export function lookAt(url: string): Look {
   const start = /^data:[^,]*;base64,/i.exec(url.slice(0, 200))?.[0].length;
   if (start === undefined) return { type: "image", width: 0, height: 0, isRemote: true };
@@ -24,7 +24,7 @@ export function lookAt(url: string): Look {
   return { type: format ? names[format] : "image", width, height, isRemote: false };
 }
 
-/** Tokens of an image: one for each patch of 32 pixels, at most 1,536; those of a small one where nothing is known. */
+/** Tokens of an image: one for each patch of 32 pixels, at most 1,536. Those of a small image where no size is known. */
 export function imageTokens({ width, height }: Look, detail: unknown): number {
   const patches = Math.ceil(width / 32) * Math.ceil(height / 32);
   const most = detail === "low" ? 256 : 1536;

@@ -1,7 +1,7 @@
 /** Languages that the builtin model speaks. */
 export type Language = "en" | "de" | "fr" | "es";
 
-/** What it says, by occasion; `{name}` is filled in. Each list holds equals of which one is taken. */
+/** Its phrases, by occasion. `{name}` is filled in. Each list holds equal phrases, and one is used. */
 export interface Phrases {
   opening: readonly string[];
   question: readonly string[];

@@ -4,12 +4,12 @@ import { type Conversation, heard } from "./conversation.ts";
 import { fillSchema, type Material } from "./fill-schema.ts";
 import { replyTo, topicOf } from "./reply.ts";
 
-/** What the builtin model does with a request. */
+/** The builtin model's plan for a request. */
 export type Plan =
   | { kind: "say"; text: string }
   | { kind: "call"; name: string; arguments: string };
 
-/** Decides between a call and words, and finds either. */
+/** Decides between a call and text, and finds either. */
 export function planFor(body: JsonObject, talk: Conversation, random: Random): Plan {
   const material = { said: heard(talk), random };
   const tool = toolToCall(body, talk);
@@ -25,8 +25,8 @@ export function planFor(body: JsonObject, talk: Conversation, random: Random): P
 }
 
 /**
- * The function to call: the one that `tool_choice` names, one of all where it requires any, or the only one there is,
- * unless its result has just come.
+ * The function to call. It is the one that `tool_choice` names, any one where it requires a call, or the only one there is. There is
+ * none where its result has just come.
  */
 function toolToCall(body: JsonObject, talk: Conversation): JsonObject | undefined {
   const all = (Array.isArray(body.tools) ? body.tools : []).filter(isJsonObject);
@@ -48,7 +48,7 @@ function allowedOf(choice: JsonObject, functions: JsonObject[]): JsonObject[] {
   return functions.filter(({ name }) => names.has(name));
 }
 
-/** The function that the user speaks of by its name. */
+/** The function that the user mentions by its name. */
 function mentioned(functions: readonly JsonObject[], talk: Conversation): JsonObject | undefined {
   const said = heard(talk).toLowerCase();
   return functions.find(({ name }) =>

@@ -8,10 +8,10 @@ import { type Phrases, phrases } from "./phrases.ts";
 const topicChars = 80;
 /** Characters of a tool's result that are repeated. */
 const resultChars = 400;
-/** Images that are spoken of one by one; the contract takes at most 20. */
+/** Images that are mentioned one by one. The API's contract allows at most 20. */
 const maxImages = 20;
 
-/** The answer in words. The same conversation gives the same answer. */
+/** The answer in text. The same conversation gives the same answer. */
 export function replyTo(
   talk: Conversation,
   random: Random,
@@ -32,7 +32,7 @@ export function replyTo(
   return sentences.join(" ").replace(/\n +/g, "\n");
 }
 
-/** The first words of a text, as they are quoted and remembered. */
+/** The first words of a text, for quoting and remembering. */
 export function topicOf(text: string): string {
   const line = text
     .slice(0, topicChars * 5)
@@ -43,7 +43,7 @@ export function topicOf(text: string): string {
   return `${cut.slice(0, Math.max(cut.lastIndexOf(" "), topicChars / 2)).trimEnd()}…`;
 }
 
-/** What "say …" and its like ask to be said; undefined for any other text. */
+/** The text that "say …" and the like ask for. Undefined for any other text. */
 function dictation(said: string): string | undefined {
   const verbs = /^(?:please\s+)?(?:say|echo|repeat(?: after me)?|(?:reply|respond|answer) with)\b/i;
   const verb = verbs.exec(said.trim())?.[0];
@@ -75,7 +75,7 @@ function opening(said: string, say: Phrases, random: Random): string[] {
   ];
 }
 
-/** A small sum in the text, done. */
+/** A small sum in the text, with its result. */
 function sumIn(said: string): string | undefined {
   const match = /(-?\d{1,6})\s*([-+*/×x])\s*(-?\d{1,6})(?![\d.])/.exec(said);
   if (!match) return undefined;

@@ -1,16 +1,16 @@
 import { countTokens, decode, encode } from "gpt-tokenizer/encoding/o200k_base";
 
-/** The tokens of the next characters are taken to be as long as those before: a bound for the time of one count. */
+/** Beyond this many characters, tokens count as long as those before. This bounds the time of one count. */
 const exactChars = 512 * 1024;
-/** The tokenizer is quadratic in a run without breaks, so it sees no more than this at once. */
+/** The tokenizer's time is quadratic in a run without breaks, so it gets no more than this at once. */
 const pieceChars = 1024;
-/** The same for a piece in which no gap was found, the worst case. */
+/** The same for a piece without a gap, the worst case. */
 const solidChars = 256;
 
-// Names of special tokens in a text are text.
+// Names of special tokens count as ordinary text.
 const asText = { disallowedSpecial: new Set<string>() };
 
-/** Tokens of o200k_base in a text: exact up to {@link exactChars}, beyond that by the density so far. */
+/** Tokens of o200k_base in a text. The number is exact up to {@link exactChars}, and beyond that follows the density so far. */
 export function count(text: string): number {
   const counted = Math.min(text.length, exactChars);
   let tokens = 0;
@@ -35,7 +35,7 @@ export function cut(text: string, tokens: number): string {
   return text;
 }
 
-/** The text up to `end`, in pieces that end before a single space, where tokens never join; else anywhere. */
+/** The text up to `end`, in pieces that end before a single space, where tokens never join. Otherwise they end anywhere. */
 function* piecesOf(text: string, end: number): Iterable<string> {
   for (let at = 0; at < end; ) {
     const next = pieceEnd(text, at, end);

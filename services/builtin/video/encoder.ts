@@ -1,21 +1,21 @@
 import hme from "h264-mp4-encoder";
 import type { FrameSize } from "../paint/raster.ts";
 
-/** Encodes frames as H.264; only the compressed stream is kept. */
+/** Encodes frames as H.264. Only the compressed stream is kept. */
 export type VideoEncoder = AsyncDisposable & {
-  /** One frame in planar YUV 4:2:0, BT.709 limited range. The bytes may be used again afterwards. */
+  /** Takes one frame in planar YUV 4:2:0, BT.709 limited range. The caller may use the bytes again afterwards. */
   readonly add: (frame: Uint8Array) => void;
-  /** Ends the stream and gives it as an MP4 of its own, which `mux` reads. */
+  /** Ends the stream and returns it as an MP4, which `mux` reads. */
   readonly finish: () => Uint8Array;
 };
 
 /** 10 is the encoder's fastest mode: three times as fast as 0 at the same size. */
 const SPEED = 10;
-/** Quality: 10 is best, 51 worst. At 26 no blocks show; large frames forgive a little more. */
+/** Quality: 10 is best, 51 worst. At 26 no blocks are visible. Large frames tolerate a little more. */
 const QUANTIZER = 26;
 const LARGE_QUANTIZER = 28;
 const LARGE_PIXELS = 1_000_000;
-/** A player can jump to every so many seconds. */
+/** Seconds between two places where a player can begin. */
 const KEY_FRAME_SECONDS = 3;
 
 /** Starts a stream. Both sides must be even. */
@@ -44,9 +44,9 @@ export async function openVideoEncoder(
       return encoder.FS.readFile(encoder.outputFilename);
     },
     [Symbol.asyncDispose]: async () => {
-      // An encoder that is deleted before it is finalized takes all others of its thread with it.
+      // An encoder that is deleted before it is finalized breaks all others of its thread.
       end();
-      // The file lies in memory that all encoders of a thread share.
+      // The file is in memory that all encoders of a thread share.
       encoder.FS.unlink(encoder.outputFilename);
       encoder.delete();
     },

@@ -14,23 +14,23 @@ import {
 import type { Checkpoint } from "../worker.ts";
 import { SOUND_RATE } from "./soundtrack.ts";
 
-/** What goes into the file beside the pictures. */
+/** The parts of the file beside the frames. */
 type MuxPlan = {
   /** An MP4 with the H.264 stream alone. */
   readonly stream: Uint8Array;
   readonly framesPerSecond: number;
   readonly durationSeconds: number;
-  /** Samples of each channel: none, one or two of them. */
+  /** Samples of each channel: none, one or two. */
   readonly sound: readonly Float32Array[];
   readonly checkpoint: Checkpoint;
 };
 
 const MONO_BITS_PER_SECOND = 96_000;
 const STEREO_BITS_PER_SECOND = 128_000;
-/** An AAC frame holds so many samples; the encoder puts one more frame before the first. */
+/** Samples of an AAC frame. The encoder puts one more frame before the first. */
 const AAC_FRAME = 1024;
 
-/** What the pictures' planes hold: HD colours in the range of television. */
+/** The form of the frames' planes: HD colours in the range of television. */
 const COLOUR_SPACE = {
   primaries: "bt709",
   transfer: "bt709",
@@ -39,8 +39,8 @@ const COLOUR_SPACE = {
 } as const;
 
 /**
- * Joins pictures and sound in an MP4 that plays while it loads: its index comes first. Equal input
- * gives equal bytes, so the file bears no time.
+ * Joins frames and audio in an MP4 that plays while it loads, because its index comes first. Equal input gives equal bytes, so the file
+ * holds no time.
  */
 export async function mux(plan: MuxPlan): Promise<Uint8Array> {
   const target = new BufferTarget();
@@ -55,7 +55,7 @@ export async function mux(plan: MuxPlan): Promise<Uint8Array> {
     if (sound !== undefined) await addSound(sound, plan);
     await output.finalize();
   } catch (error) {
-    // Without this the thread of the sound encoder would live on.
+    // Without this the thread of the audio encoder would stay alive.
     await output.cancel();
     throw error;
   }
@@ -68,7 +68,7 @@ export async function mux(plan: MuxPlan): Promise<Uint8Array> {
 /** Boxes that begin with a version, flags, and the times of creation and change, 4 bytes each. */
 const TIMED = ["mvhd", "tkhd", "mdhd"];
 
-/** Sets the times of creation and change to zero ("unknown"); the index, where they stand, comes before the media. */
+/** Sets the times of creation and change to zero ("unknown"). They are in the index, which comes before the media. */
 function clearTimes(file: Buffer): void {
   const index = file.subarray(0, file.indexOf("mdat"));
   for (const type of TIMED) {
@@ -87,7 +87,7 @@ async function addPictures(target: EncodedVideoPacketSource, plan: MuxPlan): Pro
   let index = 0;
   for await (const packet of new EncodedPacketSink(track).packets()) {
     const timestamp = index / plan.framesPerSecond;
-    // The encoder's file does not say which pictures stand alone; without, a player would jump into the middle of others.
+    // The encoder's file does not show which frames need no other. Without that, a player would begin in the middle of others.
     const type = standsAlone(packet.data) ? "key" : "delta";
     const timed = packet.clone({ type, timestamp, duration: 1 / plan.framesPerSecond });
     await target.add(timed, index === 0 ? meta : undefined);
@@ -96,9 +96,9 @@ async function addPictures(target: EncodedVideoPacketSource, plan: MuxPlan): Pro
   target.close();
 }
 
-/** NAL unit type of a slice of a picture that needs no other (ITU-T H.264, table 7-1). */
+/** NAL unit type of a slice of a frame that needs no other (ITU-T H.264, table 7-1). */
 const IDR_SLICE = 5;
-/** Each NAL unit comes after its length in so many bytes. */
+/** Each NAL unit comes behind its length, which has this many bytes. */
 const LENGTH_BYTES = 4;
 
 function standsAlone(sample: Uint8Array): boolean {
@@ -118,7 +118,7 @@ function createSoundSource(channels: number): AudioSampleSource {
 
 async function addSound(source: AudioSampleSource, plan: MuxPlan): Promise<void> {
   const { sound, durationSeconds, checkpoint } = plan;
-  // Whole frames that, with the one before them, end no later than the pictures.
+  // Whole frames that, with the one before them, end no later than the video.
   const frames = Math.floor((durationSeconds * SOUND_RATE) / AAC_FRAME) - 1;
   const total = Math.max(1, frames) * AAC_FRAME;
   const chunk = AAC_FRAME * 40;

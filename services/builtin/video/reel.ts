@@ -7,20 +7,20 @@ import { coverFit } from "../references.ts";
 import type { Random } from "../seed.ts";
 import type { Checkpoint } from "../worker.ts";
 
-/** Paints frame `index` of a video into a picture. */
+/** Paints frame `index` of a video into an image. */
 export type Reel = { readonly paint: (picture: Picture, index: number) => void };
 
 /** References are kept this much larger than the frame, so that zooming in stays sharp. */
 const SPARE = 1.2;
-/** How far the camera goes in on a picture, as a factor. */
+/** How far the camera zooms in on an image, as a factor. */
 const ZOOM = 1.17;
 /** Brightness that the passing light adds at most. */
 const SWEEP_LIGHT = 20;
 
-/** Where a camera looks: a factor of enlargement, and a shift in shares of the spare room. */
+/** The camera's view: a factor of enlargement, and a shift in shares of the spare room. */
 type View = { readonly zoom: number; readonly panX: number; readonly panY: number };
 
-/** What a reel of references is made of. */
+/** The parts of a reel of references. */
 type ReelPlan = {
   readonly references: readonly Uint8Array[];
   readonly frame: FrameSize;
@@ -32,8 +32,8 @@ type ReelPlan = {
 };
 
 /**
- * Brings references to life: the first frame is the first one exactly, then the camera moves in, and
- * where there are several, each dissolves into the next and the last frame is the last one exactly.
+ * Animates references. The first frame is exactly the first reference, then the camera moves in. Where there are several, each
+ * dissolves into the next, and the last frame is exactly the last reference.
  */
 export async function createReel(plan: ReelPlan): Promise<Reel> {
   const { frame, frameCount, random } = plan;
@@ -80,7 +80,7 @@ export async function createReel(plan: ReelPlan): Promise<Reel> {
 
 const STILL: View = { zoom: 1, panX: 0, panY: 0 };
 
-/** The ease of the zoom is already a little under way at the start; this takes that part away. */
+/** The easing of the zoom has already begun a little at the start. This subtracts that part. */
 function zoomStart(): number {
   return (ZOOM - 1) * smoothstep(-0.1, 1.1, 0);
 }
@@ -97,7 +97,7 @@ function projectPlane(from: Plane, to: Plane, view: View): void {
   const spanY = from.height / view.zoom;
   const startX = (from.width - spanX) * 0.5 * (1 + view.panX);
   const startY = (from.height - spanY) * 0.5 * (1 + view.panY);
-  // All rows read the same columns: where each begins, and how much of the next it takes.
+  // All rows read the same columns: the start of each, and its share of the next.
   const columns = new Int32Array(to.width);
   const shares = new Int32Array(to.width);
   for (let x = 0; x < to.width; x++) {
@@ -143,7 +143,7 @@ function clamp(value: number, highest: number): number {
   return Math.min(Math.max(value, 0), highest);
 }
 
-/** Mixes `next` over `picture`: places with a low threshold change first. */
+/** Mixes `next` over `picture`. Places with a low threshold change first. */
 function dissolve(picture: Picture, next: Picture, threshold: Picture, share: number): void {
   const opacity = new Uint16Array(256);
   for (let value = 0; value < 256; value++) {
@@ -162,7 +162,7 @@ function dissolve(picture: Picture, next: Picture, threshold: Picture, share: nu
   }
 }
 
-/** When each place changes: clouds of noise that run across the frame. */
+/** When each place changes: clouds of noise that move across the frame. */
 function dissolveMap(frame: FrameSize, random: Random): Picture {
   const noise = createNoise(random.fork("dissolve"));
   const picture = createPicture(frame, "yuv420");
@@ -181,7 +181,7 @@ function dissolveMap(frame: FrameSize, random: Random): Picture {
   return picture;
 }
 
-/** A soft band of light that passes over the picture; `position` 0 is its left, 1 its right edge. */
+/** A soft band of light that passes over the image. `position` 0 is its left edge, 1 its right edge. */
 function sweep(picture: Picture, position: number, strength: number): void {
   const { data, width, height } = picture.planes[0];
   const length = width + (height >> 1);

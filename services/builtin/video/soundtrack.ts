@@ -20,7 +20,7 @@ import {
 import type { Mood, SceneKind } from "../paint/mood.ts";
 import type { Random } from "../seed.ts";
 
-/** Sample rate of a video's sound. */
+/** Sample rate of a video's audio. */
 export const SOUND_RATE = 44_100;
 
 const CHORD_SECONDS = 3;
@@ -28,7 +28,7 @@ const PEAK = 0.8;
 const HALL_DECAY = 0.84;
 const HALL_AMOUNT = 0.4;
 
-/** What is heard of a place: wind, surf, a hum of traffic, or the low drone of space. */
+/** The background noise of a place: wind, surf, a hum of traffic, or the low drone of space. */
 type Bed = "wind" | "surf" | "hum" | "drone";
 
 const BEDS: Record<SceneKind, Bed> = {
@@ -42,7 +42,7 @@ const BEDS: Record<SceneKind, Bed> = {
   meadow: "wind",
 };
 
-/** The sound of a scene: calm chords and single notes over what the place itself sounds like. */
+/** The audio of a scene: calm chords and single notes over the noise of the place. */
 export function composeSoundtrack(mood: Mood, seconds: number, random: Random): Stereo {
   const mix = createMix(seconds, SOUND_RATE);
   const dark = mood.palette.stars > 0.3 || mood.particles === "rain";

@@ -38,7 +38,7 @@ async function render(request: Partial<VideoRequest>) {
   return { result, bytes: new Uint8Array(bytes), file: outFile, percents };
 }
 
-/** A picture with a dark and a bright half, as PNG and as the RGB pixels of a frame. */
+/** An image with a dark and a bright half, as PNG and as the RGB pixels of a frame. */
 async function halves(left: string, right: string) {
   const half = (background: string) => ({
     create: { width: 80, height: 90, channels: 3, background } as const,
@@ -140,9 +140,9 @@ describe("renderVideo", () => {
       await expect(stopped).rejects.toThrow("stop");
     }
     expect((await readdir(folder)).filter((name) => name.startsWith("stopped"))).toEqual([]);
-    // The sound encoder's own threads have ended.
+    // The audio encoder's own threads have ended.
     await expect.poll(() => threads.size).toBe(0);
-    // The encoder, which all videos of a thread share, is still in order.
+    // The encoder, which all videos of a thread share, still works.
     expect(readMp4((await render({ fps: 2 })).bytes).tracks[0]?.sampleCount).toBe(2);
   });
 

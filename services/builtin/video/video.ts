@@ -15,14 +15,14 @@ import { mux } from "./mux.ts";
 import { createReel, type Reel } from "./reel.ts";
 import { composeSoundtrack } from "./soundtrack.ts";
 
-/** Shares of the work in percent: painting the layers, and the frames; the rest is sound. */
+/** Shares of the work in percent: painting the layers, then the frames. The rest is audio. */
 const PREPARED_PERCENT = 8;
 const PICTURES_PERCENT = 92;
-/** The caption comes in within this time, a little later where a reference is the first frame. */
+/** The caption fades in within this time, a little later where a reference is the first frame. */
 const CAPTION_FADE_SECONDS = 0.6;
 const CAPTION_DELAY_SECONDS = 0.5;
 
-/** What a request comes to: every number that rendering needs. */
+/** All numbers that rendering a request needs. */
 type VideoPlan = {
   readonly request: VideoRequest;
   readonly references: readonly Uint8Array[];
@@ -34,9 +34,8 @@ type VideoPlan = {
 };
 
 /**
- * Renders the video that belongs to a prompt into `outFile`: a camera that travels through a painted
- * scene, or references brought to life. Frames go to the encoder one by one. `onProgress` gets
- * percents. The file appears only when it is complete.
+ * Renders the video that belongs to a prompt into `outFile`: a camera that travels through a painted scene, or animated references.
+ * Frames are encoded one by one. `onProgress` gets percents. The file appears only when it is complete.
  */
 export async function renderVideo(
   request: VideoRequest,
@@ -70,7 +69,7 @@ function soundOf({ request, mood, random }: VideoPlan): Float32Array[] {
   return [left.map((sample, index) => (sample + (right[index] as number)) / 2)];
 }
 
-/** Writes beside the file and renames, so that a reader never meets half of it. */
+/** Writes beside the file and renames, so that a reader never finds half of it. */
 async function writeWhole(file: string, bytes: Uint8Array): Promise<void> {
   const part = `${file}.part`;
   try {
@@ -132,7 +131,7 @@ async function createPictures(plan: VideoPlan, checkpoint: Checkpoint): Promise<
   return createStage(scene, "yuv420", short, framesPerSecond, checkpoint);
 }
 
-/** How much of the caption shows: 0 to 1. First and last frames that were given stay as they are. */
+/** The opacity of the caption: 0 to 1. First and last frames that the caller gave are not covered. */
 function captionOpacity(plan: VideoPlan, index: number): number {
   const seconds = index / plan.framesPerSecond;
   const length = plan.frameCount / plan.framesPerSecond;
