@@ -21,6 +21,7 @@ kit/stream | how bytes and events are pushed from their source to their reader, 
 kit/edge | how many connections, pipelined requests and query parameters a listener takes |
 kit/telemetry | what spans and metrics are called, and what may stand in them | kit/base, kit/stream
 kit/store | how SQLite, MongoDB, S3 and folders are opened, written and migrated | kit/base, kit/time, kit/telemetry
+kit/documents | how a kind of documents is kept, once for SQLite and MongoDB: found by indexes, changed by steps | kit/base, kit/store
 kit/queue | how a wake-up reaches one of many workers: in memory or by NATS JetStream | kit/base, kit/time
 kit/rpc | how services call each other, and who may call what | kit/base, kit/time, kit/stream, kit/edge, kit/telemetry
 kit/outside | which addresses outside may be fetched or called, and how | kit/base

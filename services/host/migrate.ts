@@ -31,6 +31,7 @@ export async function migrateMesh(databaseUrl: string): Promise<Migrated[]> {
 
 /** The schemas of all roles in MongoDB. */
 export async function meshSchemas(): Promise<MongoSchema[]> {
+  const { mongoSchemaOf } = await import("#kit/documents/mongo.ts");
   const [auth, billing, text, jobs, files, quota, speech, webhooks] = await Promise.all([
     import("../auth/index.ts"),
     import("../billing/index.ts"),
@@ -39,7 +40,7 @@ export async function meshSchemas(): Promise<MongoSchema[]> {
     import("../media/files/store-mongo-docs.ts"),
     import("../media/files/quota-mongo-wallet.ts"),
     import("../media/speech/store-mongo.ts"),
-    import("../media/webhooks/store-mongo.ts"),
+    import("../media/webhooks/store-documents.ts"),
   ]);
   return [
     auth.authMongoSchema,
@@ -52,6 +53,6 @@ export async function meshSchemas(): Promise<MongoSchema[]> {
     files.filesMongoSchema,
     quota.quotaMongoSchema,
     speech.speechMongoSchema,
-    webhooks.webhooksMongoSchema,
+    mongoSchemaOf(webhooks.webhooksComponent),
   ];
 }

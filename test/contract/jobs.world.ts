@@ -33,7 +33,7 @@ import {
   type MediaWorkerDeps,
 } from "../../services/media/index.ts";
 import type { JobStore } from "../../services/media/jobs/store.ts";
-import { createWebhookStore } from "../../services/media/webhooks/index.ts";
+import { createWebhookStore } from "../../services/media/webhooks/store-documents.ts";
 import type { MediaUpstreams } from "../../services/upstreams/media/port.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";

@@ -11,8 +11,8 @@ import { quotaBytesOf } from "../../services/media/files/quota.ts";
 import type { FileStore } from "../../services/media/files/store.ts";
 import { type Job, type JobState, owedOf } from "../../services/media/jobs/job.ts";
 import type { JobStore } from "../../services/media/jobs/store.ts";
-import { createWebhookStore } from "../../services/media/webhooks/index.ts";
 import type { WebhookStore } from "../../services/media/webhooks/store.ts";
+import { createWebhookStore } from "../../services/media/webhooks/store-documents.ts";
 import type { WorldStores } from "./world-stores.ts";
 
 /** What the laws are about, through the ports: with any adapters behind them. */

@@ -12,9 +12,7 @@ import { createDeliverer } from "./deliver.ts";
 import { createWebhookEvents } from "./events.ts";
 import { attemptLeaseMs, clearBatch, clearIntervalMs, lookIntervalMs } from "./limits.ts";
 import { createWebhookRoutes, type WebhookMethods } from "./routes.ts";
-import type { WebhookStore } from "./store.ts";
-import { createMongoWebhookStore } from "./store-mongo.ts";
-import { createSqliteWebhookStore } from "./store-sqlite.ts";
+import { createWebhookStore } from "./store-documents.ts";
 
 /** What webhooks need. */
 export interface WebhooksDeps {
@@ -88,14 +86,4 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
       await deliverer.idle();
     },
   };
-}
-
-/** The webhooks in a process's database. */
-export function createWebhookStore(database: Database): WebhookStore {
-  switch (database.kind) {
-    case "sqlite":
-      return createSqliteWebhookStore(database.sqlite);
-    case "mongodb":
-      return createMongoWebhookStore(database.mongo);
-  }
 }

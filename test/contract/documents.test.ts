@@ -1,0 +1,36 @@
+import { describe, expect, test } from "vitest";
+import { createSqliteDocuments, migrateSqliteDocuments } from "#kit/documents/sqlite.ts";
+import { sqliteFiles } from "../support/sqlite-files.ts";
+import { createPlanWatch } from "../support/sqlite-plans.ts";
+import { documentsContract } from "./documents.suite.ts";
+import { thing, thingKinds, things } from "./documents.world.ts";
+
+const { newFile, connect, connectTwice } = sqliteFiles();
+
+describe("documents in SQLite", () => {
+  const plans = createPlanWatch();
+  documentsContract((kind) =>
+    connectTwice((db) => {
+      migrateSqliteDocuments(db, things);
+      return createSqliteDocuments(plans.watched(db), kind);
+    }),
+  );
+
+  // It looks at what the tests above have sought.
+  test("every search is by an index", () => {
+    expect(plans.seen.size).toBeGreaterThan(20);
+    expect(plans.scans).toEqual([]);
+  });
+
+  test("an index that a later version adds is made for the documents that are there", async () => {
+    const db = connect(await newFile());
+    const [kind] = thingKinds;
+    if (!kind) throw new Error("no kind");
+    migrateSqliteDocuments(db, { ...things, kinds: [{ ...kind, indexes: {} }] });
+    const store = createSqliteDocuments(db, kind);
+    await store.insert(thing("a", { dueAt: 4 }));
+    await expect(store.seek("over", {})).rejects.toThrow("no such index");
+    migrateSqliteDocuments(db, things);
+    expect(await store.seek("over", {})).toEqual([thing("a", { dueAt: 4 })]);
+  });
+});
