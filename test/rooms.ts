@@ -15,7 +15,7 @@ export interface Room {
 const table = `
 kit/base | small things without a subject of their own: errors, ids, JSON, logs, turns of the event loop |
 kit/time | what the time is, how to wait, and how long a lease lasts |
-kit/threads | how work leaves the event loop: threads and pools of them |
+kit/threads | how work leaves the event loop: threads and pools of them | kit/base
 kit/share | who may have how much at once of what is scarce | kit/base, kit/time
 kit/stream | how bytes and events are pushed from their source to their reader, and who is paused |
 kit/edge | how many connections, pipelined requests and query parameters a listener takes |

@@ -19,6 +19,7 @@ export const unwanted = [...glossary.matchAll(/^\|.*\|([^|]*)\|$/gm)].flatMap(([
   [...cell.matchAll(/`([^`]+)`/g)].map(([, word = ""]) => word),
 );
 
+const unwantedWord = new RegExp(`(?<![\\w/.-])(?:${unwanted.join("|")})s?(?![\\w/-]|\\.\\w)`, "gi");
+
 /** The unwanted words of a text. Whole words alone: parts of a path or of a name are none. */
-export const unwantedIn = (text: string): string[] =>
-  text.match(new RegExp(`(?<![\\w/.-])(?:${unwanted.join("|")})s?(?![\\w/-]|\\.\\w)`, "gi")) ?? [];
+export const unwantedIn = (text: string): string[] => text.match(unwantedWord) ?? [];

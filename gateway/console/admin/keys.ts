@@ -3,7 +3,7 @@ import { operatorsKeyDocument } from "#common/documents/key-document.ts";
 import { optionalNumber, requiredString } from "#common/words/body.ts";
 import { limitResetOf } from "#common/words/key-limits.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import type { JsonObject } from "#kit/base/json.ts";
+import { type JsonObject, settingsBody } from "#kit/base/json.ts";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { keyBodyFields, setLowBalance } from "../../keys.ts";
@@ -86,7 +86,7 @@ async function change(call: AdminCall) {
       details: { changed: Object.keys(asked).filter(isKeyProperty).join(", ") },
     },
     async () => {
-      const body = bytesOf(asked);
+      const body = settingsBody(asked);
       const { key, lowBalance } = await call.peers.auth.updateKey({ keyId, body }, call.options);
       if (!key) throw new Error("auth answered no key and did not refuse");
       await setLowBalance(call, key, lowBalance, call.options);
@@ -104,7 +104,7 @@ async function create(call: AdminCall) {
   const { accountId: _, ...wanted } = body;
   const { key, secret } = await call.audited(
     { action: "key.create", accountId, details: limitOf(wanted) },
-    () => call.peers.auth.addKey({ accountId, body: bytesOf(wanted) }, call.options),
+    () => call.peers.auth.addKey({ accountId, body: settingsBody(wanted) }, call.options),
     (made) => ({ target: made.key?.keyId }),
   );
   call.reply.code(201);
@@ -156,8 +156,4 @@ function limitOf({
       : { limitUsdMicros: typeof micros === "number" ? micros : null }),
     ...(isWord ? { limit_reset: reset } : {}),
   };
-}
-
-function bytesOf(body: JsonObject): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(JSON.stringify(body));
 }

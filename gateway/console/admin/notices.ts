@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { settingsBody } from "#kit/base/json.ts";
 import type { GetAlertsResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Webhook } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
@@ -35,7 +36,7 @@ async function changeAlerts(call: AdminCall) {
   const changed = changeable.filter((name) => Object.hasOwn(asked, name)).join(", ");
   const { accountId, closingTime } = await findAccount(call);
   if (closingTime) refuse(ErrorReason.STATE_CONFLICT, { message: "The account is closed." });
-  const body = new TextEncoder().encode(JSON.stringify(asked));
+  const body = settingsBody(asked);
   const { alerts } = await call.audited(
     { action: "account.alerts", accountId, details: { changed } },
     () => call.peers.billing.updateAlerts({ accountId, body }, call.options),

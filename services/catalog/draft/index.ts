@@ -1,6 +1,4 @@
-import { untilAborted } from "#kit/base/abort.ts";
-import { unavailable } from "#kit/base/errors.ts";
-import { createFairShare } from "#kit/share/fair-share.ts";
+import { createFairShare, inTurn } from "#kit/share/fair-share.ts";
 import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import { draftShare, draftTimeoutMs, maxDraftBytes } from "../limits.ts";
 import { type DraftJob, type DraftVerdict, faultyDraft, type inThread } from "./check.ts";
@@ -18,8 +16,6 @@ const judging: ThreadTask = {
   lane: "long",
   module: new URL("./check.ts", import.meta.url),
   answerTimeoutMs: draftTimeoutMs,
-  tries: 1,
-  toError: (why) => unavailable(new Error(why)),
 };
 
 /** Makes a checker that judges in the workshop. */
@@ -30,11 +26,8 @@ export function createDraftChecker(workshop: Workshop): DraftChecker {
       const bytes = Buffer.byteLength(job.draft.text);
       if (bytes > maxDraftBytes) return faultyDraft(`a draft has at most ${maxDraftBytes} bytes`);
       // Every draft is an operator's.
-      const turn = await share.take("operator", signal);
-      const work = workshop
-        .run<typeof inThread>(judging, job)
-        .finally(() => turn[Symbol.dispose]());
-      return await untilAborted(work, signal);
+      const asking = { accountId: "operator", signal };
+      return await inTurn(share, asking, () => workshop.run<typeof inThread>(judging, job));
     },
   };
 }

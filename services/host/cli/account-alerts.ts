@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { settingsBody } from "#kit/base/json.ts";
 import { type AmountOrNone, moneyOption, numberOrNull, withExamples } from "./arguments.ts";
 import { auditedByCli } from "./audit.ts";
 import { dollars, printFacts, printJson } from "./output.ts";
@@ -39,7 +40,7 @@ async function alerts(cli: Cli, accountId: string, options: AlertOptions): Promi
     ...(webhookUrl === undefined ? {} : { webhookUrl: webhookUrl === "none" ? null : webhookUrl }),
   };
   const changed = Object.keys(changes);
-  const body = new TextEncoder().encode(JSON.stringify(changes));
+  const body = settingsBody(changes);
   const set =
     changed.length === 0
       ? await billing.getAlerts({ accountId })

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { printedKey } from "#common/documents/key-document.ts";
 import { limitResetWord } from "#common/words/key-limits.ts";
+import { settingsBody } from "#kit/base/json.ts";
 import type { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
 import {
@@ -80,7 +81,7 @@ async function update(cli: Cli, keyId: string, options: UpdateOptions): Promise<
 }
 
 async function change(cli: Cli, keyId: string, changes: Record<string, unknown>) {
-  const body = new TextEncoder().encode(JSON.stringify(changes));
+  const body = settingsBody(changes);
   const done = await cli.peers().auth.updateKey({ keyId, body });
   const accountId = done.key?.accountId ?? "";
   // Where this fails the command is repeated, which comes to the same.

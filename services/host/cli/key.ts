@@ -4,6 +4,7 @@ import { isoTime } from "#common/documents/answer-values.ts";
 import { printedKey } from "#common/documents/key-document.ts";
 import { limitResetWord } from "#common/words/key-limits.ts";
 import { scopeName } from "#common/words/scopes.ts";
+import { settingsBody } from "#kit/base/json.ts";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
@@ -120,7 +121,7 @@ async function createKey(cli: Cli, accountId: string, options: CreateOptions): P
     ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }),
     ...(webhookUrl ? { webhookUrl } : {}),
   };
-  const body = new TextEncoder().encode(JSON.stringify(wanted));
+  const body = settingsBody(wanted);
   const { key, secret } = await auditedByCli(
     cli,
     { action: "key.create", accountId },

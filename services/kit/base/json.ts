@@ -48,6 +48,11 @@ export function parseShaped(body: Uint8Array): JsonObject {
   return isJsonObject(value) ? value : refuse(ErrorReason.INVALID_JSON);
 }
 
+/** A body with settings, for the service that reads it with {@link parseSettings}. */
+export function settingsBody(settings: object): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(JSON.stringify(settings));
+}
+
 /**
  * Parses a body with settings, which is small. A body that is larger, or has too many names, is refused with PAYLOAD_TOO_LARGE.
  */

@@ -1,8 +1,7 @@
-import { untilAborted } from "#kit/base/abort.ts";
-import { ErrorReason, RefusalError, refuse, unavailable } from "#kit/base/errors.ts";
+import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";
 import { copyInTurns } from "#kit/base/in-turns.ts";
 import { shapeFault } from "#kit/base/json.ts";
-import { createFairShare, type FairShareBounds } from "#kit/share/fair-share.ts";
+import { createFairShare, type FairShareBounds, inTurn } from "#kit/share/fair-share.ts";
 import type { Lane, ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import type { inThread } from "./in-thread.ts";
 import { type ReadBody, readShaped, type Wanted } from "./read.ts";
@@ -41,8 +40,6 @@ export const fewNames = 500;
  * with few names and many values.
  */
 export const fewMarks = 4 * fewNames;
-/** Two, so that one account's bodies leave a thread to the others. */
-const threads = 2;
 /**
  * A body up to this size, or a small one with many names or values, is read in a separate thread. So work of a few ms does not wait
  * behind work of half a second, of which two accounts may have any number.
@@ -57,9 +54,12 @@ export const mediumShare: FairShareBounds = {
   each: { places: 1, waiting: 256 },
   waitMs: 30_000,
 };
-/** Large bodies that are read at once, those of one account that wait, and how long, in ms. The largest takes half a second. */
+/**
+ * Large bodies that are read at once, those of one account that wait, and how long, in ms. The largest takes half a second. Two places,
+ * so that one account's bodies leave one to the others.
+ */
 export const readingShare: FairShareBounds = {
-  places: threads,
+  places: 2,
   each: { places: 1, waiting: 64 },
   waitMs: 30_000,
 };
@@ -73,9 +73,8 @@ const reading: Omit<ThreadTask, "lane"> = {
   name: "reading",
   module: new URL("./in-thread.ts", import.meta.url),
   answerTimeoutMs: readTimeoutMs,
-  tries: 1,
-  toError: (why) => unavailable(new Error(why)),
 };
+
 /** Makes a reader whose long work is done in the workshop. */
 export function createJsonReader(workshop: Workshop): JsonReader {
   const laneOf = (lane: Lane, bounds: FairShareBounds) => ({
@@ -85,19 +84,17 @@ export function createJsonReader(workshop: Workshop): JsonReader {
   const medium = laneOf("short", mediumShare);
   const large = laneOf("long", readingShare);
   return {
-    async read(bytes, wanted, { accountId, signal }) {
+    async read(bytes, wanted, asking) {
       if (bytes.length <= smallBytes) {
         const fault = shapeFault(bytes, { marks: fewMarks, names: fewNames });
         if (fault === undefined) return readShaped(bytes, wanted);
         if (fault === "deep") refuse(ErrorReason.INVALID_JSON);
       }
       const { share, task } = bytes.length <= mediumBytes ? medium : large;
-      const turn = await share.take(accountId, signal);
-      // The turn ends with the work, even where the caller has left before.
-      const work = copyInTurns(bytes)
-        .then((copy) => workshop.run<typeof inThread>(task, { bytes: copy, wanted }, [copy.buffer]))
-        .finally(() => turn[Symbol.dispose]());
-      const reply = await untilAborted(work, signal);
+      const reply = await inTurn(share, asking, async () => {
+        const copy = await copyInTurns(bytes);
+        return await workshop.run<typeof inThread>(task, { bytes: copy, wanted }, [copy.buffer]);
+      });
       if ("read" in reply) return reply.read;
       throw new RefusalError(reply.reason, reply);
     },

@@ -1,3 +1,4 @@
+import { untilAborted } from "#kit/base/abort.ts";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { type Clock, systemClock } from "#kit/time/clock.ts";
 
@@ -96,6 +97,20 @@ export function createFairShare(
   options: FairShareOptions = {},
 ): FairShare {
   return new AccountQueues(initial, options);
+}
+
+/**
+ * Waits for a turn, and then does the work in it. Rejects as `take`, as the work, and with the signal's reason. The turn ends with the
+ * work, even where the caller has left before.
+ */
+export async function inTurn<T>(
+  share: Pick<FairShare, "take">,
+  { accountId, signal }: { accountId: string; signal: AbortSignal },
+  work: () => Promise<T>,
+): Promise<T> {
+  const turn = await share.take(accountId, signal);
+  const done = work().finally(() => turn[Symbol.dispose]());
+  return await untilAborted(done, signal);
 }
 
 /** The accounts that hold or want places, and their requests that wait. */

@@ -1,4 +1,5 @@
 import { type Transferable, Worker } from "node:worker_threads";
+import { unavailable } from "#kit/base/errors.ts";
 import { threadOptions } from "./thread.ts";
 import type { WorkshopJob } from "./worker.ts";
 import { createWorkerPool, type JobOptions } from "./worker-pool.ts";
@@ -7,7 +8,7 @@ import { createWorkerPool, type JobOptions } from "./worker-pool.ts";
 export interface Workshop extends AsyncDisposable {
   /**
    * Calls `inThread` of the task's module with `given`, in a thread. Buffers in `transfer` go to the thread and are empty here.
-   * Rejects with the task's own error where no thread answered.
+   * Rejects with the task's error where no thread answered.
    */
   run<InThread extends (given: never) => unknown>(
     task: ThreadTask,
@@ -19,8 +20,12 @@ export interface Workshop extends AsyncDisposable {
 type Answer<InThread extends (given: never) => unknown> = Awaited<ReturnType<InThread>>;
 
 /** Work for a thread. Callers bound it by a fair share of their own. */
-export interface ThreadTask extends JobOptions {
+export interface ThreadTask extends Pick<JobOptions, "name" | "answerTimeoutMs"> {
   lane: Lane;
+  /** Default 1. */
+  tries?: number;
+  /** Default: SERVICE_UNAVAILABLE. */
+  toError?: JobOptions["toError"];
   /** The module to be loaded in the thread. It exports `inThread`, and `buffersOf` where results have bytes to hand over. */
   module: URL;
 }
@@ -46,6 +51,8 @@ const lanes: Readonly<Record<Lane, LaneOptions>> = {
   short: { threads: 1, heapMib: 256, idleMs: 60_000 },
   long: { threads: 2, heapMib: 768, idleMs: 15_000 },
 };
+
+const usual = { tries: 1, toError: (why: string) => unavailable(new Error(why)) };
 
 /** Settings that differ in tests. */
 export interface WorkshopOptions {
@@ -78,7 +85,9 @@ export function createWorkshop({ start = startThread, idleMs }: WorkshopOptions 
       transfer?: readonly Transferable[],
     ) => {
       const job = { module: task.module.href, given };
-      return pools[task.lane].run(job, task, transfer) as Promise<Answer<InThread>>;
+      return pools[task.lane].run(job, { ...usual, ...task }, transfer) as Promise<
+        Answer<InThread>
+      >;
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(Object.values(pools).map((pool) => pool[Symbol.asyncDispose]()));

@@ -29,11 +29,9 @@ export const usualSecondTokens = { estimate: 10, most: 50 } as const;
 /** Tokens of the shortest sound in a hold, where the catalog does not say: encoders fill up to 30 seconds, at 25 a second. */
 export const usualSoundTokensAtLeast = 768;
 
-/** Threads that measure callers' sounds: two, so that what one account sends leaves one to the others. */
-export const measuringThreads = 2;
-/** Sounds measured at once, and of one account that wait, each in memory; and how long, in ms. */
+/** Sounds measured at once, and of one account that wait, each in memory; and how long, in ms. Two, so that one account leaves a place to the others. */
 export const measuringShare: FairShareBounds = {
-  places: measuringThreads,
+  places: 2,
   each: { places: 1, waiting: 32 },
   waitMs: 30_000,
 };
@@ -158,14 +156,12 @@ export const answersInMemory: FairShareBounds = {
 };
 /** Bytes of such an answer that go to its caller at once: what takes nothing of them for 5 s is slower than 13 KB a second. */
 export const answerPieceBytes = 64 * 1024;
-/** Threads for large answers: two, so that what one account has leaves one to the others. */
-export const largeAnswerThreads = 2;
 /**
  * Large answers worked on at once. They were generated, and mostly paid for: as many wait as there may be requests, as long as a request
- * takes.
+ * takes. Two at once, so that one account's answers leave a place to the others.
  */
 export const largeAnswerShare: FairShareBounds = {
-  places: largeAnswerThreads,
+  places: 2,
   each: { places: 1, waiting: 10_000 },
   waitMs: 600_000,
 };

@@ -1,7 +1,5 @@
-import { untilAborted } from "#kit/base/abort.ts";
-import { unavailable } from "#kit/base/errors.ts";
 import { copyInTurns } from "#kit/base/in-turns.ts";
-import { createFairShare } from "#kit/share/fair-share.ts";
+import { createFairShare, inTurn } from "#kit/share/fair-share.ts";
 import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import type { Lift } from "../../upstreams/text/large-parts.ts";
 import { largeAnswerBytes } from "../../upstreams/text/limits.ts";
@@ -29,31 +27,23 @@ const largeAnswer: ThreadTask = {
   lane: "long",
   module: new URL("./tasks.ts", import.meta.url),
   answerTimeoutMs: largeAnswerTimeoutMs,
-  tries: 1,
-  toError: (why) => unavailable(new Error(why)),
 };
 
 /** Makes {@link LargeAnswers} whose long work is done in the workshop. */
 export function createLargeAnswers(workshop: Workshop): LargeAnswers {
   const share = createFairShare(largeAnswerShare);
   const never = new AbortController().signal;
-  const elsewhere = async <T extends Task>(
+  const elsewhere = <T extends Task>(
     task: T,
     { accountId, signal = never }: { accountId: string; signal?: AbortSignal },
     prepare: () => Promise<{ bytes: Uint8Array<ArrayBuffer>; given: unknown[] }>,
-  ): Promise<TaskResult<T>> => {
-    const turn = await share.take(accountId, signal);
-    const doing = async () => {
+  ) =>
+    inTurn(share, { accountId, signal }, async () => {
       const { bytes, given } = await prepare();
       const job = { task, given };
-      return (await workshop.run<typeof inThread>(largeAnswer, job, [
-        bytes.buffer,
-      ])) as TaskResult<T>;
-    };
-    // The turn ends with the work, also where the caller has left before.
-    const work = doing().finally(() => turn[Symbol.dispose]());
-    return await untilAborted(work, signal);
-  };
+      const result = await workshop.run<typeof inThread>(largeAnswer, job, [bytes.buffer]);
+      return result as TaskResult<T>;
+    });
   const run: LargeAnswers["run"] = async (task, asking, ...given) => {
     const work = tasks[task] as (...given: unknown[]) => TaskResult<typeof task>;
     const [first, ...rest] = given;

@@ -1,6 +1,4 @@
-import { untilAborted } from "#kit/base/abort.ts";
-import { unavailable } from "#kit/base/errors.ts";
-import { createFairShare } from "#kit/share/fair-share.ts";
+import { createFairShare, inTurn } from "#kit/share/fair-share.ts";
 import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import { measuringShare, measuringTimeoutMs } from "../../base/limits.ts";
 import type { inThread, MeasuredSound } from "./sound.ts";
@@ -22,21 +20,13 @@ const measuring: ThreadTask = {
   lane: "long",
   module: new URL("./sound.ts", import.meta.url),
   answerTimeoutMs: measuringTimeoutMs,
-  tries: 1,
-  toError: (why) => unavailable(new Error(why)),
 };
 
 /** A meter that measures in the workshop. */
 export function createSoundMeter(workshop: Workshop): SoundMeter {
   const turns = createFairShare(measuringShare);
   return {
-    async measure(bytes, { accountId, signal }) {
-      const turn = await turns.take(accountId, signal);
-      // The turn ends with the work, also where the caller has left before.
-      const work = workshop
-        .run<typeof inThread>(measuring, bytes, [bytes.buffer])
-        .finally(() => turn[Symbol.dispose]());
-      return await untilAborted(work, signal);
-    },
+    measure: (bytes, asking) =>
+      inTurn(turns, asking, () => workshop.run<typeof inThread>(measuring, bytes, [bytes.buffer])),
   };
 }
