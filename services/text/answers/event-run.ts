@@ -1,5 +1,5 @@
 import { ErrorReason, type Reason } from "#kit/base/errors.ts";
-import { type Pushed, pushed, pushTo, type Sink } from "#kit/stream/push-stream.ts";
+import { type Flow, Pushed, pushTo, type Sink } from "#kit/stream/push-stream.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { largeAnswerBytes } from "../../upstreams/text/limits.ts";
 import type {
@@ -52,65 +52,254 @@ export interface EventRunOptions {
  * left and nothing but usage is awaited, upstream is read on for a moment.
  */
 export function createEventRun(answer: StreamAnswer, options: EventRunOptions): Pushed<Uint8Array> {
-  const { request, metered, stop, events, closeUpstream, large, silence } = options;
-  const { operation } = request;
-  let reader: Sink<Uint8Array> = noReader;
-  /** The reader takes more. */
-  let hasRoom = false;
-  const seen = createNotes(options);
-  metered.unseenInput = () => unseenInput(answer.unseen, request);
-  metered.upstream = answer.upstream;
-  let isOver = false;
-  /** What is read after the end: by a caller that held its stream back when it comes for more, or behind a large last event. */
-  let farewell: Uint8Array | undefined;
-  /** Takes the events while upstream is read on for usage alone. */
-  let usageSink: Sink<readonly AnswerEvent[]> | undefined;
+  return new EventRun(answer, options);
+}
 
-  /** Who broke it off: what does while the caller keeps upstream waiting costs what leaving costs. */
-  const brokenOff = (kind: "ended" | "failed") => (answer.isHeldBack?.() ? "left" : kind);
-  const hostedCallsSeen = () => answer.unseen?.hostedCalls ?? 0;
-  const endOf = (kind: Ending | "ended" | "left"): End => {
-    const { collector } = seen;
+class EventRun extends Pushed<Uint8Array> implements Flow {
+  readonly #answer: StreamAnswer;
+  readonly #options: EventRunOptions;
+  readonly #seen: Notes;
+  readonly #upstream: Flow;
+  #reader: Sink<Uint8Array> = noReader;
+  /** The reader takes more. */
+  #hasRoom = false;
+  #isOver = false;
+  /** What is read after the end: by a caller that held its stream back when it comes for more, or behind a large last event. */
+  #farewell: Uint8Array | undefined;
+  /** Takes the events while upstream is read on for usage alone. */
+  #usageSink: Sink<readonly AnswerEvent[]> | undefined;
+  /** Another account waits for the place that nothing is taken from: that is leaving. */
+  readonly #endHeldBack = () => {
+    const { stop } = this.#options;
+    if (this.#isOver || stop.signal.aborted) return;
+    this.#farewell = this.#failedFrames(ErrorReason.SERVICE_UNAVAILABLE);
+    stop.abort(stopped("left"));
+  };
+
+  constructor(answer: StreamAnswer, options: EventRunOptions) {
+    super();
+    const { metered, request, stop } = options;
+    this.#answer = answer;
+    this.#options = options;
+    this.#seen = createNotes(options);
+    metered.unseenInput = () => unseenInput(answer.unseen, request);
+    metered.upstream = answer.upstream;
+    this.#upstream = pushTo(answer.batches, {
+      push: (batch) => (this.#usageSink ? this.#usageSink.push(batch) : this.#push(batch)),
+      end: () => this.#ended(),
+      fail: (error) => (this.#usageSink ? this.#usageSink.fail(error) : this.#broken(error)),
+    });
+    stop.signal.addEventListener("abort", () => this.#stopped(), { once: true });
+    if (stop.signal.aborted) this.#stopped();
+  }
+
+  pushTo(sink: Sink<Uint8Array>): Flow {
+    this.#reader = sink;
+    return this;
+  }
+
+  resume(): void {
+    if (this.#hasRoom) return;
+    this.#hasRoom = true;
+    this.#options.silence.waits();
+    if (this.#isOver) this.#sayFarewell();
+    else if (this.#mayReadOn()) this.#upstream.resume();
+  }
+
+  leave(): undefined {
+    this.#reader = noReader;
+    // Nothing is wanted of upstream any more, so its end has no reader.
+    if (this.#options.stop.signal.aborted && !this.#isOver) this.#leaveUpstream();
+    return undefined;
+  }
+
+  /** Passes events on as they came. */
+  #push(batch: readonly AnswerEvent[]): boolean {
+    if (this.#isOver) return false;
+    const { closeUpstream, silence, stop } = this.#options;
+    const { place } = this.#answer;
+    const seen = this.#seen;
+    try {
+      for (const event of batch) seen.note(event);
+    } catch (error) {
+      this.#leaveUpstream();
+      closeUpstream();
+      this.#broken(error);
+      return false;
+    }
+    // Upstream has nothing more to do for it.
+    if (seen.terminal) place?.[Symbol.dispose]();
+    const frames = readyFrames(batch);
+    if (frames && frames.length > 0) this.#hasRoom = this.#reader.push(frames);
+    if (this.#isOver) return false;
+    if (this.#hasRoom) return this.#mayReadOn();
+    if (seen.terminal || stop.signal.aborted) return false;
+    silence.held();
+    place?.heldBack(this.#endHeldBack);
+    return false;
+  }
+
+  /** The reader has room: may upstream be read on? Else what ends the stream is on its way. */
+  #mayReadOn(): boolean {
+    this.#answer.place?.used();
+    const { terminal } = this.#seen;
+    if (terminal) this.#conclude(this.#last(terminal));
+    return !terminal;
+  }
+
+  /** Upstream ended without a terminal event. */
+  #ended(): void {
+    if (this.#usageSink) this.#usageSink.end();
+    else if (!this.#isOver) this.#conclude(this.#breakOff(ErrorReason.MODEL_REQUEST_FAILED));
+  }
+
+  #broken(error: unknown): void {
+    const { events, metered, stop } = this.#options;
+    const reason = stopReasonOf(stop.signal);
+    if (this.#isOver || reason === "left") return;
+    if (!reason) events.trouble("a stream broke off", metered.requestId, error);
+    const { SERVICE_UNAVAILABLE, MODEL_REQUEST_FAILED } = ErrorReason;
+    this.#conclude(this.#breakOff(reason ? SERVICE_UNAVAILABLE : MODEL_REQUEST_FAILED));
+  }
+
+  #stopped(): void {
+    if (this.#isOver) return;
+    const { closeUpstream, metered, stop } = this.#options;
+    if (stopReasonOf(stop.signal) === "left") {
+      this.#isOver = true;
+      void metered.finish(this.#left());
+    } else {
+      // Its reader may never come for the terminal event that is here.
+      const { terminal } = this.#seen;
+      void this.#finish(terminal && !terminal.isByUs ? terminal.ending : "ended");
+      closeUpstream();
+    }
+  }
+
+  /** The last bytes are on their way; the reader has room for them. */
+  #conclude(last: Promise<Uint8Array>): void {
+    last.then(
+      (bytes) => {
+        this.#hasRoom = this.#reader.push(bytes);
+        if (this.#hasRoom) this.#sayFarewell();
+      },
+      (error) => this.#reader.fail(error),
+    );
+  }
+
+  #sayFarewell(): void {
+    const bytes = this.#farewell;
+    this.#farewell = undefined;
+    this.#hasRoom = !bytes || this.#reader.push(bytes);
+    if (this.#hasRoom) this.#reader.end();
+  }
+
+  /** The terminal event, once the request is settled. */
+  async #last({ frame, ending, isByUs }: TerminalEvent): Promise<Uint8Array> {
+    this.#isOver = true;
+    const { large, metered, request, withUsage } = this.#options;
+    const { operation } = request;
+    const finished = await this.#finish(isByUs ? "ended" : ending);
+    this.#leaveUpstream();
+    if (!finished.isOurs) return this.#breakOff(ErrorReason.SERVICE_UNAVAILABLE);
+    // A broken chat stream must not look complete.
+    if (operation === "chat" && ending === "failed") return frame;
+    const charge = { ...finished, inChunk: withUsage };
+    const shown = await lastFramesShown(operation, frame, charge, large, metered);
+    if (frame.length <= largeAnswerBytes) return joinFrames([...shown, doneFrame]);
+    // Joining them would copy it.
+    this.#farewell = doneFrame;
+    return joinFrames(shown);
+  }
+
+  async #breakOff(reason: Reason): Promise<Uint8Array> {
+    this.#isOver = true;
+    return this.#failedFrames(reason, await this.#finish("failed"));
+  }
+
+  #failedFrames(reason: Reason, finished: Partial<Finished> = {}): Uint8Array {
+    const { operation } = this.#options.request;
+    const failed = failedEvent(operation, reason, this.#seen.first, this.#seen.count);
+    if (operation === "chat") return failed;
+    return joinFrames([...lastFramesWithUsage(failed, operation, finished, false), doneFrame]);
+  }
+
+  #finish(kind: Ending | "ended"): Promise<Finished> {
+    this.#options.silence.over();
+    // A break that the caller caused, by keeping upstream waiting, costs what leaving costs.
+    const isBreak = kind === "failed" || kind === "ended";
+    const isCallers = isBreak && this.#answer.isHeldBack?.() === true;
+    return this.#options.metered.finish(this.#endOf(isCallers ? "left" : kind));
+  }
+
+  #endOf(kind: Ending | "ended" | "left"): End {
+    const { ignored, metered, request, silence } = this.#options;
+    const { unseen, upstream } = this.#answer;
+    const { collector, opaque, reported, terminal } = this.#seen;
     const isWhole = kind === "completed" || kind === "incomplete";
-    const isCut = seen.terminal?.isCut === true;
     return {
       kind,
-      finishReason: finishReasonOf(seen.terminal?.frame, kind),
-      reported: seen.reported ?? answer.usageSoFar?.(),
-      opaque: { values: seen.opaque, upstream: answer.upstream },
-      cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
-      hasCalls: hostedCallsSeen() > 0,
-      ignored: options.ignored,
-      unseenTokens: unseenTokens(answer.unseen, kind === "left" ? silence.tokens() : 0),
-      unseenInput: unseenInput(answer.unseen, request),
+      finishReason: finishReasonOf(terminal?.frame, kind),
+      reported: reported ?? this.#answer.usageSoFar?.(),
+      opaque: { values: opaque, upstream },
+      cutAt: terminal?.isCut ? cutBoundOf(request, metered.bounds) : undefined,
+      hasCalls: (unseen?.hostedCalls ?? 0) > 0,
+      ignored,
+      unseenTokens: unseenTokens(unseen, kind === "left" ? silence.tokens() : 0),
+      unseenInput: unseenInput(unseen, request),
       answer:
         isWhole && collector
-          ? (cost, estimate) => keptOf(collector, cost, estimate).catch(notKept)
+          ? (cost, estimate) => this.#kept(collector, cost, estimate)
           : undefined,
     };
-  };
-  const keptOf = async (
+  }
+
+  /** The answer as it is kept for its idempotency key. Never rejects. */
+  async #kept(
     collector: Collector,
     cost: bigint,
     estimate: ChargedTokens | undefined,
-  ): Promise<KeptAnswer> => {
-    const kept = await collector.answer(seen.reported, estimate);
-    return keepable(kept && (await withShownCost(operation, kept, { cost }, large, metered)));
-  };
-  /** Its caller has had it: what it costs, and that it was given, must stand. */
-  const notKept = (error: unknown): KeptAnswer => {
-    events.trouble("an answer could not be kept", metered.requestId, error);
-    return "not_kept";
-  };
-  const finish = (kind: Ending | "ended") => {
+  ): Promise<KeptAnswer> {
+    const { events, large, metered, request } = this.#options;
+    try {
+      const kept = await collector.answer(this.#seen.reported, estimate);
+      return keepable(
+        kept && (await withShownCost(request.operation, kept, { cost }, large, metered)),
+      );
+    } catch (error) {
+      // Its caller has had it: what it costs, and that it was given, must stand.
+      events.trouble("an answer could not be kept", metered.requestId, error);
+      return "not_kept";
+    }
+  }
+
+  /** The end of a request whose caller left: with the usage that is as good as there. */
+  async #left(): Promise<End> {
+    const answer = this.#answer;
+    const { closeUpstream, silence } = this.#options;
     silence.over();
-    return metered.finish(endOf(kind === "failed" || kind === "ended" ? brokenOff(kind) : kind));
-  };
+    if (answer.isOutputDone?.()) {
+      const isHeldBack = answer.isHeldBack?.() === true;
+      const further = await this.#readOn();
+      // It was made while the caller took nothing, and so is what waits behind it.
+      if (further && isHeldBack) {
+        this.#noteAll(further);
+        await answer.readArrived?.((events) => this.#noteAll(events));
+      }
+    } else if (answer.readArrived) await answer.readArrived((events) => this.#noteAll(events));
+    this.#leaveUpstream();
+    closeUpstream();
+    if (this.#hasRoom) this.#reader.end();
+    return this.#endOf("left");
+  }
+
   /** Reads for usage as long as no further output comes; gives what brought some. Never rejects. */
-  const readOn = async (): Promise<readonly AnswerEvent[] | undefined> => {
+  async #readOn(): Promise<readonly AnswerEvent[] | undefined> {
+    const { clock, closeUpstream } = this.#options;
+    const seen = this.#seen;
     const over = new AbortController();
-    options.clock.sleep(usageWaitMs, over.signal).then(closeUpstream, () => {});
-    const isOutputDone = () => answer.isOutputDone?.() === true;
+    clock.sleep(usageWaitMs, over.signal).then(closeUpstream, () => {});
+    const isOutputDone = () => this.#answer.isOutputDone?.() === true;
     const isAwaited = () => !seen.reported && !seen.terminal && isOutputDone();
     const further = await new Promise<readonly AnswerEvent[] | undefined>((resolve) => {
       const push = (batch: readonly AnswerEvent[]) => {
@@ -121,158 +310,21 @@ export function createEventRun(answer: StreamAnswer, options: EventRunOptions): 
       };
       // It broke, or took too long: what was counted counts.
       const giveUp = () => resolve(undefined);
-      usageSink = { push, end: giveUp, fail: giveUp };
-      if (isAwaited()) upstream.resume();
+      this.#usageSink = { push, end: giveUp, fail: giveUp };
+      if (isAwaited()) this.#upstream.resume();
       else giveUp();
     });
     over.abort("over");
     return further;
-  };
-  const noteAll = (events: readonly AnswerEvent[]) => {
-    for (const event of events) seen.note(event);
-  };
-  const leave = async (): Promise<End> => {
-    silence.over();
-    if (answer.isOutputDone?.()) {
-      const isHeldBack = answer.isHeldBack?.() === true;
-      const further = await readOn();
-      // It was made while the caller took nothing, and so is what waits behind it.
-      if (further && isHeldBack) {
-        noteAll(further);
-        await answer.readArrived?.(noteAll);
-      }
-    } else if (answer.readArrived) await answer.readArrived(noteAll);
-    upstream.leave()?.catch(() => {});
-    closeUpstream();
-    if (hasRoom) reader.end();
-    return endOf("left");
-  };
-  const breakOff = async (reason: Reason): Promise<Uint8Array> => {
-    isOver = true;
-    return failedFrames(reason, await finish("failed"));
-  };
-  const failedFrames = (reason: Reason, finished: Partial<Finished> = {}): Uint8Array => {
-    const failed = failedEvent(operation, reason, seen.first, seen.count);
-    if (operation === "chat") return failed;
-    return joinFrames([...lastFramesWithUsage(failed, operation, finished, false), doneFrame]);
-  };
-  /** Another account waits for the place that nothing is taken from: that is leaving. */
-  const endHeldBack = () => {
-    if (isOver || stop.signal.aborted) return;
-    farewell = failedFrames(ErrorReason.SERVICE_UNAVAILABLE);
-    stop.abort(stopped("left"));
-  };
-  const last = async ({ frame, ending, isByUs }: TerminalEvent): Promise<Uint8Array> => {
-    isOver = true;
-    const finished = await finish(isByUs ? "ended" : ending);
-    upstream.leave()?.catch(() => {});
-    if (!finished.isOurs) return breakOff(ErrorReason.SERVICE_UNAVAILABLE);
-    // A broken chat stream must not look complete.
-    if (operation === "chat" && ending === "failed") return frame;
-    const charge = { ...finished, inChunk: options.withUsage };
-    const shown = await lastFramesShown(operation, frame, charge, large, metered);
-    if (frame.length <= largeAnswerBytes) return joinFrames([...shown, doneFrame]);
-    // Joining them would copy it.
-    farewell = doneFrame;
-    return joinFrames(shown);
-  };
-  const onStop = () => {
-    if (isOver) return;
-    if (stopReasonOf(stop.signal) === "left") {
-      isOver = true;
-      void metered.finish(leave());
-    } else {
-      // Its reader may never come for the terminal event that is here.
-      const { terminal } = seen;
-      void finish(terminal && !terminal.isByUs ? terminal.ending : "ended");
-      closeUpstream();
-    }
-  };
-  /** The last bytes are on their way; the reader has room for them. */
-  const conclude = (last: Promise<Uint8Array>) => {
-    last.then(
-      (bytes) => {
-        hasRoom = reader.push(bytes);
-        if (hasRoom) sayFarewell();
-      },
-      (error) => reader.fail(error),
-    );
-  };
-  const sayFarewell = () => {
-    const bytes = farewell;
-    farewell = undefined;
-    hasRoom = !bytes || reader.push(bytes);
-    if (hasRoom) reader.end();
-  };
-  const broken = (error: unknown) => {
-    const reason = stopReasonOf(stop.signal);
-    if (isOver || reason === "left") return;
-    if (!reason) events.trouble("a stream broke off", metered.requestId, error);
-    const { SERVICE_UNAVAILABLE, MODEL_REQUEST_FAILED } = ErrorReason;
-    conclude(breakOff(reason ? SERVICE_UNAVAILABLE : MODEL_REQUEST_FAILED));
-  };
-  /** The reader has room: may upstream be read on? Else what ends the stream is on its way. */
-  const goOn = (): boolean => {
-    answer.place?.used();
-    if (seen.terminal) {
-      conclude(last(seen.terminal));
-      return false;
-    }
-    return true;
-  };
-  const upstream = pushTo(answer.batches, {
-    push(batch) {
-      if (usageSink) return usageSink.push(batch);
-      if (isOver) return false;
-      try {
-        for (const event of batch) seen.note(event);
-      } catch (error) {
-        upstream.leave()?.catch(() => {});
-        closeUpstream();
-        broken(error);
-        return false;
-      }
-      // Upstream has nothing more to do for it.
-      if (seen.terminal) answer.place?.[Symbol.dispose]();
-      const frames = readyFrames(batch);
-      if (frames && frames.length > 0) hasRoom = reader.push(frames);
-      if (isOver) return false;
-      if (hasRoom) return goOn();
-      if (seen.terminal || stop.signal.aborted) return false;
-      silence.held();
-      answer.place?.heldBack(endHeldBack);
-      return false;
-    },
-    end() {
-      if (usageSink) usageSink.end();
-      else if (!isOver) conclude(breakOff(ErrorReason.MODEL_REQUEST_FAILED));
-    },
-    fail(error) {
-      if (usageSink) usageSink.fail(error);
-      else broken(error);
-    },
-  });
-  stop.signal.addEventListener("abort", onStop, { once: true });
-  if (stop.signal.aborted) onStop();
+  }
 
-  return pushed((sink) => {
-    reader = sink;
-    return {
-      resume() {
-        if (hasRoom) return;
-        hasRoom = true;
-        silence.waits();
-        if (isOver) sayFarewell();
-        else if (goOn()) upstream.resume();
-      },
-      leave() {
-        reader = noReader;
-        // Nothing is wanted of upstream any more, so its end has no reader.
-        if (stop.signal.aborted && !isOver) upstream.leave()?.catch(() => {});
-        return undefined;
-      },
-    };
-  });
+  #noteAll(events: readonly AnswerEvent[]): void {
+    for (const event of events) this.#seen.note(event);
+  }
+
+  #leaveUpstream(): void {
+    this.#upstream.leave()?.catch(() => {});
+  }
 }
 
 /** Before there is a reader, and when it has left. */

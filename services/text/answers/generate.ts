@@ -13,11 +13,12 @@ import type {
   StreamAnswer,
   TextOperation,
   TextUpstreams,
+  UpstreamRequest,
 } from "../../upstreams/text/port.ts";
 import type { TextEvents } from "../base/events.ts";
 import { usageWaitMs } from "../base/limits.ts";
 import type { LargeAnswers } from "../large/index.ts";
-import { createSilence, unseenInput, unseenTokens } from "../metering/hidden-time.ts";
+import { createSilence, type Silence, unseenInput, unseenTokens } from "../metering/hidden-time.ts";
 import { cutBoundOf, type TokenBounds } from "../metering/pricing.ts";
 import { withShownCost } from "../metering/shown-charge.ts";
 import type { Metered } from "../paid/paid-request.ts";
@@ -71,7 +72,8 @@ export async function generate(
   };
   const over = () => room?.[Symbol.dispose]();
   try {
-    const begun = await send(request, { callId, metered, stop, isKept, reach }, context);
+    const sending = new Sending({ request, callId, metered, stop, isKept, reach }, context);
+    const begun = await sending.send();
     if (!room) return begun;
     if (begun.kind === "json") {
       room.shrink(begun.body.length);
@@ -93,7 +95,8 @@ export async function generate(
 type GeneratedAnswer = Begun & Pick<AnswerNotes, "ignored">;
 
 /** What one sending is about. `reach`: as `UpstreamRequest.reach`, until the signal aborts. */
-interface Sending {
+interface SendingOptions {
+  request: PreparedRequest;
   callId: string;
   metered: Metered;
   stop: AbortController;
@@ -101,42 +104,57 @@ interface Sending {
   reach: (bytes: number, signal: AbortSignal) => Promise<void>;
 }
 
-async function send(
-  request: PreparedRequest,
-  { callId, metered, stop, isKept, reach }: Sending,
-  context: GenerateContext,
-): Promise<GeneratedAnswer> {
-  metered.onLost = () => stop.abort(stopped("lost"));
-  let answer: JsonAnswer | StreamAnswer;
-  const ignored: string[] = [];
-  let isAnswering = false;
-  const { clock } = context;
-  const startedAt = clock.steady();
-  const { spec } = request.model;
-  const hiddenRate = spec.case === "chat" ? Number(spec.value.hiddenTokensPerSecond) : 0;
-  let silence = createSilence(clock, hiddenRate);
-  const onSent = () => {
-    silence = createSilence(clock, hiddenRate);
-    metered.isSent = true;
-    metered.unseenInput = () => unseenInput(undefined, request);
-  };
-  const onAnswering = () => {
-    isAnswering = true;
-    silence.over();
-  };
-  const counter = counterFor(metered.accountId, context.counter);
-  const upstream = new AbortController();
-  const closeUpstream = () => upstream.abort(stop.signal.reason);
-  const onStop = () => {
-    silence.over();
+/** One request on its way up, and what comes back of it. */
+class Sending {
+  readonly #options: SendingOptions;
+  readonly #context: GenerateContext;
+  readonly #startedAt: number;
+  /** Aborts when upstream is to be closed. */
+  readonly #upstream = new AbortController();
+  readonly #ignored: string[] = [];
+  /** An answer that comes whole is on its way. */
+  #isAnswering = false;
+  #silence: Silence;
+  readonly #closeUpstream = () => this.#upstream.abort(this.#options.stop.signal.reason);
+  readonly #onStop = () => {
+    this.#silence.over();
     // All of it is generated: its usage is worth waiting for, though its caller has left.
-    if (!isAnswering || stopReasonOf(stop.signal) !== "left") closeUpstream();
-    else void clock.sleep(usageWaitMs).then(closeUpstream);
+    const isAwaited = this.#isAnswering && stopReasonOf(this.#options.stop.signal) === "left";
+    if (isAwaited) void this.#context.clock.sleep(usageWaitMs).then(this.#closeUpstream);
+    else this.#closeUpstream();
   };
-  stop.signal.addEventListener("abort", onStop, { once: true });
-  if (stop.signal.aborted) onStop();
-  try {
-    answer = await context.upstreams.send({
+
+  constructor(options: SendingOptions, context: GenerateContext) {
+    this.#options = options;
+    this.#context = context;
+    this.#startedAt = context.clock.steady();
+    this.#silence = this.#newSilence();
+    options.metered.onLost = () => options.stop.abort(stopped("lost"));
+  }
+
+  async send(): Promise<GeneratedAnswer> {
+    const answer = await this.#ask();
+    return answer.kind === "json" ? this.#json(answer) : this.#events(answer);
+  }
+
+  async #ask(): Promise<JsonAnswer | StreamAnswer> {
+    const { signal } = this.#options.stop;
+    signal.addEventListener("abort", this.#onStop, { once: true });
+    if (signal.aborted) this.#onStop();
+    try {
+      return await this.#context.upstreams.send(this.#upstreamRequest());
+    } catch (error) {
+      throw await this.#failed(error);
+    } finally {
+      signal.removeEventListener("abort", this.#onStop);
+    }
+  }
+
+  #upstreamRequest(): UpstreamRequest {
+    const { request, callId, metered, reach } = this.#options;
+    const counter = counterFor(metered.accountId, this.#context.counter);
+    const { signal } = this.#upstream;
+    return {
       accountId: metered.accountId,
       operation: request.operation,
       body: request.body,
@@ -154,62 +172,85 @@ async function send(
       developerPrompt: request.developerPrompt,
       requestId: metered.requestId,
       callId,
-      onSent,
+      onSent: () => {
+        this.#silence = this.#newSilence();
+        metered.isSent = true;
+        metered.unseenInput = () => unseenInput(undefined, request);
+      },
       asked: request.asked,
       leftOut: request.leftOut,
       passParameters: request.passParameters,
-      onIgnored: (names) => ignored.push(...names),
-      onAnswering,
-      reach: (bytes) => reach(bytes, upstream.signal),
-      signal: upstream.signal,
-    });
-  } catch (error) {
+      onIgnored: (names) => this.#ignored.push(...names),
+      onAnswering: () => {
+        this.#isAnswering = true;
+        this.#silence.over();
+      },
+      reach: (bytes) => reach(bytes, signal),
+      signal,
+    };
+  }
+
+  /** Ends a request that got no answer; the error that its caller gets. */
+  async #failed(error: unknown): Promise<unknown> {
+    const { request, metered, stop } = this.#options;
     const reason = stopReasonOf(stop.signal);
     const left = metered.isSent ? "left" : "unsent";
-    const isTooLarge = upstreamFailure(error)?.kind === "too_large";
+    const failure = upstreamFailure(error);
+    const isTooLarge = failure?.kind === "too_large";
     const { cost } = await metered.finish({
       kind: reason === "left" ? left : isTooLarge ? "ended" : "failed",
       hasAnswer: isTooLarge,
-      reported: upstreamFailure(error)?.usage,
-      unseenTokens: reason === "left" ? silence.tokens() : 0,
+      reported: failure?.usage,
+      unseenTokens: reason === "left" ? this.#silence.tokens() : 0,
       unseenInput: unseenInput(undefined, request),
     });
-    throw charged(reason ? stop.signal.reason : error, cost);
-  } finally {
-    stop.signal.removeEventListener("abort", onStop);
+    return charged(reason ? stop.signal.reason : error, cost);
   }
-  const { operation, form } = request;
-  const onFirstOutput = () => {
-    context.events.firstOutput(operation, clock.steady() - startedAt);
-  };
-  if (answer.kind === "json") {
-    const { large } = context;
-    const { accountId } = metered;
-    const finished = await finishJson(request, answer, metered, { isKept, ignored, large });
-    const { body, cost } = finished;
-    onFirstOutput();
+
+  async #json(answer: JsonAnswer): Promise<GeneratedAnswer> {
+    const { request, metered, isKept } = this.#options;
+    const { large } = this.#context;
+    const ignored = this.#ignored;
+    const { operation, form } = request;
+    const { body, cost } = await finishJson(request, answer, metered, { isKept, ignored, large });
+    this.#noteFirstOutput();
     if (form === "json") return { kind: "json", body, cost, ignored };
     const ready = await large
-      .run("events", { accountId }, body, operation, form)
+      .run("events", { accountId: metered.accountId }, body, operation, form)
       .catch((error) => Promise.reject(charged(error, cost)));
     return { kind: "events", events: piecesOf(ready), ignored };
   }
-  const { events, large } = context;
-  const run = createEventRun(answer, {
-    request,
-    metered,
-    stop,
-    closeUpstream,
-    isKept,
-    ignored,
-    withUsage: form === "events+usage",
-    onFirstOutput,
-    silence,
-    clock,
-    events,
-    large,
-  });
-  return { kind: "events", events: run, ignored };
+
+  #events(answer: StreamAnswer): GeneratedAnswer {
+    const { request, metered, stop, isKept } = this.#options;
+    const { clock, events, large } = this.#context;
+    const run = createEventRun(answer, {
+      request,
+      metered,
+      stop,
+      closeUpstream: this.#closeUpstream,
+      isKept,
+      ignored: this.#ignored,
+      withUsage: request.form === "events+usage",
+      onFirstOutput: () => this.#noteFirstOutput(),
+      silence: this.#silence,
+      clock,
+      events,
+      large,
+    });
+    return { kind: "events", events: run, ignored: this.#ignored };
+  }
+
+  #noteFirstOutput(): void {
+    const { clock, events } = this.#context;
+    events.firstOutput(this.#options.request.operation, clock.steady() - this.#startedAt);
+  }
+
+  #newSilence(): Silence {
+    const { spec } = this.#options.request.model;
+    const hiddenRate = spec.case === "chat" ? Number(spec.value.hiddenTokensPerSecond) : 0;
+    return createSilence(this.#context.clock, hiddenRate);
+  }
 }
 
 /** The failure of an upstream that a refusal tells of. */

@@ -1,4 +1,4 @@
-import { type Pushed, pushed, pushTo, type Sink } from "#kit/stream/push-stream.ts";
+import { type Flow, type Pushed, pushed, pushTo, type Sink } from "#kit/stream/push-stream.ts";
 import { maxReplayBytes, replayPieceBytes } from "../base/limits.ts";
 import type { ReplayBytes } from "./replay-room.ts";
 
@@ -34,117 +34,142 @@ export function shareEvents(
   source: AsyncIterable<Uint8Array>,
   { room, maxBytes = maxReplayBytes }: { room?: ReplayBytes; maxBytes?: number } = {},
 ): SharedEvents {
-  const places = new Set<Place>();
-  let pieces: Uint8Array[] = [];
-  let dropped = 0;
-  let bytes = 0;
-  /** How it ended. */
-  let over: { error?: unknown } | undefined;
-  let isFull = false;
-  /** Kept for the slowest once it is full. */
-  let mostBytes = maxBytes;
+  return new Shared(source, room, maxBytes);
+}
 
-  const trim = () => {
-    if (!isFull) return;
-    const slowest = Math.min(...[...places].map((place) => place.at));
-    const count = Math.min(slowest - dropped, pieces.length);
-    const before = bytes;
-    for (const piece of pieces.slice(0, count)) bytes -= piece.length;
-    room?.drop(before - bytes);
-    pieces = pieces.slice(count);
-    dropped += count;
-  };
-  /** Takes a reader more than there is, and is there room for it? */
-  const isAsked = () => {
-    if (isFull && bytes >= mostBytes && pieces.length > 0 && places.size > 1) return false;
-    for (const place of places) if (place.takesMore && place.leftBytes > 0) return true;
-    return false;
-  };
+class Shared implements SharedEvents, Sink<Uint8Array> {
+  readonly #room: ReplayBytes | undefined;
+  readonly #maxBytes: number;
+  readonly #flow: Flow;
+  readonly #places = new Set<Place>();
+  #pieces: Uint8Array[] = [];
+  #dropped = 0;
+  #bytes = 0;
+  /** How it ended. */
+  #over: { error?: unknown } | undefined;
+  #isFull = false;
+  /** Kept for the slowest once it is full. */
+  #mostBytes: number;
+
+  constructor(source: AsyncIterable<Uint8Array>, room: ReplayBytes | undefined, maxBytes: number) {
+    this.#room = room;
+    this.#maxBytes = maxBytes;
+    this.#mostBytes = maxBytes;
+    this.#flow = pushTo(source, this);
+  }
+
+  push(piece: Uint8Array): boolean {
+    this.#pieces.push(piece);
+    this.#bytes += piece.length;
+    const hasRoom = this.#room?.keep(piece.length) !== false && this.#bytes <= this.#maxBytes;
+    if (!hasRoom && !this.#isFull) {
+      this.#isFull = true;
+      this.#mostBytes = Math.min(this.#bytes, this.#maxBytes);
+    }
+    this.#giveAll();
+    return this.#isAsked();
+  }
+
+  end(): void {
+    this.#over = {};
+    this.#giveAll();
+  }
+
+  fail(error: unknown): void {
+    this.#over = { error };
+    this.#giveAll();
+  }
+
+  read(): EventReader | undefined {
+    if (this.#isFull) return undefined;
+    const place: Place = {
+      at: 0,
+      sink: undefined,
+      takesMore: false,
+      leftBytes: replayPieceBytes,
+    };
+    this.#places.add(place);
+    const close = () => this.#close(place);
+    const events = pushed<Uint8Array>((sink) => {
+      place.sink = sink;
+      return {
+        resume: () => {
+          if (place.takesMore || !place.sink) return;
+          place.takesMore = true;
+          this.#give(place);
+          this.#moved();
+        },
+        leave() {
+          place.sink = undefined;
+          close();
+          return undefined;
+        },
+      };
+    });
+    return { events, close };
+  }
+
+  #close(place: Place): void {
+    if (!this.#places.delete(place)) return;
+    const { sink } = place;
+    Object.assign(place, { sink: undefined, takesMore: false });
+    this.#moved();
+    sink?.end();
+  }
+
+  #giveAll(): void {
+    for (const place of [...this.#places]) this.#give(place);
+    this.#trim();
+  }
+
   /** Gives a reader what it has not had and takes. */
-  const give = (place: Place) => {
+  #give(place: Place): void {
     while (place.takesMore && place.leftBytes > 0) {
-      const piece = pieces[place.at - dropped];
+      const piece = this.#pieces[place.at - this.#dropped];
       if (!piece) break;
       place.at++;
       place.leftBytes -= piece.length;
       // One that is far behind leaves others their turn.
-      if (place.leftBytes <= 0) setImmediate(refill, place);
+      if (place.leftBytes <= 0) setImmediate(() => this.#refill(place));
       place.takesMore = place.sink?.push(piece) === true;
     }
-    if (!place.takesMore || !over || place.at - dropped < pieces.length) return;
+    const over = this.#over;
+    if (!place.takesMore || !over || place.at - this.#dropped < this.#pieces.length) return;
     const { sink } = place;
     Object.assign(place, { sink: undefined, takesMore: false });
     if ("error" in over) sink?.fail(over.error);
     else sink?.end();
-  };
-  const giveAll = () => {
-    for (const place of [...places]) give(place);
-    trim();
-  };
-  const finish = (how: { error?: unknown }) => {
-    over = how;
-    giveAll();
-  };
-  const flow = pushTo(source, {
-    push(piece) {
-      pieces.push(piece);
-      bytes += piece.length;
-      const hasRoom = room?.keep(piece.length) !== false && bytes <= maxBytes;
-      if (!hasRoom && !isFull) {
-        isFull = true;
-        mostBytes = Math.min(bytes, maxBytes);
-      }
-      giveAll();
-      return isAsked();
-    },
-    end: () => finish({}),
-    fail: (error) => finish({ error }),
-  });
-  /** A reader has moved on, or left. */
-  const moved = () => {
-    trim();
-    if (!over && isAsked()) flow.resume();
-  };
-  const refill = (place: Place) => {
-    place.leftBytes = replayPieceBytes;
-    give(place);
-    moved();
-  };
+  }
 
-  return {
-    read() {
-      if (isFull) return undefined;
-      const place: Place = {
-        at: 0,
-        sink: undefined,
-        takesMore: false,
-        leftBytes: replayPieceBytes,
-      };
-      places.add(place);
-      const close = () => {
-        if (!places.delete(place)) return;
-        const { sink } = place;
-        Object.assign(place, { sink: undefined, takesMore: false });
-        moved();
-        sink?.end();
-      };
-      const events = pushed<Uint8Array>((sink) => {
-        place.sink = sink;
-        return {
-          resume() {
-            if (place.takesMore || !place.sink) return;
-            place.takesMore = true;
-            give(place);
-            moved();
-          },
-          leave() {
-            place.sink = undefined;
-            close();
-            return undefined;
-          },
-        };
-      });
-      return { events, close };
-    },
-  };
+  #refill(place: Place): void {
+    place.leftBytes = replayPieceBytes;
+    this.#give(place);
+    this.#moved();
+  }
+
+  /** A reader has moved on, or left. */
+  #moved(): void {
+    this.#trim();
+    if (!this.#over && this.#isAsked()) this.#flow.resume();
+  }
+
+  /** Takes a reader more than there is, and is there room for it? */
+  #isAsked(): boolean {
+    const isAtBound = this.#isFull && this.#bytes >= this.#mostBytes && this.#pieces.length > 0;
+    if (isAtBound && this.#places.size > 1) return false;
+    for (const place of this.#places) if (place.takesMore && place.leftBytes > 0) return true;
+    return false;
+  }
+
+  /** Drops what every reader has had, where no more may be kept. */
+  #trim(): void {
+    if (!this.#isFull) return;
+    const slowest = Math.min(...[...this.#places].map((place) => place.at));
+    const count = Math.min(slowest - this.#dropped, this.#pieces.length);
+    const before = this.#bytes;
+    for (const piece of this.#pieces.slice(0, count)) this.#bytes -= piece.length;
+    this.#room?.drop(before - this.#bytes);
+    this.#pieces = this.#pieces.slice(count);
+    this.#dropped += count;
+  }
 }

@@ -62,130 +62,177 @@ export interface PaidRequest {
 
 /** Meters a request. `onClosed`: it needs no more beats. */
 export function createMetered(
-  { intent, tally, openedAt, keyLimit }: PaidRequest,
+  paid: PaidRequest,
   context: MeteredContext,
   onClosed: () => void,
 ): Metered {
-  const { clock, store, events, owner } = context;
-  const { requestId, accountId } = intent;
-  // By the monotonic clock: a machine's clock that is set takes no lease away and gives none. A row that was written before
-  // the hold was opened is there in time.
-  const cover: Cover = {
-    until: openedAt + leaseMs,
-    row: intent.idempotency ? "early" : "none",
-  };
-  let beatAt = openedAt;
-  let checking: Promise<unknown> | undefined;
-  let firstOutputAt: number | undefined;
-  let isLost = false;
-  let finished: Promise<Finished> | undefined;
+  return new MeteredRequest(paid, context, onClosed);
+}
 
-  const told = (): Told => ({
-    ...intent.told,
-    ...(metered.upstream === undefined ? {} : { upstream: metered.upstream }),
-    ...(firstOutputAt === undefined ? {} : { firstOutputAt }),
-  });
-  const lose = () => {
-    if (isLost || finished) return;
-    isLost = true;
-    events.lost(intent);
-    metered.onLost?.();
-  };
-  const counts = async (): Promise<readonly [input: number, output: number]> => {
-    const counted = Promise.all([tally.input(), tally.output()]);
-    return (await context.patience.within(counted, undefined)) ?? tally.guess();
-  };
-  /** What an upstream may have counted at most, where its caller or we keep it from telling. */
-  const mostCounts = async () => {
-    await counts();
-    return tally.most();
-  };
-  /** The first writes the row. False where another process has closed it. */
-  const write = async (seen: Seen): Promise<boolean> => {
-    if (cover.row === "early" || cover.row === "late") {
-      return store.checkpoint(requestId, owner, seen);
-    }
-    const isRepeat = cover.row === "sent";
-    cover.row = "sent";
-    await openRow({ ...intent, ...seen }, cover, context);
-    // What an attempt without an answer may have written has an older lease.
-    return !isRepeat || store.checkpoint(requestId, owner, seen);
-  };
-  const checkpoint = async () => {
+class MeteredRequest implements Metered {
+  readonly requestId: string;
+  readonly accountId: string;
+  readonly openedAt: number;
+  readonly bounds: TokenBounds;
+  isSent = false;
+  unseenInput: (() => number) | undefined;
+  upstream: string | undefined;
+  onLost: (() => void) | undefined;
+  readonly #intent: Intent;
+  readonly #tally: Tally;
+  readonly #keyLimit: KeyLimit | undefined;
+  readonly #context: MeteredContext;
+  readonly #onClosed: () => void;
+  readonly #cover: Cover;
+  /** When the last checkpoint began, by the monotonic clock. */
+  #beatAt: number;
+  #checking: Promise<unknown> | undefined;
+  #firstOutputAt: number | undefined;
+  #isLost = false;
+  #finished: Promise<Finished> | undefined;
+
+  constructor(paid: PaidRequest, context: MeteredContext, onClosed: () => void) {
+    const { intent, tally, openedAt, keyLimit } = paid;
+    this.requestId = intent.requestId;
+    this.accountId = intent.accountId;
+    this.openedAt = openedAt;
+    this.bounds = intent.bounds;
+    this.#intent = intent;
+    this.#tally = tally;
+    this.#keyLimit = keyLimit;
+    this.#context = context;
+    this.#onClosed = onClosed;
+    // By the monotonic clock: a machine's clock that is set takes no lease away and gives none. A row that was written before
+    // the hold was opened is there in time.
+    this.#cover = { until: openedAt + leaseMs, row: intent.idempotency ? "early" : "none" };
+    this.#beatAt = openedAt;
+  }
+
+  saw(text: string): void {
+    if (text === "") return;
+    this.#firstOutputAt ??= this.#context.clock.now();
+    this.#tally.add(text);
+    // A request that is over within 2 s leaves no row, however much it said.
+    const isMuch = this.#tally.uncounted >= checkpointCharacters;
+    if (isMuch && this.#cover.row !== "none") this.#beat();
+  }
+
+  beat(): void {
+    if (this.#context.clock.steady() - this.#beatAt >= beatMs) this.#beat();
+  }
+
+  finish(end: End | Promise<End>): Promise<Finished> {
+    this.#finished ??= this.#closeOnce(end);
+    return this.#finished;
+  }
+
+  #beat(): void {
+    if (!this.#checking && !this.#isLost && !this.#finished) this.#checking = this.#checkpoint();
+  }
+
+  async #checkpoint(): Promise<void> {
+    const { clock, events } = this.#context;
     const now = clock.now();
     const begunAt = clock.steady();
-    beatAt = begunAt;
+    this.#beatAt = begunAt;
     try {
       // An answer that came whole ends in the same turn: its tokens are not worth counting.
       await Promise.resolve();
-      if (finished) return;
+      if (this.#finished) return;
       // The lease does not depend on how long counting takes.
-      const [shownTokens, outputTokens] = metered.isSent ? await counts() : [0, 0];
-      const unseenTokens = metered.unseenInput?.() ?? 0;
-      const inputTokens = Math.min(
-        shownTokens + unseenTokens,
-        Math.max(shownTokens, intent.bounds.input),
-      );
-      if (finished) return;
-      const leaseUntil = now + leaseMs;
-      const isOurs = await write({ inputTokens, outputTokens, leaseUntil, told: told() });
-      if (isOurs && cover.row === "early") cover.until = begunAt + leaseMs;
+      const seen = await this.#seen(now + leaseMs);
+      if (this.#finished) return;
+      const isOurs = await this.#write({ ...seen, told: this.#told() });
+      if (isOurs && this.#cover.row === "early") this.#cover.until = begunAt + leaseMs;
       // What is late may be paid for no more.
-      else lose();
+      else this.#lose();
     } catch (error) {
-      events.trouble("a checkpoint could not be written", requestId, error);
-      if (clock.steady() > cover.until - leaseMarginMs) lose();
+      events.trouble("a checkpoint could not be written", this.requestId, error);
+      if (clock.steady() > this.#cover.until - leaseMarginMs) this.#lose();
     } finally {
-      checking = undefined;
+      this.#checking = undefined;
     }
-  };
-  const beat = () => {
-    if (!checking && !isLost && !finished) checking = checkpoint();
-  };
-  const close = async (end: End | Promise<End>): Promise<Finished> => {
-    onClosed();
-    if (isLost) return { isOurs: false };
-    const ended = await end;
-    const isBrokenOff = ended.kind === "left" || ended.kind === "ended";
-    const decision = await decide(ended, intent, isBrokenOff ? mostCounts : counts);
-    const fromFree = { keyLimit };
-    const ending = { intent, cover, told: told(), fromFree, checking: Promise.resolve(checking) };
-    const isOurs = await closeRequest(decision, ending, context);
-    if (!isOurs) events.lost(intent);
-    const cost = isOurs ? (decision.closing.charge.amount ?? 0n) : undefined;
-    return { isOurs, estimate: decision.estimate, cost };
-  };
-  const closeOnce = (end: End | Promise<End>): Promise<Finished> => {
-    const closing = close(end).catch((error) => {
-      events.trouble("a request could not be ended", requestId, error);
+  }
+
+  /** What a checkpoint says of the tokens so far. */
+  async #seen(leaseUntil: number): Promise<Omit<Seen, "told">> {
+    const [shownTokens, outputTokens] = this.isSent ? await this.#counts() : [0, 0];
+    const unseenTokens = this.unseenInput?.() ?? 0;
+    const inputTokens = Math.min(
+      shownTokens + unseenTokens,
+      Math.max(shownTokens, this.bounds.input),
+    );
+    return { inputTokens, outputTokens, leaseUntil };
+  }
+
+  /** Writes a checkpoint; the first writes the row. False where another process has closed it. */
+  async #write(seen: Seen): Promise<boolean> {
+    const { store, owner } = this.#context;
+    const cover = this.#cover;
+    if (cover.row === "early" || cover.row === "late") {
+      return store.checkpoint(this.requestId, owner, seen);
+    }
+    const isRepeat = cover.row === "sent";
+    cover.row = "sent";
+    await openRow({ ...this.#intent, ...seen }, cover, this.#context);
+    // What an attempt without an answer may have written has an older lease.
+    return !isRepeat || store.checkpoint(this.requestId, owner, seen);
+  }
+
+  #lose(): void {
+    if (this.#isLost || this.#finished) return;
+    this.#isLost = true;
+    this.#context.events.lost(this.#intent);
+    this.onLost?.();
+  }
+
+  #closeOnce(end: End | Promise<End>): Promise<Finished> {
+    const { events, background } = this.#context;
+    const closing = this.#close(end).catch((error) => {
+      events.trouble("a request could not be ended", this.requestId, error);
       return { isOurs: false };
     });
-    context.background(closing);
+    background(closing);
     return closing;
-  };
-  const metered: Metered = {
-    requestId,
-    accountId,
-    openedAt,
-    bounds: intent.bounds,
-    isSent: false,
-    unseenInput: undefined,
-    upstream: undefined,
-    onLost: undefined,
-    saw(text) {
-      if (text === "") return;
-      firstOutputAt ??= clock.now();
-      tally.add(text);
-      // A request that is over within 2 s leaves no row, however much it said.
-      if (tally.uncounted >= checkpointCharacters && cover.row !== "none") beat();
-    },
-    beat() {
-      if (clock.steady() - beatAt >= beatMs) beat();
-    },
-    finish(end) {
-      finished ??= closeOnce(end);
-      return finished;
-    },
-  };
-  return metered;
+  }
+
+  async #close(end: End | Promise<End>): Promise<Finished> {
+    this.#onClosed();
+    if (this.#isLost) return { isOurs: false };
+    const ended = await end;
+    const isBrokenOff = ended.kind === "left" || ended.kind === "ended";
+    const counts = isBrokenOff ? () => this.#mostCounts() : () => this.#counts();
+    const decision = await decide(ended, this.#intent, counts);
+    const ending = {
+      intent: this.#intent,
+      cover: this.#cover,
+      told: this.#told(),
+      fromFree: { keyLimit: this.#keyLimit },
+      checking: Promise.resolve(this.#checking),
+    };
+    const isOurs = await closeRequest(decision, ending, this.#context);
+    if (!isOurs) this.#context.events.lost(this.#intent);
+    const cost = isOurs ? (decision.closing.charge.amount ?? 0n) : undefined;
+    return { isOurs, estimate: decision.estimate, cost };
+  }
+
+  async #counts(): Promise<readonly [input: number, output: number]> {
+    const tally = this.#tally;
+    const counted = Promise.all([tally.input(), tally.output()]);
+    return (await this.#context.patience.within(counted, undefined)) ?? tally.guess();
+  }
+
+  /** What an upstream may have counted at most, where its caller or we keep it from telling. */
+  async #mostCounts(): Promise<readonly [input: number, output: number]> {
+    await this.#counts();
+    return this.#tally.most();
+  }
+
+  #told(): Told {
+    return {
+      ...this.#intent.told,
+      ...(this.upstream === undefined ? {} : { upstream: this.upstream }),
+      ...(this.#firstOutputAt === undefined ? {} : { firstOutputAt: this.#firstOutputAt }),
+    };
+  }
 }

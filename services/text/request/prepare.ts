@@ -97,16 +97,6 @@ export async function prepareRequest(
   const { toolTokens } = checked;
   const beside = mediaTokens.estimate + toolTokens;
   const guessed = guessInput(parsed.weight, media, developerPrompt, beside);
-  const price = priceOf(spec);
-  const most = Number(spec.maxOutputTokens);
-  const isCompact = parsed.operation === "compact";
-  const isTold = upstreams.every(({ outputLimit }) => outputLimit !== untold);
-  const heldByBound = !isCompact && isTold;
-  const chosen = heldByBound ? checked.maxOutputTokens : undefined;
-  const bounds = { input, output: chosen ?? most };
-  // A compaction is no longer than what it stands for.
-  const shortest = isCompact ? own : (checked.maxOutputTokens ?? 0);
-  const least = { input, output: Math.min(most, Math.max(leastOutputTokens, shortest)) };
   return {
     operation: parsed.operation,
     form: parsed.form,
@@ -120,19 +110,46 @@ export async function prepareRequest(
     developerPrompt,
     callerInstructions: checked.callerInstructions,
     maxOutputTokens: checked.maxOutputTokens,
-    price,
-    bounds,
-    holdAmount: holdAmountOf(price, bounds),
-    // An upstream that is told no bound makes as much as it makes, however little the wallet has.
-    leastHold:
-      chosen === undefined && (isTold || isCompact) ? holdAmountOf(price, least) : undefined,
-    heldByBound,
+    ...holdOf(parsed, { checked, spec, upstreams, input, own }),
     media,
     mediaTokens,
     items: checked.items,
     toolTokens,
     hosted: checked.hosted,
     guessedInput: Math.min(guessed, input),
+  };
+}
+
+/** What a request's money is held for, and how much that is. `own`: the bound of its input without what hosted tools add. */
+function holdOf(
+  { operation }: ParsedRequest,
+  asked: {
+    checked: CheckedBody;
+    spec: ChatSpec;
+    upstreams: readonly Upstream[];
+    input: number;
+    own: number;
+  },
+): Pick<PreparedRequest, "price" | "bounds" | "holdAmount" | "leastHold" | "heldByBound"> {
+  const { checked, spec, upstreams, input, own } = asked;
+  const price = priceOf(spec);
+  const most = Number(spec.maxOutputTokens);
+  const isCompact = operation === "compact";
+  const isTold = upstreams.every(({ outputLimit }) => outputLimit !== untold);
+  const heldByBound = !isCompact && isTold;
+  const chosen = heldByBound ? checked.maxOutputTokens : undefined;
+  const bounds = { input, output: chosen ?? most };
+  // A compaction is no longer than what it stands for.
+  const shortest = isCompact ? own : (checked.maxOutputTokens ?? 0);
+  const least = { input, output: Math.min(most, Math.max(leastOutputTokens, shortest)) };
+  // An upstream that is told no bound makes as much as it makes, however little the wallet has.
+  const mayFall = chosen === undefined && (isTold || isCompact);
+  return {
+    price,
+    bounds,
+    holdAmount: holdAmountOf(price, bounds),
+    leastHold: mayFall ? holdAmountOf(price, least) : undefined,
+    heldByBound,
   };
 }
 
