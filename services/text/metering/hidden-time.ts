@@ -1,5 +1,5 @@
 import type { Clock } from "#kit/time/clock.ts";
-import type { Unseen } from "../../upstreams/text/hidden-output.ts";
+import type { Unseen } from "../../upstreams/text/judging/hidden-output.ts";
 import { caughtUpMs, hostedCallTokens, longestPauseMs, silentItemTokens } from "../base/limits.ts";
 import { bytesPerToken } from "../tokens/count.ts";
 import type { TokenBounds } from "./pricing.ts";

@@ -1,5 +1,5 @@
+import { compositionOf } from "../../upstreams/text/judging/output-margin.ts";
 import { elsewhereFactors } from "../../upstreams/text/limits.ts";
-import { compositionOf } from "../../upstreams/text/output-margin.ts";
 
 /** Tokens of some text. */
 export interface Tokens {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "#kit/base/json.ts";
 import { cutAnswer, textOfAnswer, textOfCompacted, textOfDeltaEvent } from "./generated.ts";
-import { unseenOf } from "./hidden-output.ts";
+import { unseenOf } from "./judging/hidden-output.ts";
 
 const said = "All of this was generated.";
 

@@ -2,7 +2,7 @@ import type { Reason } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import type { Place } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { Unseen, UnseenNotes } from "./hidden-output.ts";
+import type { Unseen, UnseenNotes } from "./judging/hidden-output.ts";
 
 /** Which public operation a request belongs to; its body and its answer have that operation's format. */
 export type TextOperation = "responses" | "compact" | "chat" | "embeddings" | "transcriptions";

@@ -5,13 +5,13 @@ import { answerLimits } from "#kit/upstream/limits.ts";
 import { createSseParser, type SseEvent } from "#kit/upstream/sse.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { failureOf, UpstreamFailure } from "./failure.ts";
+import type { Counted, OutputGate } from "./judging/output-gate.ts";
+import { Withheld } from "./judging/withheld.ts";
 import type { LargeParts } from "./large-parts.ts";
 import { largeAnswerBytes, stopUsageWaitMs } from "./limits.ts";
-import type { Counted, OutputGate } from "./output-gate.ts";
 import type { AnswerEvent, StreamAnswer, UpstreamRequest } from "./port.ts";
 import { readArrived } from "./read-arrived.ts";
 import type { CutReason, StreamReader } from "./stream-reader.ts";
-import { Withheld } from "./withheld.ts";
 
 /** What a stream is read with. */
 export interface ReadStreamOptions {

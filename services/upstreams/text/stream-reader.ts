@@ -1,7 +1,7 @@
 import { ErrorReason, type Reason } from "#kit/base/errors.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { UpstreamFailure } from "./failure.ts";
-import type { UnseenNotes } from "./hidden-output.ts";
+import type { UnseenNotes } from "./judging/hidden-output.ts";
 import type { AnswerEvent, ReportedUsage } from "./port.ts";
 
 /** Why a stream ended before its terminal event. */

@@ -7,7 +7,7 @@ import type { RequestFacts } from "./answer-defaults.ts";
 import { ChunkCollector } from "./chat/chunk-collector.ts";
 import { NativeChat } from "./chat/native.ts";
 import { UpstreamFailure } from "./failure.ts";
-import type { Unseen } from "./hidden-output.ts";
+import type { Unseen } from "./judging/hidden-output.ts";
 import type { LargeParts } from "./large-parts.ts";
 import { arrivedBytesATurn, largeAnswerBytes } from "./limits.ts";
 import type { AnswerEvent, ReportedUsage } from "./port.ts";

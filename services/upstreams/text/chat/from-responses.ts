@@ -3,9 +3,9 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { failureOfError, reasonOfError } from "../failure.ts";
 import { textOfDeltaEvent, textOfItem } from "../generated.ts";
-import { UnseenNotes } from "../hidden-output.ts";
+import { UnseenNotes } from "../judging/hidden-output.ts";
+import { isOutputDoneAfter } from "../judging/output-done.ts";
 import { opaqueIn } from "../opaque.ts";
-import { isOutputDoneAfter } from "../output-done.ts";
 import { parseEvent } from "../parse-event.ts";
 import { faultOf } from "../pieces.ts";
 import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";

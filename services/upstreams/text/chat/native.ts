@@ -5,7 +5,7 @@ import { fits, only } from "../allowed.ts";
 import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { dataFrame } from "../frame.ts";
 import { textOfAnswer } from "../generated.ts";
-import { UnseenNotes } from "../hidden-output.ts";
+import { UnseenNotes } from "../judging/hidden-output.ts";
 import { textLimits } from "../limits.ts";
 import { opaqueIn } from "../opaque.ts";
 import { parseEvent } from "../parse-event.ts";

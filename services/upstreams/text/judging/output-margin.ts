@@ -1,4 +1,4 @@
-import { cutMargin, elsewhereFactors, maxComposedCharacters, scriptFactors } from "./limits.ts";
+import { cutMargin, elsewhereFactors, maxComposedCharacters, scriptFactors } from "../limits.ts";
 
 /** A text by how far tokenizers differ over it, in bytes of UTF-8. */
 export interface Composition {

@@ -1,9 +1,11 @@
 import type { JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { objectIn } from "../call.ts";
-import { cutAnswer, textOfAnswer } from "./generated.ts";
-import { boundSlack, largeEventBytes, maxRecentCharacters, maxUncountedBytes } from "./limits.ts";
+import { objectIn } from "../../call.ts";
+import { cutAnswer, textOfAnswer } from "../generated.ts";
+import { boundSlack, largeEventBytes, maxRecentCharacters, maxUncountedBytes } from "../limits.ts";
+import type { OutputBound, ReportedUsage, UpstreamRequest } from "../port.ts";
+import { usageIn } from "../usage.ts";
 import {
   add,
   type Composition,
@@ -12,8 +14,6 @@ import {
   mostTokens,
   nothing,
 } from "./output-margin.ts";
-import type { OutputBound, ReportedUsage, UpstreamRequest } from "./port.ts";
-import { usageIn } from "./usage.ts";
 
 /**
  * Does the upstream count its output with its own tokenizer, because it was told its bound, or has the model's own maximum? Then

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
-import { textOfItem, thoughtOfChoice } from "./generated.ts";
+import { textOfItem, thoughtOfChoice } from "../generated.ts";
 
 /** What is known of output that an answer did not show: reasoning, most of all. */
 export interface Unseen {

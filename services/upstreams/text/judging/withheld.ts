@@ -1,9 +1,9 @@
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
-import { maxWithheldBytes } from "./limits.ts";
-import { parseEvent } from "./parse-event.ts";
-import type { ReportedUsage } from "./port.ts";
-import { isFinalType, UsageNote } from "./usage-note.ts";
+import { maxWithheldBytes } from "../limits.ts";
+import { parseEvent } from "../parse-event.ts";
+import type { ReportedUsage } from "../port.ts";
+import { isFinalType, UsageNote } from "../usage-note.ts";
 
 /**
  * Events of an answer that is above its bound by our count. No reader sees them, and so no caller, until their upstream has told what it used: then they are

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from "vitest";
-import type { Behaviour } from "../../../test/support/scripted-upstream.ts";
-import { testRequest } from "../../../test/support/text-requests.ts";
-import { startUpstreamWorld } from "../../../test/support/upstream-world.ts";
-import type { UpstreamRequest } from "./port.ts";
+import type { Behaviour } from "../../../../test/support/scripted-upstream.ts";
+import { testRequest } from "../../../../test/support/text-requests.ts";
+import { startUpstreamWorld } from "../../../../test/support/upstream-world.ts";
+import type { UpstreamRequest } from "../port.ts";
 
 // An upstream that lets its bound pass: no more than the bound is given away before it has told what it used.
 

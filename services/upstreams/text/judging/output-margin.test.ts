@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { createWorkshop } from "#kit/threads/workshop.ts";
-import { createTokenCounter } from "../../text/tokens/count.ts";
+import { createTokenCounter } from "../../../text/tokens/count.ts";
 import { compositionOf, countedText, mostTokens } from "./output-margin.ts";
 
 const counter = createTokenCounter(createWorkshop());
