@@ -24,13 +24,13 @@ import { createTally } from "./tokens/tally.ts";
 
 const ask = { model: "chat-1", input: "Tell me of the sea." };
 const asStream = { ...ask, stream: true };
-/** Sixty characters: fifteen tokens by a guess, at ten. */
+/** Sixty characters: fifteen tokens by a guess, at ten micros each. */
 const text = "The sea is wide. ".repeat(4).slice(0, 60);
 
 let world: TextWorld;
 let upstreams: ScriptedUpstreams;
 let current: Feed;
-/** What counting does. */
+/** The counter's present behaviour. */
 let count: TokenCounter["count"];
 let counts: number;
 
@@ -61,7 +61,7 @@ beforeEach(async () => {
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
-/** A stream with {@link text} sent. */
+/** A stream through which {@link text} was sent. */
 async function streamed() {
   const stream = world.stream("RESPONSES", asStream);
   await stream.next();
@@ -73,7 +73,7 @@ const settled = async () => {
   await vi.waitFor(async () => expect((await world.wallet()).reserved).toBe(0n), 40_000);
   return (await world.wallet()).spent;
 };
-/** The input by a guess at one, and fifteen tokens of output at ten. */
+/** The input by a guess at one micro a token, and fifteen tokens of output at ten. */
 const expectGuessed = (spent: bigint) => {
   expect(spent).toBeGreaterThan(150n);
   expect(spent).toBeLessThan(190n);

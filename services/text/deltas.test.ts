@@ -33,7 +33,7 @@ const item = {
   role: "assistant",
   content: [],
 };
-/** A beginning that lacks nothing, so that what follows needs no change. */
+/** A complete beginning, so that the events behind it need no change. */
 const begin = Buffer.concat([
   event("response.created", { sequence_number: 0, response: { id: "resp_1" } }),
   event("response.in_progress", { sequence_number: 1, response: { id: "resp_1" } }),
@@ -46,7 +46,10 @@ const deltas = Array.from({ length: 1_000 }, (_, at) =>
   }),
 );
 
-/** A stream's way within one process, from what the upstream's socket brings to `take`; resolves when the first events are through. */
+/**
+ * The way of a stream within one process, from the bytes of the upstream's socket to `take`. Resolves when the first events have come
+ * through.
+ */
 async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean) {
   const pauses: string[] = [];
   const controller = {
@@ -114,7 +117,7 @@ async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean)
   return { body, pauses };
 }
 
-/** Calls `work` in that many turns of the event loop; the promises that are made meanwhile. */
+/** Calls `work` in that many turns of the event loop. Answers the number of promises that were made meanwhile. */
 function promisesOf(turns: number, work: (turn: number) => void): Promise<number> {
   let made = 0;
   const hook = createHook({
@@ -147,7 +150,7 @@ test("a delta costs no promise between the upstream's socket and the caller's", 
   const before = pieces;
   const made = await promisesOf(deltas.length, (at) => body.came(deltas[at] as Buffer));
   expect(pieces - before).toBe(deltas.length);
-  // What else runs in this process makes some.
+  // Other work in this process makes some.
   expect(made).toBeLessThan(idle + deltas.length / 10);
 });
 

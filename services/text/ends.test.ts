@@ -18,7 +18,7 @@ import {
 } from "../../test/contract/usage.world.ts";
 import type { ReportedUsage } from "../upstreams/text/port.ts";
 
-// A dollar a million input tokens (ten cents cached), ten dollars for output: 10 × 1 + 10 × 0.1 + 30 × 10.
+// A dollar for a million input tokens (ten cents for cached ones), ten dollars for output: 10 × 1 + 10 × 0.1 + 30 × 10.
 const someCost = 311n;
 const ask = { model: "chat-1", input: "Tell me of the sea." };
 const asStream = { ...ask, stream: true };
@@ -37,7 +37,7 @@ beforeEach(async () => {
 });
 afterEach(() => world[Symbol.asyncDispose]());
 
-/** Waits for what happens behind the caller's back. */
+/** Waits for work that goes on after the caller's answer. */
 const settled = async () => {
   await vi.waitFor(async () => expect((await world.wallet()).reserved).toBe(0n), 40_000);
   return (await world.wallet()).spent;
@@ -62,7 +62,7 @@ describe("upstream reported usage", () => {
   test("of a stream: held while it runs, charged before the terminal event", async () => {
     const stream = world.stream("RESPONSES", asStream);
     expect(await stream.next()).toContain("response.created");
-    // 256 + 16 for the request and its item, its bytes, and 1,000 tokens of output at ten.
+    // The hold: 256 + 16 for the request and its item, the bytes of the input, and 1,000 tokens of output at ten.
     expect((await world.wallet()).reserved).toBeGreaterThan(10_000n);
     current.push(events.delta("Hel"), events.delta("lo"));
     expect((await stream.next())?.match(/output_text.delta\n/g)).toHaveLength(2);
@@ -157,7 +157,7 @@ describe("0, released", () => {
       reason: ErrorReason.KEY_LIMIT_EXCEEDED,
     });
     expect(upstreams.sent).toHaveLength(0);
-    // The key is free: the same request with another body is no reuse.
+    // The idempotency key is free: the same request with another body is accepted.
     upstreams.script = async () => jsonAnswer();
     await world.ask("RESPONSES", { ...ask, input: "other" }, { key: "k" });
     expect(await spent()).toBe(someCost);
@@ -228,7 +228,7 @@ describe("counted, where no usage came", () => {
       await world.ask("RESPONSES", ask);
     }
     expect(await counted()).toBe("20");
-    // Ten tokens of output at ten, and twice: some twenty of input.
+    // Twice ten tokens of output at ten, and some twenty of input.
     const cost = await spent();
     expect(cost).toBeGreaterThan(220n);
     expect(cost).toBeLessThan(280n);
@@ -243,7 +243,7 @@ describe("counted, where no usage came", () => {
     await vi.waitFor(() => expect(current.isAborted).toBe(true), { timeout: 10_000, interval: 1 });
     await Promise.allSettled([leaving, pulled]);
     expect(await settled()).toBeGreaterThan(100n);
-    // Ten by our count; another vocabulary may make a seventh more of it.
+    // Ten by the count of genmesh. Another vocabulary may make a seventh more of it.
     expect(await counted()).toBe("12");
   });
   test("the caller left before any output: the input", async () => {
@@ -271,7 +271,7 @@ describe("ready and slow", () => {
     await stream.next();
     for (let n = 0; n < 10; n++) current.push(events.delta("x"));
     await stream.next();
-    // A pull too many has no event that could be awaited; it would come within a few turns.
+    // A pull too many has no event that could be awaited. It would come within a few turns.
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(current.pulls).toBeLessThanOrEqual(2);
   });

@@ -24,7 +24,7 @@ const ask = { model: "chat-1", input: "Tell me of the sea." };
 const asStream = { ...ask, stream: true };
 const start = manualClock().now();
 const funds = 15_000n;
-/** What the funds pay for beside the input. */
+/** The output that the funds pay for beside the input. */
 const fallen = { least: 1_350, most: 1_500 };
 
 let folder: string;
@@ -99,7 +99,8 @@ test("a reply that was lost is asked for again: what was held then is the bound,
   expect(await walletOf(world)).toMatchObject({ reserved: funds, spendable: 1_000_000n });
   expect(toldOf()).toBeGreaterThan(fallen.least);
   expect(toldOf()).toBeLessThan(fallen.most);
-  // Its row says what is held, so that a replica that takes it up knows the same. The first count of a process starts its thread.
+  // Its row has the amount of the hold, so that a replica that takes the request up knows it too. The first count of a process starts
+  // its thread.
   await world.clock.advance(2_600);
   await vi.waitFor(async () => expect(await records()).toHaveLength(1), 40_000);
   const [record] = await records();

@@ -100,7 +100,7 @@ describe("equal requests in flight", () => {
     await vi.waitFor(() => expect(current.isAborted).toBe(true), { timeout: 10_000, interval: 1 });
     // The first count of a process starts its thread.
     await vi.waitFor(async () => expect((await world.wallet()).reserved).toBe(0n), 40_000);
-    // Its key is free: the same request is a new one.
+    // Its idempotency key is free: the same request is a new one.
     upstreams.script = async () => jsonAnswer();
     expect((await world.ask("RESPONSES", ask, key)).replayed).toBe(false);
   });
@@ -224,7 +224,7 @@ describe("a complete answer", () => {
     const day = 24 * 3_600_000;
     upstreams.script = async () => jsonAnswer({ id: "resp_before" });
     {
-      // Its end writes down what was left for later.
+      // The end of this world records the work that was left for later.
       await using before = await open(start, true);
       await before.ask("RESPONSES", ask, key);
     }
@@ -251,7 +251,7 @@ describe("a complete answer that cannot be kept", () => {
   test("is not generated again for one who joined when its beginning was gone", async () => {
     const first = world.stream("RESPONSES", asStream, key);
     await first.next();
-    // More than what is kept of a stream for those who join it late.
+    // More than the kept bytes of a stream for callers that join it late.
     const piece = "x".repeat(1024 * 1024);
     for (let i = 0; i < 25; i++) {
       current.push(events.delta(piece, i + 1));

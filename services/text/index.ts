@@ -36,7 +36,7 @@ import { createMongoUsageStore } from "./store/store-mongo.ts";
 import { createSqliteUsageStore } from "./store/store-sqlite.ts";
 import { CountError, type TokenCounter } from "./tokens/count.ts";
 
-/** What the text service needs. What is disposable here belongs to the host, which made it. */
+/** Dependencies of the text service. The host made the disposable ones, and disposes of them. */
 export interface TextDeps {
   clock: Clock;
   ids: Ids;
@@ -47,18 +47,18 @@ export interface TextDeps {
   peers: Pick<Peers, "billing" | "media">;
   catalog: LiveCatalog;
   upstreams: TextUpstreams;
-  /** Of all processes: operators ask text for it. */
+  /** The state of all processes. Operators ask the text service for it. */
   health: Pick<UpstreamHealth, "read">;
   counter: TokenCounter;
   large: Pick<LargeAnswers, "run">;
-  /** Threads for what would keep the event loop. */
+  /** Threads for work that would block the event loop. */
   workshop: Workshop;
-  /** Hear of each account whose money is held. */
+  /** Gets each account that has a hold. */
   payers?: Payers;
   images: Pick<ImageVerifier, "verify">;
-  /** For image addresses that callers name. */
+  /** Fetches from image addresses that callers name. */
   outside: Pick<GuardedFetcher, "fetchBytes">;
-  /** Image addresses need be neither public nor https: for development and tests. */
+  /** For development and tests: image addresses may be private and without https. */
   allowPrivateReferences: boolean;
 }
 
@@ -78,7 +78,7 @@ export function createText(deps: TextDeps): Service {
   const meter = createMeter(common);
   const reaper = createReaper({ ...common, leaseTime: createLeaseTime(clock, leaseMs) });
   const images = (principal: Principal, requestId: string) => imagesOf(deps, principal, requestId);
-  // Places there are for all: a request that waits too long waits for others of its account.
+  // There are places for all. A request that waits too long waits for others of its account.
   const contextCounts = createFairShare(contextCountShare, { late: tooManyAtOnce });
   const answering = createAnswering({
     ...common,
@@ -106,7 +106,7 @@ export function createText(deps: TextDeps): Service {
       sweeps.abort();
       const settled = answering.whenEmpty().then(() => meter.idle());
       await Promise.race([settled, whenAborted(signal)]);
-      // What still arrives is served until the host closes its ports.
+      // Requests that still arrive are served until the host closes its ports.
       if (signal.aborted) await stop();
     },
     async [Symbol.asyncDispose]() {
@@ -117,7 +117,7 @@ export function createText(deps: TextDeps): Service {
     },
   };
 
-  /** What still runs ends now, and every end is written down. */
+  /** Ends everything that still runs, and records every end. */
   async function stop(): Promise<void> {
     answering.stop("draining");
     await answering.whenEmpty();

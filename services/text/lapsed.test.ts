@@ -38,11 +38,11 @@ describe("a process that stood still beyond its lease", () => {
 });
 
 describe("a hold that was closed under its request", () => {
-  /** Billing has closed it, as it does when its lease is over and text knows nothing of it. */
+  /** A stream whose hold billing has closed, because its lease is over and text has no row of it. */
   async function lapsed() {
     const stream = await on.streaming();
     const holdId = (await journal(on.world))[0]?.holdId ?? "";
-    // As after a stall: all that was asleep wakes late.
+    // Like a stall: everything that was asleep wakes late.
     on.world.clock.set(61_000);
     await advanceUntil(
       on.world,
@@ -71,7 +71,7 @@ describe("a hold that was closed under its request", () => {
     on.current.push(events.end());
     expect(await stream.rest()).toContain("response.failed");
     await on.world.peers.billing.release({ ...wallet, holdId: "hold_other" });
-    // A copy of the draw that comes late finds that it was decided.
+    // A late copy of the charge finds that it was decided.
     const again = { ...wallet, holdId, amount: cost, keyId: "key_test", fromFree: true };
     const operation = { case: "draw", value: again } as const;
     const { outcomes } = await on.world.peers.billing.apply({ operations: [{ operation }] });
@@ -87,7 +87,7 @@ describe("the sweep", () => {
     const idempotency = { key: "k", fingerprint: "f" };
     const intent = intentOf(1, {
       ...{ ...principal, holdAmount: 5_000n, openedAt: start, leaseUntil: start + 30_000 },
-      // What it counted is not charged: out of a hold alone may others draw.
+      // Its tokens are not charged: other processes may charge only within a hold.
       ...{ inputTokens: 11, outputTokens: 3, idempotency },
     });
     await store.open(intent);
@@ -119,7 +119,7 @@ describe("the sweep", () => {
       store: {
         ...store,
         async close(requestId, closer, closing, at) {
-          // Its process is there first.
+          // The request's own process is first.
           const own = { kind: "settling", end: "completed", charge } as const;
           await store.close(requestId, { owner: intent.owner }, own, at);
           return store.close(requestId, closer, closing, at);

@@ -51,7 +51,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** A stream of which `words` were sent and written down by a checkpoint. */
+/** A stream of which `words` were sent and recorded by a checkpoint. */
 async function streamed(words: number, asked: object = {}) {
   const stream = first.stream("RESPONSES", { ...asStream, ...asked }, key);
   await stream.next();
@@ -67,7 +67,7 @@ async function streamed(words: number, asked: object = {}) {
   return { stream, store };
 }
 
-/** Advances until the wallet holds nothing. */
+/** Advances the clock until the wallet has no holds. */
 async function settledIn(world: TextWorld): Promise<bigint> {
   await vi.waitFor(async () => {
     await world.clock.advance(5_000);
@@ -76,7 +76,7 @@ async function settledIn(world: TextWorld): Promise<bigint> {
   return (await world.wallet()).spent;
 }
 
-/** As a release before this one left it: in review, with its hold, for the operator to end. */
+/** Leaves a request like an earlier version did: in review, with its hold, for the operator to end. */
 async function leaveInReview(holdId: string): Promise<void> {
   const db = openSqlite(join(folder, "genmesh.db"));
   const store = createSqliteUsageStore(db);
@@ -125,7 +125,7 @@ describe("a process that died", () => {
     expect((await second.wallet()).reserved).toBeGreaterThan(0n);
     await second.clock.advance(15_000);
     const spent = await settledIn(second);
-    // Forty tokens at ten, and the input at one.
+    // Forty tokens of output at ten, and the input at one.
     expect(spent).toBeGreaterThan(400n);
     expect(spent).toBeLessThan(470n);
     expect(await second.metrics.text()).toMatch(/end="lost"\} 1/);
@@ -151,7 +151,7 @@ describe("a process that died", () => {
     first.die();
     const second = await open(start + 20_000);
     await second.clock.advance(20_000);
-    // No item told of a call: all that is held for input, at one.
+    // No item showed a call, so the whole input of the hold is charged, at one micro a token.
     expect(await settledIn(second)).toBeGreaterThanOrEqual(10_400n);
   });
   test("its key is free after that: the same request is sent anew, and waits until then", async () => {

@@ -14,7 +14,7 @@ import { createTextWorld, type TextWorld } from "../../test/contract/usage.world
 import { until } from "../../test/support/until.ts";
 import { maxJoiners, waitElsewhereMs, waitPollMs } from "./base/limits.ts";
 
-// Two replicas over one store, between which equal requests fell: the pool of addresses did not bring them together.
+// Two replicas with one store. Equal requests are split between them, because the pool of addresses did not bring them together.
 
 const someCost = 311n;
 const ask = { model: "chat-1", input: "Tell me of the sea." };
@@ -24,7 +24,7 @@ let stack: AsyncDisposableStack;
 let clock: ReturnType<typeof manualClock>;
 let upstreams: ScriptedUpstreams;
 let replicas: [TextWorld, TextWorld];
-/** Lets upstream answer. */
+/** Lets the upstream answer. */
 let go: () => void;
 
 beforeEach(async () => {
@@ -44,7 +44,7 @@ beforeEach(async () => {
 });
 afterEach(() => stack[Symbol.asyncDispose]());
 
-/** At each replica the request that begins, or waits for the other one, and those that join it. */
+/** At each replica: the request that begins, or waits for the other one, and those that join it. */
 const together = 2 * (1 + maxJoiners);
 
 test("as many over both as may join are one upstream call and one charge", async () => {

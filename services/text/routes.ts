@@ -24,14 +24,14 @@ import type { Reaper } from "./paid/reaper.ts";
 import { parseRequest } from "./request/parse.ts";
 import type { UsageStore } from "./store/store.ts";
 
-/** What the methods call. */
+/** Dependencies of the methods. */
 export interface TextRoutesContext {
   answering: Answering;
   reaper: Reaper;
   store: UsageStore;
   ids: Ids;
   health: Pick<UpstreamHealth, "read">;
-  /** Reads bodies. */
+  /** Reads request bodies. */
   reader: JsonReader;
 }
 
@@ -160,7 +160,7 @@ function jsonOnly(call: Call): Call {
   return call;
 }
 
-/** Leaves when the caller goes; the returned function when it was served. */
+/** Leaves the seat when the caller goes. The returned function must be called when the caller was served. */
 function leaveWith(seat: Seat, signal: AbortSignal): () => void {
   signal.addEventListener("abort", seat.leave, { once: true });
   if (signal.aborted) seat.leave();

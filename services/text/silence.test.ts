@@ -21,7 +21,7 @@ import {
 import { usageWaitMs } from "./base/limits.ts";
 import { createSqliteUsageStore } from "./store/store-sqlite.ts";
 
-// A token of output costs 10 micros, one of input 1; at most 1,000 tokens of output are held for.
+// A token of output costs 10 micros, one of input 1. The hold is for at most 1,000 tokens of output.
 const ask = { model: "chat-1", input: "Tell me of the sea." };
 const asStream = { ...ask, stream: true };
 /** More than the input of these requests costs. */
@@ -36,7 +36,7 @@ afterEach(async () => {
   if (folder) await rm(folder, { recursive: true, force: true });
 });
 
-/** A world whose model counts a second of silence as so many tokens. */
+/** A world whose model counts a second of silence as this many tokens. */
 async function worldOf(
   hiddenTokensPerSecond: bigint,
   script: Script,
@@ -49,13 +49,13 @@ async function worldOf(
   return world;
 }
 
-/** What is charged once nothing is held any more. */
+/** The charge, once there is no hold left. */
 async function settled(world: TextWorld): Promise<bigint> {
   await vi.waitFor(async () => expect((await world.wallet()).reserved).toBe(0n), 40_000);
   return (await world.wallet()).spent;
 }
 
-/** Leaves a stream that is silent for so long before its first text, and behind it. */
+/** Leaves a stream that is silent for `beforeMs` before its first text, and for `behindMs` behind it. */
 async function leaveStream(rate: bigint, beforeMs: number, behindMs: number): Promise<bigint> {
   let current: Feed | undefined;
   const world = await worldOf(rate, async ({ signal }) => {
@@ -74,7 +74,7 @@ async function leaveStream(rate: bigint, beforeMs: number, behindMs: number): Pr
   return settled(world);
 }
 
-/** Leaves before upstream has answered at all, or once `isAnswering`, when a whole answer is on its way. */
+/** Leaves before the upstream has answered at all. With `isAnswering` it leaves when a whole answer is on its way. */
 async function leaveUnanswered(
   rate: bigint,
   stream: boolean,

@@ -1,12 +1,12 @@
 import type { Ending } from "../../upstreams/text/port.ts";
 import type { EndKind } from "../metering/charge.ts";
 
-/** Where in the last event of a chat stream, or a chat completion, the reason stands is not known: so much is looked through. */
+/** The reason's place in the last event of a chat stream, or in a chat completion, is unknown. This many bytes are searched for it. */
 const reasonWithinBytes = 64 * 1_024;
 
 /**
- * Why an answer ended, in OpenAI's words: as the answer says, or as its end means. Empty where that says nothing. A name in quotes
- * stands in no text of JSON: quotes within texts are escaped.
+ * The reason why an answer ended, in OpenAI's words: as in the answer, or as its end means. Empty where the end has none. A name in
+ * quotes cannot be in a text of JSON, because quotes within texts are escaped.
  */
 export function finishReasonOf(bytes: Uint8Array | undefined, kind: EndKind | Ending): string {
   const tail = bytes ? latin1(bytes.subarray(-reasonWithinBytes)) : "";

@@ -7,8 +7,8 @@ import { answerPieceBytes } from "../base/limits.ts";
 import type { Answer } from "./joins.ts";
 
 /**
- * An answer as the messages of its call, the first of which says what is to be known of it. `takesPieces`: a large whole answer goes in several, as
- * its caller takes them. `over`: its caller is served, or gone; may be called twice.
+ * An answer as the messages of its call. The first message has the facts about it. `takesPieces`: a large whole answer is sent in
+ * pieces, at the pace of its caller. `over`: its caller is served, or gone. It may be called twice.
  */
 export function messagesOf(
   answer: Answer,
@@ -20,7 +20,7 @@ export function messagesOf(
   const costs = cost === undefined ? {} : { costUsdMicros: cost };
   let notes: Notes = { replayed, ignoredParameters: [...ignored], ...costs };
   const message = (part: StreamGenerateResponse["part"]): StreamGenerateResponse => {
-    // Whole, so that nothing on its way has to make one of it.
+    // A complete message, so that no later code has to build one.
     const whole = { $typeName: StreamGenerateResponseSchema.typeName, part, ...notes };
     notes = noNotes;
     return whole;
@@ -56,14 +56,14 @@ type Notes = Pick<
   "replayed" | "ignoredParameters" | "costUsdMicros" | "wholeBytes"
 >;
 
-/** Of every message but the first. */
+/** The notes of every message except the first. */
 const noNotes: Notes = { replayed: false, ignoredParameters: [] };
 
 async function* only<T>(value: T): AsyncIterable<T> {
   yield value;
 }
 
-/** One is given when the one before it was taken. */
+/** The pieces of a body. Each is given when the one before it was taken. */
 async function* inPieces(body: Uint8Array): AsyncIterable<Uint8Array> {
   for (let at = 0; at < body.length; at += answerPieceBytes) {
     yield body.subarray(at, at + answerPieceBytes);

@@ -7,18 +7,18 @@ import type { Clock } from "#kit/time/clock.ts";
 import { heldBackLookMs, heldBackMs } from "#kit/upstream/limits.ts";
 import { answersInMemory } from "../base/limits.ts";
 
-/** Room in memory for one whole answer, from before most of it is read until its caller has taken it, or is gone. */
+/** Room in memory for one whole answer. It is held from before most of the answer is read, until its caller has taken it or is gone. */
 export interface AnswerRoom extends Disposable {
-  /** As `UpstreamRequest.reach`. */
+  /** Like `UpstreamRequest.reach`. */
   reach(bytes: number): Promise<void>;
-  /** Gives back what is more than so many bytes. */
+  /** Gives back everything above this many bytes. */
   shrink(bytes: number): void;
   /**
-   * Its caller takes it from now on, piece by piece. One that takes nothing for 5 s is ended, with what `end` is given, where another account waits
-   * for room.
+   * The caller takes the answer from now on, piece by piece. A caller that takes nothing for 5 s while another account waits for room
+   * is ended, with the reason given to `end`.
    */
   goes(end: (reason: Error) => void): void;
-  /** A piece was taken. */
+  /** Notes that a piece was taken. */
   moved(): void;
 }
 
@@ -28,7 +28,7 @@ export interface AnswerRooms {
   open(accountId: string, signal: AbortSignal): AnswerRoom;
 }
 
-/** Makes it, all free. */
+/** Makes these rooms, with all memory free. */
 export function createAnswerRooms({ clock, payers }: AnswerRoomsOptions): AnswerRooms {
   const share = createFairShare(answersInMemory, { clock, isPaying: payers?.isPaying });
   const giveWay = createGiveWay({

@@ -24,16 +24,16 @@ import { type FoundAnswer, findKeptAnswer } from "./kept-answer.ts";
 import { piecesOf } from "./replay.ts";
 import { type StopReason, stopped, stopReasonOf } from "./stop-reason.ts";
 
-/** What answering needs. */
+/** Dependencies of answering. */
 export interface AnsweringContext extends GenerateContext {
   catalog: Pick<LiveCatalog, "current">;
   store: UsageStore;
   meter: Meter;
   counter: TokenCounter;
   soundMeter: SoundMeter;
-  /** Places for counting before there is money. */
+  /** Places for counting before there is a hold. */
   contextCounts: FairShare;
-  /** Places for bytes of answers that are given again as streams. */
+  /** Places for bytes of kept answers that are replayed as streams. */
   replays: FairShare;
   /** Images of one caller's requests. */
   images(principal: Principal, requestId: string): ImageSources;
@@ -45,28 +45,28 @@ export interface Call {
   principal: Principal;
   admission: Admission | undefined;
   idempotencyKey: string | undefined;
-  /** The caller's, for calls to peers and for logs. */
+  /** The caller's request id, for calls to other services and for logs. */
   requestId: string;
 }
 
-/** What an input comes to, by the price in force. Amounts in USD micros. */
+/** The tokens and amounts of an input, by the present price. Amounts are in USD micros. */
 export interface CountedInput {
   inputTokens: number;
-  /** None of it cached. */
+  /** The cost, with no part of the input cached. */
   cost: bigint;
-  /** With the bound of the output. */
+  /** The hold, with the bound of the output. */
   hold: bigint;
 }
 
 /** Answers requests: the idempotency look-up, then scope, catalog, imports, limits, hold. */
 export interface Answering {
-  /** A seat at the answer; see `joins.ts`. Refuses at once with INVALID_IDEMPOTENCY_KEY, INVALID_JSON or RATE_LIMIT_EXCEEDED. */
+  /** A seat at the answer, see `joins.ts`. Refuses at once with INVALID_IDEMPOTENCY_KEY, INVALID_JSON or RATE_LIMIT_EXCEEDED. */
   ask(call: Call): Seat;
-  /** What the input of a request comes to; refuses as a request does before its money is held. */
+  /** Counts the input of a request. Refuses like a request does before its hold. */
   count(call: Omit<Call, "idempotencyKey">, signal: AbortSignal): Promise<CountedInput>;
   /** Resolves when nothing is in flight. */
   whenEmpty(): Promise<void>;
-  /** Stops everything that runs; what comes later is refused with SERVICE_UNAVAILABLE. */
+  /** Stops everything that runs. Later requests are refused with SERVICE_UNAVAILABLE. */
   stop(reason: StopReason): void;
 }
 
@@ -96,7 +96,7 @@ export function createAnswering(context: AnsweringContext): Answering {
       const keyed: Keyed = { slot, fingerprint: parsed.fingerprint };
       const begin = (stop: AbortController) => answer(call, keyed, stop);
       const name = flightName(keyed, form);
-      // What the edge refuses can find an answer, not begin one, and others must not join in its refusal.
+      // A request that the gateway refuses can find an answer, but not begin one. Other requests must not join in its refusal.
       const seat = admission?.refuseWith
         ? (joins.join(name) ?? joins.take(undefined, principal.accountId, begin))
         : joins.take(name, principal.accountId, begin);
@@ -123,7 +123,7 @@ export function createAnswering(context: AnsweringContext): Answering {
   };
 }
 
-/** What callers are told of a request that this process stopped. */
+/** The error that callers get for a request that this process stopped. */
 function asRefusal(error: unknown, signal: AbortSignal): unknown {
   const reason = stopReasonOf(signal);
   if (isRefusal(error) || reason === undefined || reason === "left") return error;
@@ -142,8 +142,8 @@ function flightName({ slot, fingerprint }: Keyed, form: AnswerForm): string {
 }
 
 /**
- * Waits for an equal request in flight that wants another form, to its end: it goes on though its own callers leave,
- * and what it recorded is there then. Never refuses.
+ * Waits until an equal request in flight that has another form is over. That one goes on though its own callers leave, and its answer
+ * is recorded then. Never refuses.
  */
 async function waitForOtherForms(
   joins: Joins,
@@ -158,10 +158,10 @@ async function waitForOtherForms(
     try {
       const answer = await seat.answer;
       if (answer.kind === "json" || signal.aborted) continue;
-      // The stream is another's; only its end counts here.
+      // The stream belongs to another request. Only its end counts here.
       await consume(answer.events, () => true);
     } catch {
-      // Its refusal is its own; this request is tried by itself.
+      // The refusal belongs to the other request. This request is tried by itself.
     } finally {
       signal.removeEventListener("abort", seat.leave);
       seat.leave();
@@ -200,7 +200,7 @@ async function answerOf(
       keyed && { key: keyed.slot.key, fingerprint: keyed.fingerprint },
       stop.signal,
     );
-    // Taken meanwhile: by another process, or by an equal request that wants another form.
+    // The slot was taken meanwhile, by another process or by an equal request that has another form.
     if (!metered) continue;
     const begun = await generate(
       prepared,

@@ -25,21 +25,21 @@ import { failedEvent } from "./failed-event.ts";
 import { type Collector, createCollector, keepable } from "./replay.ts";
 import { stopped, stopReasonOf } from "./stop-reason.ts";
 
-/** What a run belongs to. */
+/** The request of a run, and the dependencies. */
 export interface EventRunOptions {
   request: Pick<PreparedRequest, "operation" | "hosted" | "bounds" | "maxOutputTokens">;
   metered: Metered;
   stop: AbortController;
-  /** Closes the connection to upstream. */
+  /** Closes the connection to the upstream. */
   closeUpstream(): void;
-  /** The answer is kept for an idempotency key. */
+  /** True where the answer is kept for an idempotency key. */
   isKept: boolean;
-  /** Kept with it. */
+  /** Properties without effect, which are kept with the answer. */
   ignored: readonly string[];
-  /** A chat stream ends with a usage chunk. */
+  /** True where a chat stream ends with a usage chunk. */
   withUsage: boolean;
   onFirstOutput(): void;
-  /** Begun at dispatch. */
+  /** It was begun at dispatch. */
   silence: Silence;
   clock: Clock;
   events: TextEvents;
@@ -47,9 +47,9 @@ export interface EventRunOptions {
 }
 
 /**
- * Runs a stream: its bytes are pushed to one reader, what is ready together in one piece. The terminal event is held back until
- * the hold is settled. A run that is stopped is closed at once, whether or not its reader takes anything; only where its caller
- * left and nothing but usage is awaited, upstream is read on for a moment.
+ * Runs a stream. Its bytes are pushed to one reader, and those that are ready together are one piece. The terminal event is held back
+ * until the hold is settled. A run that is stopped is closed at once, whether or not its reader takes anything. Only where its caller
+ * left and nothing except usage is awaited, the upstream is read on for a moment.
  */
 export function createEventRun(answer: StreamAnswer, options: EventRunOptions): Pushed<Uint8Array> {
   return new EventRun(answer, options);
@@ -61,14 +61,14 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
   readonly #seen: Notes;
   readonly #upstream: Flow;
   #reader: Sink<Uint8Array> = noReader;
-  /** The reader takes more. */
+  /** True where the reader takes more. */
   #hasRoom = false;
   #isOver = false;
-  /** What is read after the end: by a caller that held its stream back when it comes for more, or behind a large last event. */
+  /** Bytes that are sent after the end: to a caller that held its stream back, when it takes more, or behind a large last event. */
   #farewell: Uint8Array | undefined;
-  /** Takes the events while upstream is read on for usage alone. */
+  /** Takes the events while the upstream is read on for usage alone. */
   #usageSink: Sink<readonly AnswerEvent[]> | undefined;
-  /** Another account waits for the place that nothing is taken from: that is leaving. */
+  /** Ends a run whose reader takes nothing, when another account waits for its place. That counts as leaving. */
   readonly #endHeldBack = () => {
     const { stop } = this.#options;
     if (this.#isOver || stop.signal.aborted) return;
@@ -108,12 +108,12 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
 
   leave(): undefined {
     this.#reader = noReader;
-    // Nothing is wanted of upstream any more, so its end has no reader.
+    // Nothing more is needed from the upstream, so its end has no reader.
     if (this.#options.stop.signal.aborted && !this.#isOver) this.#leaveUpstream();
     return undefined;
   }
 
-  /** Passes events on as they came. */
+  /** Passes events on unchanged. */
   #push(batch: readonly AnswerEvent[]): boolean {
     if (this.#isOver) return false;
     const { closeUpstream, silence, stop } = this.#options;
@@ -127,7 +127,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
       this.#broken(error);
       return false;
     }
-    // Upstream has nothing more to do for it.
+    // The upstream has finished its work for this request.
     if (seen.terminal) place?.[Symbol.dispose]();
     const frames = readyFrames(batch);
     if (frames && frames.length > 0) this.#hasRoom = this.#reader.push(frames);
@@ -139,7 +139,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
     return false;
   }
 
-  /** The reader has room: may upstream be read on? Else what ends the stream is on its way. */
+  /** The reader has room. May the upstream be read on? Otherwise the bytes that end the stream are on their way. */
   #mayReadOn(): boolean {
     this.#answer.place?.used();
     const { terminal } = this.#seen;
@@ -147,7 +147,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
     return !terminal;
   }
 
-  /** Upstream ended without a terminal event. */
+  /** The upstream ended without a terminal event. */
   #ended(): void {
     if (this.#usageSink) this.#usageSink.end();
     else if (!this.#isOver) this.#conclude(this.#breakOff(ErrorReason.MODEL_REQUEST_FAILED));
@@ -169,14 +169,14 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
       this.#isOver = true;
       void metered.finish(this.#left());
     } else {
-      // Its reader may never come for the terminal event that is here.
+      // The terminal event is here, but its reader may never take it.
       const { terminal } = this.#seen;
       void this.#finish(terminal && !terminal.isByUs ? terminal.ending : "ended");
       closeUpstream();
     }
   }
 
-  /** The last bytes are on their way; the reader has room for them. */
+  /** Sends the last bytes when they are ready. The reader has room for them. */
   #conclude(last: Promise<Uint8Array>): void {
     last.then(
       (bytes) => {
@@ -207,7 +207,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
     const charge = { ...finished, inChunk: withUsage };
     const shown = await lastFramesShown(operation, frame, charge, large, metered);
     if (frame.length <= largeAnswerBytes) return joinFrames([...shown, doneFrame]);
-    // Joining them would copy it.
+    // Joining the frames would copy a large one.
     this.#farewell = doneFrame;
     return joinFrames(shown);
   }
@@ -226,7 +226,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
 
   #finish(kind: Ending | "ended"): Promise<Finished> {
     this.#options.silence.over();
-    // A break that the caller caused, by keeping upstream waiting, costs what leaving costs.
+    // A break that the caller caused, because it kept the upstream waiting, is charged like leaving.
     const isBreak = kind === "failed" || kind === "ended";
     const isCallers = isBreak && this.#answer.isHeldBack?.() === true;
     return this.#options.metered.finish(this.#endOf(isCallers ? "left" : kind));
@@ -254,7 +254,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
     };
   }
 
-  /** The answer as it is kept for its idempotency key. Never rejects. */
+  /** The form of the answer that is kept for its idempotency key. Never rejects. */
   async #kept(
     collector: Collector,
     cost: bigint,
@@ -267,13 +267,13 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
         kept && (await withShownCost(request.operation, kept, { cost }, large, metered)),
       );
     } catch (error) {
-      // Its caller has had it: what it costs, and that it was given, must stand.
+      // The caller got the answer. Its cost, and that it was given, must be recorded.
       events.trouble("an answer could not be kept", metered.requestId, error);
       return "not_kept";
     }
   }
 
-  /** The end of a request whose caller left: with the usage that is as good as there. */
+  /** The end of a request whose caller left, with usage that has come or comes within a moment. */
   async #left(): Promise<End> {
     const answer = this.#answer;
     const { closeUpstream, silence } = this.#options;
@@ -281,7 +281,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
     if (answer.isOutputDone?.()) {
       const isHeldBack = answer.isHeldBack?.() === true;
       const further = await this.#readOn();
-      // It was made while the caller took nothing, and so is what waits behind it.
+      // This output was made while the caller took nothing, and so was all that waits behind it.
       if (further && isHeldBack) {
         this.#noteAll(further);
         await answer.readArrived?.((events) => this.#noteAll(events));
@@ -293,7 +293,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
     return this.#endOf("left");
   }
 
-  /** Reads for usage as long as no further output comes; gives what brought some. Never rejects. */
+  /** Reads for usage as long as no further output comes. Answers the events with further output. Never rejects. */
   async #readOn(): Promise<readonly AnswerEvent[] | undefined> {
     const { clock, closeUpstream } = this.#options;
     const seen = this.#seen;
@@ -308,7 +308,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
         resolve(isUsage && isOutputDone() ? undefined : batch);
         return false;
       };
-      // It broke, or took too long: what was counted counts.
+      // The stream broke, or took too long. The count so far stays.
       const giveUp = () => resolve(undefined);
       this.#usageSink = { push, end: giveUp, fail: giveUp };
       if (isAwaited()) this.#upstream.resume();
@@ -327,10 +327,10 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
   }
 }
 
-/** Before there is a reader, and when it has left. */
+/** The reader before there is one, and after it has left. */
 const noReader: Sink<unknown> = { push: () => false, end() {}, fail() {} };
 
-/** The frames of the events before the terminal one; undefined where there are none. */
+/** The frames of the events before the terminal one. Undefined where there are none. */
 function readyFrames(events: readonly AnswerEvent[]): Uint8Array | undefined {
   const last = events.at(-1);
   const ready = last?.ending === undefined ? events : events.slice(0, -1);
@@ -341,14 +341,14 @@ function readyFrames(events: readonly AnswerEvent[]): Uint8Array | undefined {
 
 type TerminalEvent = AnswerEvent & { ending: Ending };
 
-/** What went past so far. */
+/** Notes on the events that passed so far. */
 interface Notes {
   note(event: AnswerEvent): void;
-  /** Notes what events that no caller gets report; false where they are further output. */
+  /** Notes the usage in events that no caller gets. False where the events are further output. */
   noteUsage(events: readonly AnswerEvent[]): boolean;
-  /** First frame: it has the response object. */
+  /** The first frame, which has the response object. */
   first: Uint8Array | undefined;
-  /** Events before the terminal one. */
+  /** Number of events before the terminal one. */
   count: number;
   reported: ReportedUsage | undefined;
   opaque: string[];

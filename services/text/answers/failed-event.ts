@@ -5,8 +5,8 @@ import type { TextOperation } from "../../upstreams/text/port.ts";
 import { dataOf } from "../base/frames.ts";
 
 /**
- * The last event of a stream that we ourselves break off. Chat: an error chunk. Responses: `response.failed` with the
- * response object of the stream's first event; `sequence` events went before it.
+ * The last event of a stream that genmesh breaks off itself. Chat: an error chunk. Responses: `response.failed` with the response
+ * object of the stream's first event. `sequence`: the number of events before it.
  */
 export function failedEvent(
   operation: TextOperation,

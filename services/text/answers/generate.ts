@@ -31,7 +31,7 @@ import type { AnswerNotes } from "./joins.ts";
 import { keepable, piecesOf } from "./replay.ts";
 import { Stopped, stopped, stopReasonOf } from "./stop-reason.ts";
 
-/** What sending needs. */
+/** Dependencies of sending. */
 export interface GenerateContext {
   clock: Clock;
   upstreams: TextUpstreams;
@@ -39,23 +39,23 @@ export interface GenerateContext {
   counter: TokenCounter;
   /** Works on whole answers. */
   large: Pick<LargeAnswers, "run">;
-  /** Have room in memory for them. */
+  /** Gives whole answers room in memory. */
   rooms: AnswerRooms;
 }
 
 /** An answer that has begun. */
 export type Begun =
   /**
-   * `cost`: USD micros that it was charged; undefined where that is not known. `room`: what its bytes have in memory, to be given back once its
-   * caller has taken them; undefined where they need none.
+   * `cost`: USD micros that were charged. Undefined where the charge is unknown. `room`: the room of the bytes in memory, to be given
+   * back once the caller has taken them. Undefined where they need none.
    */
   | { kind: "json"; body: Uint8Array; cost?: bigint | undefined; room?: AnswerRoom | undefined }
-  /** Bytes of whole events, as they are ready; for one reader. */
+  /** Bytes of whole events, in the pieces in which they are ready. For one reader. */
   | { kind: "events"; events: AsyncIterable<Uint8Array> };
 
 /**
- * Sends a paid request, and sees it through to its settlement in every case: the answer's end, a broken upstream, the
- * caller's leaving (`stop` aborts with `Stopped`). Refuses with what upstream's failure means, before any output.
+ * Sends a paid request, and settles it in every case: at the answer's end, where the upstream breaks, or where the caller leaves
+ * (`stop` aborts with `Stopped`). Refuses with the meaning of the upstream's failure, before any output.
  */
 export async function generate(
   request: PreparedRequest,
@@ -94,7 +94,7 @@ export async function generate(
 
 type GeneratedAnswer = Begun & Pick<AnswerNotes, "ignored">;
 
-/** What one sending is about. `reach`: as `UpstreamRequest.reach`, until the signal aborts. */
+/** The request of one sending, and its terms. `reach`: like `UpstreamRequest.reach`, until the signal aborts. */
 interface SendingOptions {
   request: PreparedRequest;
   callId: string;
@@ -104,21 +104,21 @@ interface SendingOptions {
   reach: (bytes: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** One request on its way up, and what comes back of it. */
+/** One request that is sent to an upstream, with its answer. */
 class Sending {
   readonly #options: SendingOptions;
   readonly #context: GenerateContext;
   readonly #startedAt: number;
-  /** Aborts when upstream is to be closed. */
+  /** Aborts when the upstream must be closed. */
   readonly #upstream = new AbortController();
   readonly #ignored: string[] = [];
-  /** An answer that comes whole is on its way. */
+  /** True once a whole answer is on its way. */
   #isAnswering = false;
   #silence: Silence;
   readonly #closeUpstream = () => this.#upstream.abort(this.#options.stop.signal.reason);
   readonly #onStop = () => {
     this.#silence.over();
-    // All of it is generated: its usage is worth waiting for, though its caller has left.
+    // The whole answer is generated. Waiting for its usage is worthwhile, though its caller has left.
     const isAwaited = this.#isAnswering && stopReasonOf(this.#options.stop.signal) === "left";
     if (isAwaited) void this.#context.clock.sleep(usageWaitMs).then(this.#closeUpstream);
     else this.#closeUpstream();
@@ -190,7 +190,7 @@ class Sending {
     };
   }
 
-  /** Ends a request that got no answer; the error that its caller gets. */
+  /** Ends a request that got no answer. Answers the error for its caller. */
   async #failed(error: unknown): Promise<unknown> {
     const { request, metered, stop } = this.#options;
     const reason = stopReasonOf(stop.signal);
@@ -253,12 +253,15 @@ class Sending {
   }
 }
 
-/** The failure of an upstream that a refusal tells of. */
+/** The upstream's failure behind a refusal. */
 function upstreamFailure(error: unknown): UpstreamFailure | undefined {
   return error instanceof Error ? failureOf(error.cause) : undefined;
 }
 
-/** The caller's bound, or one that fell below the model's maximum because no more could be paid for. No server knows one of a compaction. */
+/**
+ * The bound that the upstream gets. It is the caller's, or one below the model's maximum because the hold pays for no greater one. No
+ * server knows a bound of a compaction.
+ */
 function toldBound(request: PreparedRequest, held: TokenBounds): number | undefined {
   if (request.operation === "compact") return undefined;
   const isLowered = held.output < request.bounds.output;
@@ -282,7 +285,7 @@ async function finishJson(
   const { ending, failure, usage, opaque, upstream, isCut } = answer;
   metered.saw(answer.outputText);
   let { body } = answer;
-  /** Why it cannot be shown with what it cost. */
+  /** The reason why it cannot be shown with its cost. */
   let fault: unknown;
   const { isOurs, cost } = await metered.finish({
     kind: ending,
@@ -298,14 +301,14 @@ async function finishJson(
       try {
         body = await withShownCost(operation, body, { cost, estimate }, large, metered);
       } catch (error) {
-        // It was generated, and is paid for all the same.
+        // The answer was generated, so it is charged nevertheless.
         fault = error;
         return undefined;
       }
       return isKept ? keepable(body) : undefined;
     },
   });
-  // Another process has closed it, and charged for what was seen.
+  // Another process has closed the request, and charged for the output so far.
   if (!isOurs) throw unavailable();
   if (fault) throw charged(fault, cost);
   if (ending === "failed") {
@@ -320,7 +323,7 @@ function failedAs(operation: TextOperation, reason: Reason): RefusalError {
   return new RefusalError(reason, isTooLong ? { param } : {});
 }
 
-/** The error of a request, which says what was charged all the same: then no client sends it again by itself. */
+/** The error of a request that was charged nevertheless. It names the charge, so that no client repeats the request by itself. */
 function charged(error: unknown, cost: bigint | undefined): unknown {
   if (!cost) return error;
   const refusal = error instanceof Stopped ? unavailable(error) : error;

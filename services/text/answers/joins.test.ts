@@ -9,7 +9,7 @@ const streamOf = (pieces: number): Begin => {
   }
   return async () => ({ kind: "events", events: events(), replayed: false, ignored: [] });
 };
-/** Reads so many pieces. */
+/** Reads this many pieces. */
 const take = async (seat: Seat, pieces: number) => {
   const answer = await seat.answer;
   if (answer.kind !== "events") throw new TypeError("no stream");
@@ -25,7 +25,7 @@ test("what is kept for a caller that takes nothing counts, also once the stream 
   await Promise.all([take(quick, 4), slow.answer]);
   await joins.whenEmpty();
   quick.leave();
-  // Thirty bytes of the first, and twenty: more than the account may have.
+  // Thirty bytes of the first and twenty of the second are more than the account may have.
   const second = ask("two", 9);
   await take(second, 2);
   expect(joins.join("two")).toBeUndefined();

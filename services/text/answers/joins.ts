@@ -7,40 +7,40 @@ import { createReplayRoom, type ReplayBytes, type ReplayRoom } from "./replay-ro
 import { type EventReader, type SharedEvents, shareEvents } from "./shared-events.ts";
 import { type StopReason, stopped } from "./stop-reason.ts";
 
-/** What an answer is told with. */
+/** Facts about an answer that its caller gets with it. */
 export interface AnswerNotes {
   replayed: boolean;
-  /** Properties of the request that were not sent upstream; see `request/parameters.ts`. */
+  /** Properties of the request that were not sent to the upstream, see `request/parameters.ts`. */
   ignored: readonly string[];
 }
 
 /** An answer to one caller. */
 export type Answer = Begun & AnswerNotes;
 
-/** Makes what a flight resolves to. */
+/** Makes the answer to which a flight resolves. */
 export type Begin = (stop: AbortController) => Promise<Answer>;
 
 /** A caller's part in a request. */
 export interface Seat {
   /** Rejects with the refusal of the request. */
   answer: Promise<Answer>;
-  /** True where another caller began it. */
+  /** True where another caller began the request. */
   joined: boolean;
-  /** The caller is gone, or served. The last one's leaving stops what still runs. May be called twice. */
+  /** The caller is gone, or served. When the last caller leaves, the work that still runs is stopped. May be called twice. */
   leave(): void;
 }
 
-/** Requests in flight, by what makes them equal. */
+/** Requests in flight, by a name that equal requests share. */
 export interface Joins {
   /**
-   * A seat in the flight of this name, or in a new one of the account that `begin` starts. Synchronous up to the registration, so equal
-   * requests cannot miss each other. A request without a name is joined by none. Refuses with RATE_LIMIT_EXCEEDED where the flight
-   * has `maxJoiners`.
+   * A seat in the flight of this name, or in a new one of the account that `begin` starts. Synchronous up to the registration, so that
+   * equal requests cannot miss each other. A request without a name is joined by no other. Refuses with RATE_LIMIT_EXCEEDED where the
+   * flight has `maxJoiners`.
    */
   take(name: string | undefined, accountId: string, begin: Begin): Seat;
-  /** A seat in a flight of this name, if there is one. Refuses as {@link take}. */
+  /** A seat in a flight of this name, if there is one. Refuses like {@link take}. */
   join(name: string): Seat | undefined;
-  /** The same for a flight that sits this one out: there is one of it for each form of answer, so it needs no bound. */
+  /** The same for a flight that waits until this one is over. Each form of answer has at most one, so no bound is needed. */
   watch(name: string): Seat | undefined;
   /** Resolves when nothing is in flight. */
   whenEmpty(): Promise<void>;
@@ -54,9 +54,9 @@ interface Flight {
   /** Set once a stream has begun. */
   shared: SharedEvents | undefined;
   seats: number;
-  /** Nothing is left to stop. */
+  /** True where nothing is left to stop. */
   isLanded: boolean;
-  /** What is kept of its stream: for the last of its seats, also once it has landed. */
+  /** The kept bytes of its stream. They are kept for the last of its seats, also after the flight has landed. */
   kept: ReplayBytes;
 }
 
@@ -98,7 +98,7 @@ export function createJoins(room: ReplayRoom = createReplayRoom()): Joins {
     if (all.size === 0) empty = Promise.withResolvers();
     all.add(flight);
     if (name !== undefined) named.set(name, flight);
-    // No request joins what is being stopped; an abandoned stream is read no more.
+    // No request joins a flight that is being stopped. An abandoned stream is no longer read.
     const onStop = () => {
       unname();
       void begun.then(land, land);
@@ -107,14 +107,14 @@ export function createJoins(room: ReplayRoom = createReplayRoom()): Joins {
     return flight;
   };
   const join = (name: string): Seat | undefined => {
-    // Beside these there is the seat of the one that began it.
+    // The caller that began the request has a seat of its own.
     if ((named.get(name)?.seats ?? 0) > maxJoiners) throw tooManyAtOnce();
     return watch(name);
   };
   const watch = (name: string): Seat | undefined => {
     const running = named.get(name);
     if (!running) return undefined;
-    // Of a stream whose beginning is gone no joiner gets a part; its answer will be recorded.
+    // Where the beginning of a stream is gone, no caller can join it. Its answer will be recorded.
     const reader = running.shared?.read();
     return running.shared && !reader ? undefined : sit(running, true, reader);
   };
@@ -145,19 +145,19 @@ function sit(flight: Flight, joined: boolean, early: EventReader | undefined): S
   const answer = flight.begun.then((begun): Answer => {
     const told = { ...begun, replayed: begun.replayed || joined };
     if (told.kind === "json") {
-      // A joiner gets the same bytes; their room is that of the request that began it.
+      // A caller that joined gets the same bytes. Their room belongs to the request that began them.
       if (joined) return { ...told, room: undefined };
       if (isLeft) told.room?.[Symbol.dispose]();
       else room = told.room;
       return told;
     }
-    // Nothing was read before every caller that waited for the beginning has a reader.
+    // Nothing is read until every caller that waited for the beginning has a reader.
     if (!isLeft) reader ??= flight.shared?.read();
-    // One that has left must not read in the place of the others.
+    // A caller that has left must not read instead of the others.
     const rest = flight.shared ? nothing : told.events;
     return { ...told, events: reader?.events ?? rest };
   });
-  // A joiner that left does not hear of the refusal.
+  // A caller that joined and left does not get the refusal.
   answer.catch(() => {});
   return {
     answer,

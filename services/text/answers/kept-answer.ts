@@ -6,15 +6,15 @@ import type { IdempotencySlot, KeyedRecord, UsageStore } from "../store/store.ts
 /** A kept answer, and the properties of its request that had no effect. */
 export interface FoundAnswer {
   body: Uint8Array;
-  /** USD micros that it was charged; undefined where that is not decided. */
+  /** USD micros that were charged. Undefined where the charge is not decided. */
   cost: bigint | undefined;
   ignored: readonly string[];
 }
 
 /**
- * The kept answer of an idempotency slot; undefined where the slot is free. One that is still being made, here or in
- * another process, is waited for. Refuses with IDEMPOTENCY_KEY_REUSED for another body, with IDEMPOTENCY_ANSWER_NOT_KEPT
- * where the answer was too large, and with SERVICE_UNAVAILABLE after 40 s.
+ * The kept answer of an idempotency slot. Undefined where the slot is free. An answer that is still being made, here or in another
+ * process, is waited for. Refuses with IDEMPOTENCY_KEY_REUSED for another body, and with IDEMPOTENCY_ANSWER_NOT_KEPT where the answer
+ * was too large. Refuses with SERVICE_UNAVAILABLE after 40 s.
  */
 export async function findKeptAnswer(
   slot: IdempotencySlot,
@@ -42,7 +42,7 @@ export async function findKeptAnswer(
   }
 }
 
-/** The caller had its answer, and paid for it: generating another would cost as much again. */
+/** The caller got its answer, and paid for it. Generating another would cost the same again. */
 function refuseUnkept({ requestId, answerId = requestId, cost }: KeyedRecord): never {
   refuse(ErrorReason.IDEMPOTENCY_ANSWER_NOT_KEPT, {
     metadata: { request_id: answerId, ...(cost === undefined ? {} : { cost: `${cost}` }) },

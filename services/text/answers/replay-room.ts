@@ -1,22 +1,22 @@
 import { maxReplayBytesInAll, maxReplayBytesPerAccount } from "../base/limits.ts";
 
-/** Room for what running streams keep for callers that join late. */
+/** Room for bytes that running streams keep for callers that join late. */
 export interface ReplayRoom {
-  /** What one stream of the account keeps. */
+  /** Opens the kept bytes of one stream of the account. */
   open(accountId: string): ReplayBytes;
 }
 
-/** What one stream keeps. */
+/** The kept bytes of one stream. */
 export interface ReplayBytes {
-  /** Notes that it keeps so many bytes more; false where that is more than its account or the process has room for. */
+  /** Notes that the stream keeps this many bytes more. False where its account or the process has no room for them. */
   keep(bytes: number): boolean;
-  /** So many of them are dropped. */
+  /** Notes that this many of the bytes were dropped. */
   drop(bytes: number): void;
-  /** No caller reads it any more: all is given back, and nothing is noted from now on. */
+  /** Called when no caller reads the bytes any longer. All room is given back, and nothing is noted from now on. */
   free(): void;
 }
 
-/** Makes {@link ReplayRoom}, all free. */
+/** Makes {@link ReplayRoom} with all room free. */
 export function createReplayRoom(
   inAll = maxReplayBytesInAll,
   perAccount = maxReplayBytesPerAccount,

@@ -12,7 +12,7 @@ import { estimatedUsage } from "../metering/shown-usage.ts";
 import type { AnswerForm } from "../request/parse.ts";
 import type { KeptAnswer } from "../store/store.ts";
 
-/** What is kept of a complete answer; undefined: the stream did not add up to one. */
+/** The form in which a complete answer is kept. Undefined: the stream did not add up to one. */
 export function keepable(answer: Uint8Array | undefined): KeptAnswer {
   return answer && answer.length <= maxKeptAnswerBytes ? answer : "not_kept";
 }
@@ -21,8 +21,8 @@ export function keepable(answer: Uint8Array | undefined): KeptAnswer {
 export interface Collector {
   add(event: AnswerEvent): void;
   /**
-   * The answer, once the terminal event was added, with what we counted in the place of usage that upstream did not
-   * report; undefined where the stream did not add up to one.
+   * The answer, once the terminal event was added. Usage that the upstream did not report is replaced by the tokens that genmesh
+   * counted. Undefined where the stream did not add up to an answer.
    */
   answer(
     reported: ReportedUsage | undefined,
@@ -39,7 +39,7 @@ export function createCollector(
   return operation === "chat" ? chatCollector() : responseCollector(accountId, large);
 }
 
-/** A frame of more bytes holds an answer that is too large to keep: what stands around it has fewer than this. */
+/** A frame with more bytes holds an answer that is too large to keep. The frame has fewer bytes than this beside the answer. */
 const mostFrameBytes = maxKeptAnswerBytes + 1_024;
 
 /** The terminal event of a Responses stream carries the whole response. */
@@ -56,7 +56,9 @@ function responseCollector(accountId: string, large: Pick<LargeAnswers, "run">):
   };
 }
 
-/** The response object in a frame, with what we counted where upstream reported nothing; undefined where there is none. */
+/**
+ * The response object in a frame, with the tokens that genmesh counted where the upstream reported none. Undefined where there is none.
+ */
 export function responseIn(
   frame: Uint8Array,
   estimate: ChargedTokens | undefined,
@@ -68,7 +70,7 @@ export function responseIn(
 }
 
 function chatCollector(): Collector {
-  /** Undefined once the answer is too large to keep: what it was so far takes no more memory then. */
+  /** Undefined once the answer is too large to keep. Its earlier parts then take no memory. */
   let chunks: ChunkCollector | undefined = new ChunkCollector();
   return {
     add({ frame }) {
@@ -98,13 +100,13 @@ function usageOf(reported: ReportedUsage | undefined): JsonValue {
   };
 }
 
-/** Events of a stream that are ready, in their order, and where pieces of it end that hold whole events. */
+/** Events of a stream that are ready, in their order, and the ends of pieces that hold whole events. */
 interface ReadyEvents {
   bytes: Uint8Array;
   ends: number[];
 }
 
-/** A kept answer as the event stream that it would have been, `[DONE]` included. Only responses and chat have one. */
+/** The event stream that a kept answer would have been, `[DONE]` included. Only responses and chat have one. */
 export function eventsOfAnswer(
   answer: Uint8Array,
   operation: TextOperation,
@@ -130,14 +132,14 @@ export function eventsOfAnswer(
   return { bytes: Buffer.concat(frames), ends: [...ends, end] };
 }
 
-/** The usage chunk of a chat as it was shown: what an upstream's own may say has neither what it cost nor `estimated`. */
+/** The usage chunk of a chat with the usage that callers saw. The upstream's own usage has neither the cost nor `estimated`. */
 function withKeptUsage(frame: Uint8Array, { usage }: JsonObject): Uint8Array {
   const chunk = dataOf(frame);
   if (!isJsonObject(chunk?.usage) || !isJsonObject(usage)) return frame;
   return dataFrame({ ...chunk, usage });
 }
 
-/** Gives a stream that is ready piece by piece: one reader takes it as fast as it can, and others have their turns. */
+/** Gives a stream that is ready piece by piece. One reader takes it as fast as it can, and other work has its turns. */
 export async function* piecesOf({ bytes, ends }: ReadyEvents): AsyncIterable<Uint8Array> {
   let from = 0;
   for (const end of ends) {

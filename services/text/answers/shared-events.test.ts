@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { createReplayRoom } from "./replay-room.ts";
 import { type SharedEvents, shareEvents } from "./shared-events.ts";
 
-/** A source that counts how often it was pulled; each piece has `size` bytes, the first byte is its number. */
+/** A source that counts how often it was pulled. Each piece has `size` bytes, and the first byte is its number. */
 function source(count: number, size = 10) {
   const state = { pulls: 0 };
   async function* pull() {
@@ -94,11 +94,11 @@ describe("a shared stream", () => {
     const [first, second, other] = [share("a"), share("a"), share("b")];
     await take(first.events, 3);
     const reader = await take(second.events, 2);
-    // The fifth piece of ten bytes was too much: it goes on, alone.
+    // The fifth piece of ten bytes was too much. The second stream goes on for its one reader.
     expect(first.events.read()).toBeDefined();
     expect(second.events.read()).toBeUndefined();
     expect(await numbersOf(reader)).toHaveLength(48);
-    // Its bytes are given back: three pieces of the first, three of the other.
+    // Its bytes are given back: three pieces of the first stream, three of the other.
     await take(other.events, 3);
     expect(other.events.read()).toBeDefined();
     await take(share("c").events, 0);

@@ -4,31 +4,31 @@ import type { ReplayBytes } from "./replay-room.ts";
 
 /** One stream that several callers read, each from its beginning. */
 export interface SharedEvents {
-  /** A new reader at the first byte; undefined once the beginning is no longer kept. */
+  /** A new reader at the first byte. Undefined once the beginning is no longer kept. */
   read(): EventReader | undefined;
 }
 
 /** One caller's place in the stream. */
 export interface EventReader {
   events: Pushed<Uint8Array>;
-  /** Ends its reading, and holds no other reader back from now on. */
+  /** Ends its reading. From now on it holds no other reader back. */
   close(): void;
 }
 
 interface Place {
-  /** Of the next piece, from the beginning. */
+  /** Number of the next piece, counted from the beginning. */
   at: number;
-  /** Undefined before its caller reads, and when it has the end. */
+  /** Undefined before its caller reads, and after it has got the end. */
   sink: Sink<Uint8Array> | undefined;
   takesMore: boolean;
-  /** What it may still be given in this turn of the event loop. */
+  /** Bytes that it may still get in this turn of the event loop. */
   leftBytes: number;
 }
 
 /**
- * Shares what `source` gives. It is read as the fastest reader takes more. Up to `maxBytes` are kept for callers that come
- * late, or as many as `room` has; beyond that no new reader can join, what all have read is dropped, and the fastest waits for the
- * slowest. So memory is bounded, also where readers stand still.
+ * Shares the stream of `source`, which is read at the pace of the fastest reader. Up to `maxBytes` are kept for callers that come late,
+ * or as many as `room` has. Beyond that no new reader can join, pieces that all have read are dropped, and the fastest reader waits for
+ * the slowest. So memory is bounded, also where readers stand still.
  */
 export function shareEvents(
   source: AsyncIterable<Uint8Array>,
@@ -45,10 +45,10 @@ class Shared implements SharedEvents, Sink<Uint8Array> {
   #pieces: Uint8Array[] = [];
   #dropped = 0;
   #bytes = 0;
-  /** How it ended. */
+  /** How the stream ended. */
   #over: { error?: unknown } | undefined;
   #isFull = false;
-  /** Kept for the slowest once it is full. */
+  /** Bytes that are kept for the slowest reader once the stream is full. */
   #mostBytes: number;
 
   constructor(source: AsyncIterable<Uint8Array>, room: ReplayBytes | undefined, maxBytes: number) {
@@ -122,14 +122,14 @@ class Shared implements SharedEvents, Sink<Uint8Array> {
     this.#trim();
   }
 
-  /** Gives a reader what it has not had and takes. */
+  /** Gives a reader the pieces that it has not had, as far as it takes them. */
   #give(place: Place): void {
     while (place.takesMore && place.leftBytes > 0) {
       const piece = this.#pieces[place.at - this.#dropped];
       if (!piece) break;
       place.at++;
       place.leftBytes -= piece.length;
-      // One that is far behind leaves others their turn.
+      // A reader that is far behind lets others have their turn.
       if (place.leftBytes <= 0) setImmediate(() => this.#refill(place));
       place.takesMore = place.sink?.push(piece) === true;
     }
@@ -147,13 +147,13 @@ class Shared implements SharedEvents, Sink<Uint8Array> {
     this.#moved();
   }
 
-  /** A reader has moved on, or left. */
+  /** Called when a reader has moved on, or left. */
   #moved(): void {
     this.#trim();
     if (!this.#over && this.#isAsked()) this.#flow.resume();
   }
 
-  /** Takes a reader more than there is, and is there room for it? */
+  /** Does a reader take more than there is, and is there room for it? */
   #isAsked(): boolean {
     const isAtBound = this.#isFull && this.#bytes >= this.#mostBytes && this.#pieces.length > 0;
     if (isAtBound && this.#places.size > 1) return false;
@@ -161,7 +161,7 @@ class Shared implements SharedEvents, Sink<Uint8Array> {
     return false;
   }
 
-  /** Drops what every reader has had, where no more may be kept. */
+  /** Drops the pieces that every reader has had, once the stream is full. */
   #trim(): void {
     if (!this.#isFull) return;
     const slowest = Math.min(...[...this.#places].map((place) => place.at));

@@ -1,5 +1,5 @@
 /**
- * Why a request is stopped from this side.
+ * The reason why genmesh stops a request.
  * - `left`: its last caller closed its connection, or its deadline passed.
  * - `lost`: another process has taken it over.
  * - `draining`: this process ends.
@@ -19,14 +19,14 @@ export class Stopped extends Error {
 
 const reasons = new Map<StopReason, Stopped>();
 
-/** The reason as an error; one for all requests, because a stack trace takes longer than leaving. */
+/** The reason as an error. All requests share one, because a stack trace takes longer than leaving. */
 export function stopped(reason: StopReason): Stopped {
   const known = reasons.get(reason) ?? new Stopped(reason);
   reasons.set(reason, known);
   return known;
 }
 
-/** Why the signal of a request was aborted; undefined: it was not. */
+/** The reason why the signal of a request was aborted. Undefined: it was not. */
 export function stopReasonOf(signal: AbortSignal): StopReason | undefined {
   if (!signal.aborted) return undefined;
   return signal.reason instanceof Stopped ? signal.reason.reason : "left";

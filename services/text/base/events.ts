@@ -4,25 +4,25 @@ import type { ReportedUsage, TextOperation } from "../../upstreams/text/port.ts"
 import type { EndKind } from "../metering/charge.ts";
 import type { Charge, Intent, UsageRecord } from "../store/store.ts";
 
-/** What the text service counts and logs. Never a prompt, an answer or a key. */
+/** Reports events of the text service to the metrics and the log. Never a prompt, an answer or a key. */
 export interface TextEvents {
-  /** A request is closed: what it came to. */
+  /** A request was closed, with this end and charge. */
   closed(request: Intent, end: EndKind, charge: Charge): void;
-  /** Reported usage that cannot be: what we counted is charged. */
+  /** Reported usage cannot be true. The count of genmesh is charged. */
   review(request: Intent, reported: ReportedUsage): void;
-  /** The first output of a request is on its way, so long after the request came. */
+  /** The first output of a request is on its way, this long after the request came. */
   firstOutput(operation: TextOperation, elapsedMs: number): void;
-  /** An answer is not kept for its idempotency key, because its account has as many bytes of them as it may. */
+  /** An answer is not kept for its idempotency key, because its account has reached its bound of kept bytes. */
   unkept(request: Intent): void;
-  /** A recorded answer was given again. */
+  /** A recorded answer was replayed. */
   replayed(operation: TextOperation): void;
   /** A request joined one in flight. */
   joined(operation: TextOperation): void;
-  /** This process may no longer speak for a request that it runs. */
+  /** This process has lost a request that it runs to another process. */
   lost(request: Intent): void;
   /** A request of a dead process was closed. */
   orphan(request: UsageRecord): void;
-  /** Something of ours failed and will be tried again, or is left to the sweeper. */
+  /** Some work of genmesh failed. It will be tried again, or is left to the sweep. */
   trouble(what: string, requestId: string | undefined, error: unknown): void;
 }
 
@@ -70,7 +70,7 @@ export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextE
   };
 }
 
-/** What is counted. */
+/** The counters of the service. */
 function createCounters(metrics: Metrics) {
   return {
     requests: metrics.counter("genmesh_text_requests_total", "Text requests by their end.", [

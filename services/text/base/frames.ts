@@ -1,9 +1,9 @@
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 
-/** What follows the terminal event of a stream that did not break. */
+/** The frame behind the terminal event of a stream that did not break. */
 export const doneFrame: Uint8Array = Buffer.from("data: [DONE]\n\n");
 
-/** The JSON object of one event's `data:` lines; undefined where it is none. */
+/** The JSON object of one event's `data:` lines. Undefined where it is not an object. */
 export function dataOf(frame: Uint8Array): JsonObject | undefined {
   const text = Buffer.from(frame.buffer, frame.byteOffset, frame.length).toString();
   const data = text
@@ -19,7 +19,7 @@ export function dataOf(frame: Uint8Array): JsonObject | undefined {
   }
 }
 
-/** Several frames as one piece; a single one is not copied. */
+/** Several frames as one piece. A single frame is not copied. */
 export function joinFrames(frames: readonly Uint8Array[]): Uint8Array {
   const [first] = frames;
   return first && frames.length === 1 ? first : Buffer.concat(frames);

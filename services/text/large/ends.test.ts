@@ -14,7 +14,7 @@ import { createLargeAnswers } from "./index.ts";
 const ask = { model: "chat-1", input: "Tell me of the sea." };
 const text = "sea ".repeat(largeAnswerBytes / 4);
 const upstreams = scriptedUpstreams(async () => jsonAnswer());
-// Threads that take nothing: as where each of them is at work for too long.
+// Threads that take no work, like threads that are all busy for too long.
 const workshop = createWorkshop();
 const large = createLargeAnswers(workshop);
 await workshop[Symbol.asyncDispose]();

@@ -7,13 +7,14 @@ import type { ReadPlain } from "../../upstreams/text/plain.ts";
 import { largeAnswerShare, largeAnswerTimeoutMs } from "../base/limits.ts";
 import { type inThread, type Task, type TaskArguments, type TaskResult, tasks } from "./tasks.ts";
 
-/** Works on whole answers: on short ones at once, on large ones in threads, so that none keeps the event loop. */
+/** Works on whole answers, on short ones at once and on large ones in threads, so that none blocks the event loop. */
 export interface LargeAnswers {
   lift: Lift;
   plain: ReadPlain;
   /**
-   * Does a task; its first argument decides whether that needs a thread, and is copied. Rejects with SERVICE_UNAVAILABLE where
-   * no thread did it, with RATE_LIMIT_EXCEEDED where the account has too many waiting, and with the signal's reason.
+   * Does a task. The size of its first argument decides whether it needs a thread, and the argument is copied. Rejects with
+   * SERVICE_UNAVAILABLE where no thread did it, with RATE_LIMIT_EXCEEDED where too much work of the account waits, and with the
+   * signal's reason.
    */
   run<T extends Exclude<Task, "lift">>(
     task: T,
@@ -48,7 +49,7 @@ export function createLargeAnswers(workshop: Workshop): LargeAnswers {
     const work = tasks[task] as (...given: unknown[]) => TaskResult<typeof task>;
     const [first, ...rest] = given;
     if (first.length <= largeAnswerBytes) return work(...given);
-    // Copied in its turn, and not before: what waits lies in memory once.
+    // Copied in its turn and not before, so that waiting work is in memory once.
     return await elsewhere(task, asking, async () => {
       const bytes = await copyInTurns(first);
       return { bytes, given: [bytes, ...rest] };

@@ -3,15 +3,15 @@ import { readPlain } from "../../upstreams/text/plain.ts";
 import { eventsOfAnswer, responseIn } from "../answers/replay.ts";
 import { bodyWithUsage, lastFramesWithUsage } from "../metering/shown-usage.ts";
 
-/** What is done with whole answers: each takes as long as its answer is large, and needs nothing but its arguments. */
+/** The tasks on whole answers. The time of each grows with its answer, and it needs only its arguments. */
 export const tasks = {
   lift: liftParts,
   plain: readPlain,
   /** A kept answer as a stream. */
   events: eventsOfAnswer,
-  /** A JSON answer with what it cost, and the usage that we counted. */
+  /** A JSON answer with its cost, and the usage that genmesh counted. */
   withUsage: bodyWithUsage,
-  /** The last frames of a stream with them. */
+  /** The last frames of a stream with both. */
   lastFrames: lastFramesWithUsage,
   /** The response object in the last frame of a stream. */
   response: responseIn,
@@ -19,12 +19,12 @@ export const tasks = {
 
 /** Names of {@link tasks}. */
 export type Task = keyof typeof tasks;
-/** What a task is given. */
+/** The arguments of a task. */
 export type TaskArguments<T extends Task> = Parameters<(typeof tasks)[T]>;
-/** What it gives. */
+/** The result of a task. */
 export type TaskResult<T extends Task> = ReturnType<(typeof tasks)[T]>;
 
-/** What a thread is asked. */
+/** The work for a thread. */
 export interface LargeJob {
   task: Task;
   given: unknown[];
@@ -36,10 +36,10 @@ export function inThread({ task, given }: LargeJob): unknown {
   return work(...given);
 }
 
-/** A shorter piece is copied: it may share its buffer with others. */
+/** A shorter piece is copied, because it may share its buffer with others. */
 const transferredBytes = 64 * 1024;
 
-/** The buffers of all bytes in a result, so that they go back without a copy. */
+/** The buffers of all bytes in a result, which go back without a copy. */
 export function buffersOf(result: unknown): ArrayBuffer[] {
   return [...new Set(buffersIn(result))];
 }

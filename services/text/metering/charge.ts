@@ -5,21 +5,21 @@ import { type ChargedTokens, chargeOf, type TokenBounds } from "./pricing.ts";
 
 /**
  * How a request ended.
- * - `completed`, `incomplete`: the upstream's own last word.
- * - `failed`: `response.failed`, a cut by upstream, or an upstream that never began.
- * - `ended`: by us, in its middle: at a bound or a time-out of ours, or because this process stops.
- * - `left`: the last caller closed its connection, or its deadline passed, after dispatch.
- * - `unsent`: over before it was sent upstream.
- * - `lost`: the process that ran it is gone; another one speaks for it.
+ * - `completed`, `incomplete`: as the upstream reported it.
+ * - `failed`: `response.failed`, a cut by the upstream, or an upstream that never began.
+ * - `ended`: genmesh ended it in its middle, at a bound, at a time-out, or because this process stops.
+ * - `left`: after dispatch the last caller closed its connection, or its deadline passed.
+ * - `unsent`: over before it was sent to the upstream.
+ * - `lost`: the process that ran it is gone, and another process ends it.
  */
 export type EndKind = "completed" | "incomplete" | "failed" | "ended" | "left" | "unsent" | "lost";
 
 /**
- * What an end costs.
- * - `reported`: these tokens, which upstream counted.
- * - `count`: input and the output seen, counted by us; `disbelieved`: upstream said something that cannot be; `atLeast`: what
- *   it reported while output was still to come.
- * - `free`: nothing; the hold is released.
+ * The charge for an end.
+ * - `reported`: these tokens, which the upstream counted.
+ * - `count`: input and the output so far, as genmesh counted them. `disbelieved`: a report of the upstream's that cannot be true.
+ *   `atLeast`: a report that came while output was still to come.
+ * - `free`: nothing is charged, and the hold is released.
  */
 type Verdict =
   | { kind: "reported"; tokens: ChargedTokens }
@@ -28,46 +28,46 @@ type Verdict =
 
 type Awaitable<T> = T | Promise<T>;
 
-/** How a request ended, and what it leaves. */
+/** How a request ended, and the facts that decide its charge and its record. */
 export interface End {
   kind: EndKind;
   reported?: ReportedUsage | undefined;
-  /** Output that was not seen but is known of, or must be assumed, in tokens: it counts where upstream reports no usage. */
+  /** Tokens of hidden output that is known of or must be assumed. They count where the upstream reports no usage. */
   unseenTokens?: number | undefined;
-  /** Tokens of input that no part of the request shows, as `unseenTokens`: what tools brought that upstream carried out. */
+  /** Tokens of input from tools that the upstream carried out. No part of the request shows them. They count like `unseenTokens`. */
   unseenInput?: number | undefined;
-  /** It went past the bound of its output and was cut there, at so many tokens: without usage it costs these. */
+  /** The answer went past the bound of its output and was cut at this many tokens. Without usage these are charged. */
   cutAt?: number | undefined;
-  /** Tools were seen that upstream carried out: something was made, though there may be no output. */
+  /** The upstream carried out tools. So there was work, though there may be no output. */
   hasCalls?: boolean | undefined;
-  /** An answer came that only we refuse, for its size: its input was read, though nothing is known of its output, or it has none. */
+  /** An answer came that genmesh refuses for its size. Its input was read, and its output is unknown or empty. */
   hasAnswer?: boolean | undefined;
   /**
-   * What is kept of the complete answer for the idempotency key: JSON, which shows what it costs (in USD micros), and what we
-   * counted, where we did.
+   * Makes the complete answer that is kept for the idempotency key. It is JSON that shows its cost (in USD micros), and the tokens that
+   * genmesh counted, if it did.
    */
   answer?:
     | ((cost: bigint, estimate: ChargedTokens | undefined) => Awaitable<KeptAnswer | undefined>)
     | undefined;
-  /** Properties of the request that had no effect, which a replay of the answer names again. */
+  /** Properties of the request that had no effect. A replay of the answer names them again. */
   ignored?: readonly string[] | undefined;
-  /** Why it ended, in OpenAI's words. */
+  /** The reason for the end, in OpenAI's words. */
   finishReason?: string | undefined;
-  /** Opaque state that the answer gave away, and the upstream that made it. */
+  /** Opaque state in the answer, and the upstream that made it. */
   opaque?: { values: readonly string[]; upstream: string };
 }
 
-/** What an end comes to. */
+/** The result of an end. */
 export interface Decision {
   end: End;
   closing: Closing;
-  /** What is charged, where we counted it ourselves: the answer shows it. */
+  /** The charged tokens, where genmesh counted them itself. The answer shows them. */
   estimate?: ChargedTokens;
-  /** What upstream reported and what cannot be true. */
+  /** A report of the upstream's that cannot be true. */
   disbelieved?: ReportedUsage | undefined;
 }
 
-/** What an end comes to, by the table of docs/money.md. `count` gives input and output tokens so far. */
+/** The result of an end, by the table of docs/money.md. `count` answers input and output tokens so far. */
 export async function decide(
   end: End,
   intent: Intent,
@@ -94,9 +94,9 @@ export async function decide(
     case "count": {
       const [shown, seen] = await count();
       const input = shown + unseenInput;
-      // Reasoning that is hidden stands beside the text that was cut, up to what is held.
+      // Hidden reasoning is added to the text up to the cut, within the hold.
       const output = Math.min(bounds.output, (cutAt ?? seen) + unseenTokens);
-      // Upstream had made nothing when we ended it.
+      // The upstream had generated nothing when genmesh ended the request.
       const hasMade = output > 0 || end.hasCalls || end.hasAnswer || reported !== undefined;
       if (kind === "ended" && !hasMade) return settling(noCharge);
       const charge = estimatedCharge(intent, input, output, verdict.atLeast);
@@ -115,8 +115,8 @@ export const noCharge: Charge = {
 };
 
 /**
- * A charge for tokens that we counted, no more than the bounds of the request: an upstream that keeps to them by its own
- * tokenizer can be above them by ours. `atLeast`: what upstream reported on the way.
+ * A charge for tokens that genmesh counted, within the bounds of the request. An upstream that keeps to them by its own tokenizer can
+ * be above them by this count. `atLeast`: the upstream's report from the middle of the answer.
  */
 export function estimatedCharge(
   { price, holdAmount, bounds }: Pick<Intent, "price" | "holdAmount" | "bounds">,
@@ -132,7 +132,7 @@ export function estimatedCharge(
   return { amount: chargeOf(price, tokens, holdAmount), ...tokens, estimated: true };
 }
 
-/** The table "What a text request costs" of docs/money.md: the first row that fits. */
+/** The first row that fits in the table "What a text request costs" of docs/money.md. */
 export function verdictOf(
   end: EndKind,
   reported: ReportedUsage | undefined,
@@ -141,7 +141,7 @@ export function verdictOf(
   if (reported) {
     if (!isBelievable(reported, bounds)) return { kind: "count", disbelieved: reported };
     const tokens = tokensOf(reported);
-    // What failed costs what was reported, and nothing where that is nothing.
+    // A failed request is charged as reported, and nothing where the report is zero.
     const isWhole = !reported.isRunning || end === "failed" || end === "unsent";
     return isWhole ? { kind: "reported", tokens } : { kind: "count", atLeast: tokens };
   }
@@ -158,13 +158,15 @@ export function verdictOf(
   }
 }
 
-/** Reasoning that an upstream reported within its output; 0 where that cannot be. */
+/** Reasoning that an upstream reported within its output. 0 where the number cannot be true. */
 export function reasoningOf({ reasoningTokens = 0, outputTokens }: ReportedUsage): number {
   const isSound = Number.isSafeInteger(reasoningTokens) && reasoningTokens >= 0;
   return isSound && reasoningTokens <= outputTokens ? reasoningTokens : 0;
 }
 
-/** Whole numbers that are not negative, cached within input, and neither side above ten times its bound. */
+/**
+ * Are they whole numbers that are not negative, with the cached tokens within the input, and neither side above ten times its bound?
+ */
 function isBelievable(usage: ReportedUsage, bounds: TokenBounds): boolean {
   const { inputTokens, cachedInputTokens, outputTokens } = usage;
   const counts = [inputTokens, cachedInputTokens, outputTokens];

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { manualClock } from "#kit/time/clock.ts";
 import { createSilence, type Silence, unseenTokens } from "./hidden-time.ts";
 
-/** Tokens of a model of 100 a second, after this. */
+/** Tokens for the time of `run`, with a model of 100 tokens a second. */
 async function tokensOf(
   run: (silence: Silence, pass: (ms: number) => Promise<void>) => Promise<void>,
   tokensPerSecond = 100,
@@ -47,7 +47,7 @@ describe("silence counts", () => {
 });
 
 describe("of time in which the caller took nothing", () => {
-  /** It takes nothing for so long, and finds text of so many characters in pieces behind it. */
+  /** The caller takes nothing for `heldMs`. Then it finds text in pieces of these lengths. */
   const held = (heldMs: number, pieces: readonly number[]) =>
     tokensOf(async (silence, pass) => {
       silence.spoke(4);
@@ -73,13 +73,13 @@ describe("of time in which the caller took nothing", () => {
         await pass(10);
         silence.spoke(40);
       }
-      // A short wait of its own opens nothing again.
+      // After a second, short wait, text does not count as made meanwhile.
       silence.held();
       await pass(10);
       silence.waits();
       silence.spoke(4_000);
     });
-    // Ten pieces at most lay there. A hundredth of a second more was silent before the first.
+    // At most ten pieces had been made by then. For a hundredth of a second more, no text came before the first.
     expect(await spoken).toBeGreaterThanOrEqual(900);
     expect(await spoken).toBeLessThan(1_001);
   });

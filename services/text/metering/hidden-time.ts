@@ -4,24 +4,24 @@ import { caughtUpMs, hostedCallTokens, longestPauseMs, silentItemTokens } from "
 import { bytesPerToken } from "../tokens/count.ts";
 import type { TokenBounds } from "./pricing.ts";
 
-/** The time in which an answer brings no output, for a caller that leaves before its usage is known. */
+/** Measures the time in which an answer brings no output, for a caller that leaves before its usage is known. */
 export interface Silence {
-  /** Text came, of so many characters. */
+  /** Text with this many characters came. */
   spoke(characters: number): void;
-  /** The caller takes nothing from now on: what upstream makes meanwhile is read later. */
+  /** The caller takes nothing from now on. Output that the upstream makes meanwhile is read later. */
   held(): void;
-  /** The caller takes more: upstream is waited for again. */
+  /** The caller takes more: genmesh waits for the upstream again. */
   waits(): void;
-  /** The caller left, or the answer is all there: no more time is counted. */
+  /** The caller left, or the answer is complete. No more time is counted. */
   over(): void;
-  /** Tokens of output that the time until then counts as. */
+  /** Tokens of output for which the time so far counts. */
   tokens(): number;
 }
 
 /**
- * Measures silence from now on, by the monotonic clock: all of the time before the first text, then each pause of at least
- * {@link longestPauseMs}. Of time in which the caller took nothing, the text that lay behind it is taken off: it was made
- * meanwhile, and is counted already. `tokensPerSecond`: what a second counts as, by the model's catalog entry; 0: nothing.
+ * Measures silence from now on, by the monotonic clock: the whole time before the first text, then each pause of at least {@link
+ * longestPauseMs}. Time in which the caller took nothing is reduced by the text that is found behind it. That text was made meanwhile,
+ * and is counted already. `tokensPerSecond`: the tokens of one second, by the model's catalog entry. 0: silence does not count.
  */
 export function createSilence(clock: Clock, tokensPerSecond: number): Silence {
   let sinceMs = clock.steady();
@@ -30,7 +30,7 @@ export function createSilence(clock: Clock, tokensPerSecond: number): Silence {
   let isOver = false;
   let waitedMs = 0;
   let heldMs = 0;
-  /** For which upstream was waited for since then. */
+  /** Milliseconds of waiting for the upstream since then. */
   let sinceHeldMs = 0;
   let foundCharacters = 0;
   const next = (isHeldNext: boolean) => {
@@ -65,9 +65,9 @@ export function createSilence(clock: Clock, tokensPerSecond: number): Silence {
 }
 
 /**
- * Tokens of output that the caller did not see, where upstream does not say: what the sealed state hides, with what items that show
- * nothing are at least, or `silentTokens` (see {@link Silence}), whichever is more, for the same thought is in both; less the
- * reasoning that was shown, which is counted already.
+ * Tokens of output that the caller did not see, where the upstream does not report them. Sealed state counts, with a minimum for each
+ * item that shows nothing. The same reasoning is in `silentTokens` (see {@link Silence}), so the larger of both counts. Reasoning that
+ * was shown is subtracted, because it is counted already.
  */
 export function unseenTokens(unseen: Unseen | undefined, silentTokens: number): number {
   const { sealedCharacters = 0, shownCharacters = 0, silentItems = 0 } = unseen ?? {};
@@ -77,8 +77,8 @@ export function unseenTokens(unseen: Unseen | undefined, silentTokens: number): 
 }
 
 /**
- * Tokens of input that tools which upstream carries out added, where upstream does not say: so many for each call that was seen;
- * where none could have been seen all that is held for input.
+ * Tokens of input from tools that the upstream carries out, where it does not report them. Each call that was seen counts with a fixed
+ * number. Where calls cannot be seen, the whole input of the hold counts.
  */
 export function unseenInput(
   unseen: Unseen | undefined,

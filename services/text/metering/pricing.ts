@@ -8,20 +8,20 @@ export interface TextPrice {
   output: bigint;
 }
 
-/** Tokens to be charged; the cached ones are a subset of the input. */
+/** Tokens to be charged. The cached ones are a subset of the input. */
 export interface ChargedTokens {
   input: number;
   cachedInput: number;
   output: number;
 }
 
-/** Most tokens that a request can use. */
+/** The most tokens that a request can use. */
 export interface TokenBounds {
   input: number;
   output: number;
 }
 
-/** The price in force. */
+/** The price of a model in the catalog. */
 export function priceOf(spec: ChatSpec): TextPrice {
   return {
     input: spec.inputUsdMicrosPerMillionTokens,
@@ -30,7 +30,7 @@ export function priceOf(spec: ChatSpec): TextPrice {
   };
 }
 
-/** USD micros to hold, so that no usage within the bounds costs more. */
+/** USD micros to hold, so that no usage within the bounds is charged more. */
 export function holdAmountOf(price: TextPrice, bounds: TokenBounds): bigint {
   return costOf([
     { units: BigInt(bounds.input), perMillion: dearestInput(price) },
@@ -38,7 +38,7 @@ export function holdAmountOf(price: TextPrice, bounds: TokenBounds): bigint {
   ]);
 }
 
-/** The most output tokens, up to those of the bounds, that an amount pays for beside the input; 0 where it pays for none. */
+/** The most output tokens, within the bounds, that an amount pays for beside the input. 0 where it pays for none. */
 export function outputWithin(price: TextPrice, bounds: TokenBounds, amount: bigint): number {
   const left = amount * tokensPerPrice - BigInt(bounds.input) * dearestInput(price);
   if (left < 0n) return 0;
@@ -47,10 +47,10 @@ export function outputWithin(price: TextPrice, bounds: TokenBounds, amount: bigi
   return tokens < BigInt(bounds.output) ? Number(tokens) : bounds.output;
 }
 
-/** Prices are for so many tokens. */
+/** Prices are for this many tokens. */
 const tokensPerPrice = 1_000_000n;
 
-/** Tokens of output at which an answer is cut: the caller's bound, or all that is held for. */
+/** Tokens of output at which an answer is cut: the caller's bound, or the whole output of the hold. */
 export function cutBoundOf(
   { maxOutputTokens }: { maxOutputTokens: number | undefined },
   held: TokenBounds,
@@ -58,7 +58,7 @@ export function cutBoundOf(
   return Math.min(held.output, maxOutputTokens ?? held.output);
 }
 
-/** A catalog may price cached tokens above fresh ones; whichever is dearer bounds both. */
+/** The higher price of input. A catalog may price cached tokens above fresh ones. */
 function dearestInput({ input, cachedInput }: TextPrice): bigint {
   return cachedInput > input ? cachedInput : input;
 }

@@ -14,7 +14,7 @@ const readFrame = (frame: Uint8Array) =>
 const logprobs = Array.from({ length: 20_000 }, (_, at) => ({ token: ' "usage":{', logprob: at }));
 const large = { output: [{ content: [{ text: '"usage":{'.repeat(9), logprobs }] }] };
 
-/** Threads for large answers that take nothing: as where each of them is at work for too long. */
+/** Threads for large answers that take no work, like threads that are all busy for too long. */
 async function noThreads() {
   const workshop = createWorkshop();
   await workshop[Symbol.asyncDispose]();

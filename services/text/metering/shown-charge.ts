@@ -5,8 +5,8 @@ import type { Metered } from "../paid/paid-request.ts";
 import { piecesWithCost, type ShownCharge } from "./shown-usage.ts";
 
 /**
- * The body with what it cost and what we counted. Where a thread for large answers has no time for it, the cost is put in here,
- * bit by bit; what we counted needs the thread.
+ * The body with its cost and the tokens that genmesh counted. Where no thread for large answers is free, this process adds the cost bit
+ * by bit. The counted tokens need the thread.
  */
 export async function withShownCost(
   operation: TextOperation,
@@ -23,7 +23,7 @@ export async function withShownCost(
   }
 }
 
-/** The frames that end a stream, likewise; `inChunk`: see `lastFramesWithUsage`. */
+/** The last frames of a stream, in the same way. `inChunk`: see `lastFramesWithUsage`. */
 export async function lastFramesShown(
   operation: TextOperation,
   frame: Uint8Array,

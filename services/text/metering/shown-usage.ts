@@ -5,7 +5,7 @@ import { dataOf } from "../base/frames.ts";
 import type { ChargedTokens } from "./pricing.ts";
 import { findUsage, isSpace } from "./usage-position.ts";
 
-/** Tokens that we counted, as the `usage` of an answer; `estimated` is a field of ours. */
+/** Tokens that genmesh counted, as the `usage` of an answer. `estimated` is a field of genmesh's own. */
 export function estimatedUsage(operation: TextOperation, tokens: ChargedTokens): JsonObject {
   const { input, cachedInput, output } = tokens;
   const cached = { cached_tokens: cachedInput };
@@ -33,22 +33,22 @@ export function estimatedUsage(operation: TextOperation, tokens: ChargedTokens):
   };
 }
 
-/** What an answer shows of its charge. */
+/** The facts about its charge that an answer shows. */
 export interface ShownCharge {
-  /** USD micros; undefined where another process decided that. */
+  /** USD micros. Undefined where another process decided them. */
   cost?: bigint | undefined;
-  /** Tokens that we counted; undefined: upstream's own word of them holds. */
+  /** Tokens that genmesh counted. Undefined: the upstream's own numbers stay. */
   estimate?: ChargedTokens | undefined;
 }
 
-/** What an answer cost: dollars, as OpenRouter tells them, and the integer, which is the truth. */
+/** The cost of an answer: in dollars as OpenRouter shows them, and as the integer, which is exact. */
 function costFields(cost: bigint) {
   return { cost: Number(cost) / 1_000_000, costUsdMicros: Number(cost) };
 }
 
 /**
- * JSON, or a frame of it, whose usage shows what the answer cost, as the pieces that make it; as it is where it has no usage. It
- * yields now and then: an answer may have many megabytes.
+ * The pieces of JSON, or of a frame with JSON, whose usage shows the cost. The JSON stays unchanged where it has no usage. It yields
+ * now and then, because an answer may have many megabytes.
  */
 export function* piecesWithCost(bytes: Uint8Array, cost: bigint): Generator<void, Uint8Array[]> {
   const json = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -61,7 +61,7 @@ export function* piecesWithCost(bytes: Uint8Array, cost: bigint): Generator<void
   return [json.subarray(0, inside), Buffer.from(figures), json.subarray(inside)];
 }
 
-/** The same at once, for what is in a thread already, or short. */
+/** The same at once, for bytes in a thread or for short ones. */
 function withCost(bytes: Uint8Array, cost: bigint): Uint8Array {
   const work = piecesWithCost(bytes, cost);
   let step = work.next();
@@ -69,7 +69,7 @@ function withCost(bytes: Uint8Array, cost: bigint): Uint8Array {
   return step.value.length === 1 ? bytes : Buffer.concat(step.value);
 }
 
-/** A JSON answer that shows what it cost and what we counted; without `estimate` upstream's own word of its tokens holds. */
+/** A JSON answer that shows its cost and the tokens that genmesh counted. Without `estimate` the upstream's own numbers stay. */
 export function bodyWithUsage(
   body: Uint8Array,
   operation: TextOperation,
@@ -86,7 +86,7 @@ export function bodyWithUsage(
 }
 
 /**
- * The frames that end a stream, with what it cost and what we counted: see {@link lastFramesWithEstimate}. `cost` undefined:
+ * The last frames of a stream with the cost and the tokens that genmesh counted: see {@link lastFramesWithEstimate}. `cost` undefined:
  * another process decided it.
  */
 export function lastFramesWithUsage(
@@ -100,8 +100,8 @@ export function lastFramesWithUsage(
 }
 
 /**
- * The frames that end a stream, with what we counted: in the response object, or, `inChunk`, in the usage chunk of a chat
- * stream, which is added where upstream sent none. As it is where `estimate` is undefined.
+ * The last frames of a stream with the tokens that genmesh counted, in the response object. With `inChunk` they are in the usage chunk
+ * of a chat stream, which is added where the upstream sent none. The frame stays unchanged where `estimate` is undefined.
  */
 function lastFramesWithEstimate(
   operation: TextOperation,

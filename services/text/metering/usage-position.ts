@@ -1,17 +1,17 @@
-/** Bytes that are gone through before others get their turn: a few ms of work. */
+/** Bytes that are searched before other work has its turn. They take a few ms. */
 const bytesAtOnce = 256 * 1024;
 
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
 const [brace, braceEnd, bracket, bracketEnd] = [0x7b, 0x7d, 0x5b, 0x5d];
 
 /**
- * Finds the `usage` of an answer, or of the `response` in an event: the place behind its opening brace. Undefined where it has
- * none, or one that is no object. A property of that name within a tool's schema, or in generated text, is another. Nothing is
- * parsed, and it yields now and then, so that an answer of many megabytes can be gone through beside others' work.
+ * Finds the `usage` of an answer, or of the `response` in an event: the place behind its opening brace. Undefined where there is none,
+ * or where it is no object. A property of that name within a tool's schema or in generated text is ignored. Nothing is parsed, and it
+ * yields now and then, so that an answer of many megabytes can be searched beside other work.
  */
 export function* findUsage(json: Buffer): Generator<void, number | undefined> {
   let depth = 0;
-  /** The depth of the object whose `usage` it is: 1, or 2 within `response`. */
+  /** The depth of the object whose `usage` is wanted: 1, or 2 within `response`. */
   let wanted = 1;
   let mayBeName = false;
   let yieldAt = bytesAtOnce;
@@ -46,7 +46,7 @@ export function* findUsage(json: Buffer): Generator<void, number | undefined> {
   return undefined;
 }
 
-/** The closing quote of a text that begins at `from`; -1 where there is none. */
+/** The closing quote of a text that begins at `from`. -1 where there is none. */
 function endOfText(json: Buffer, from: number): number {
   for (let end = json.indexOf(quote, from + 1); end >= 0; end = json.indexOf(quote, end + 1)) {
     let slashes = 0;
@@ -56,7 +56,7 @@ function endOfText(json: Buffer, from: number): number {
   return -1;
 }
 
-/** Where the value of a name begins whose closing quote stands at `end`. */
+/** The beginning of the value behind a name whose closing quote is at `end`. */
 function valueAfter(json: Buffer, end: number): number {
   let at = end + 1;
   while (isSpace(json[at])) at++;

@@ -1,10 +1,10 @@
 import type { Clock } from "#kit/time/clock.ts";
 
-/** Bounds waits of the same length without a timer each: thousands of requests end every second, and hardly one waits so long. */
+/** Bounds waits of the same length without a timer for each. Thousands of requests end every second, and hardly any waits that long. */
 export interface Budgets {
-  /** What `work` gives, or `otherwise` once the budget is spent (and up to a tick more); the work goes on. */
+  /** The result of `work`, or `otherwise` once the time is over (and up to a tick later). The work goes on. */
   within<T>(work: Promise<T>, otherwise: T): Promise<T>;
-  /** Ends the waits whose time is over; to be called every tick while something waits. */
+  /** Ends the waits whose time is over. It must be called every tick while something waits. */
   tick(): void;
   /** True where nothing waits. */
   isIdle(): boolean;
@@ -30,7 +30,7 @@ export function createBudgets(clock: Clock, budgetMs: number, begun: () => void)
     tick() {
       const now = clock.steady();
       for (const wait of waits) {
-        // They stand in the order of their times.
+        // The waits are in the order of their times.
         if (wait.until > now) return;
         waits.delete(wait);
         wait.end();

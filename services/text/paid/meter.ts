@@ -17,27 +17,27 @@ import { createMetered, type Metered, type MeteredContext } from "./paid-request
 import type { ClosingContext } from "./settling.ts";
 import { createTicker } from "./ticker.ts";
 
-/** What metering needs. */
+/** Dependencies of metering. */
 export interface MeterContext extends Omit<ClosingContext, "background" | "budgets"> {
   ids: Ids;
   counter: TokenCounter;
 }
 
-/** Who a request is made for. */
+/** The caller of a request, and the limit of its key. */
 export interface Payer {
   principal: Principal;
-  /** The caller's HTTP request. */
+  /** The id of the caller's HTTP request. */
   callId?: string | undefined;
-  /** Undefined: none. */
+  /** Undefined: the key has no limit. */
   keyLimit: KeyLimit | undefined;
 }
 
 /** Opens requests and keeps the running ones alive (docs/money.md). */
 export interface Meter {
   /**
-   * Holds the money of a request, which may then be sent upstream. Undefined where its idempotency slot is taken. Refuses as
-   * billing does, with SERVICE_UNAVAILABLE where that took too long or failed, or with the reason of `signal`; the hold is then
-   * gone or on its way out.
+   * Opens the hold of a request, which may then be sent to an upstream. Undefined where its idempotency slot is taken. Refuses with
+   * billing's reasons, with SERVICE_UNAVAILABLE where the hold took too long or failed, or with the reason of `signal`. Then the hold
+   * is gone or will end.
    */
   open(
     request: PreparedRequest,
@@ -45,9 +45,9 @@ export interface Meter {
     idempotency: Intent["idempotency"],
     signal: AbortSignal,
   ): Promise<Metered | undefined>;
-  /** Checkpoints what runs, every 2 s each, until `signal` aborts. */
+  /** Writes checkpoints of the running requests, every 2 s each, until `signal` aborts. */
   keepAlive(signal: AbortSignal): Promise<void>;
-  /** Resolves when every end that was decided is written down, or left to the sweeper. */
+  /** Resolves when every decided end is recorded, or left to the sweep. */
   idle(): Promise<void>;
 }
 
@@ -63,15 +63,15 @@ export function createMeter(context: MeterContext): Meter {
   const budgets = createBudgets(clock, drawBudgetMs, () => ticker.wake());
   const patience = createBudgets(clock, countPatienceMs, () => ticker.wake());
   let countedAheadMs = Number.NEGATIVE_INFINITY;
-  /** Has the counting thread loaded by the time of the first checkpoint. */
+  /** Loads the counting thread by the time of the first checkpoint. */
   const countAhead = () => {
-    // The first is the oldest.
+    // The first one is the oldest.
     const [oldest] = running;
     const now = clock.steady();
     if (!oldest || now - oldest.openedAt < countAheadMs) return;
     if (now - countedAheadMs < countAheadEveryMs) return;
     countedAheadMs = now;
-    // What cannot be counted is guessed, where it is needed.
+    // Where counting fails, the number is guessed when it is needed.
     context.counter.count(["."]).catch(() => {});
   };
   const ticker = createTicker({
@@ -123,7 +123,7 @@ function intentOf(
 ): Intent {
   const now = clock.now();
   const { operation } = request;
-  // The time comes first, so that what billing writes about neighbours lies side by side in its index.
+  // The time comes first, so that billing's entries from about the same time are close together in its index.
   const requestId = ids.make(`text_${now.toString(36)}`, 15);
   const answerId = answerIdOf({ operation, requestId });
   return {
@@ -140,7 +140,7 @@ function intentOf(
     owner,
     openedAt: now,
     leaseUntil: now + leaseMs,
-    // Nothing of it was sent: until its first checkpoint it costs nothing.
+    // Nothing was sent yet. Until the first checkpoint the request costs nothing.
     inputTokens: 0,
     outputTokens: 0,
     ...(idempotency ? { idempotency } : {}),
@@ -148,7 +148,10 @@ function intentOf(
   };
 }
 
-/** Opens the hold; the intent with what is held. Refuses where 5 s have passed since `openedAt`, by the monotonic clock. */
+/**
+ * Opens the hold. Answers the intent with the amount of the hold. Refuses where 5 s have passed since `openedAt`, by the monotonic
+ * clock.
+ */
 async function hold(
   intent: Intent,
   { leastHold }: PreparedRequest,
@@ -158,14 +161,14 @@ async function hold(
   const { openedAt, signal, keyLimit } = paid;
   const holdAmount = await holds.open(intent, { keyLimit, least: leastHold });
   signal.throwIfAborted();
-  // Its lease runs from the first look for money: what is late could be sent without any.
+  // The lease of the hold runs from the first request for it. A request that is sent later could have no hold any more.
   refuseLate(openedAt, clock);
-  // The whole amount pays for the whole bound; less for a smaller one.
+  // The whole amount pays for the whole bound. A smaller amount pays for a smaller bound.
   const output = outputWithin(intent.price, intent.bounds, holdAmount);
   return { ...intent, holdAmount, bounds: { ...intent.bounds, output } };
 }
 
-/** Ends a request that was not sent: there is no hold, or it is on its way out, at the latest when its lease is over. Never rejects. */
+/** Ends a request that was not sent. It has no hold, or its hold ends now, at the latest when its lease is over. Never rejects. */
 async function giveUp(intent: Intent, error: unknown, context: MeteredContext): Promise<void> {
   const { clock, events, holds, store, owner } = context;
   const { requestId } = intent;
@@ -173,7 +176,7 @@ async function giveUp(intent: Intent, error: unknown, context: MeteredContext): 
     events.closed(intent, "unsent", noCharge);
     const told = { ...intent.told, status: "unsent", endedAt: clock.now() };
     const drawing = holds.draw(intent, noCharge, told).catch((trouble) => {
-      // Billing that is away is told of where that is found, once, and not for each request.
+      // That billing is away is reported once, by the code that detects it, and not for each request.
       if (isRefusal(trouble, ErrorReason.SERVICE_UNAVAILABLE)) return;
       events.trouble("a hold is left to its lease", requestId, trouble);
     });
@@ -185,12 +188,12 @@ async function giveUp(intent: Intent, error: unknown, context: MeteredContext): 
   });
 }
 
-/** A refusal for want of money also says which bound of the output there would be money for. */
+/** Adds to a refusal for missing money the bound of the output for which the money is enough. */
 function withAffordable(error: unknown, request: PreparedRequest): unknown {
   const { INSUFFICIENT_BALANCE, KEY_LIMIT_EXCEEDED } = ErrorReason;
   if (!isRefusal(error, INSUFFICIENT_BALANCE, KEY_LIMIT_EXCEEDED)) return error;
   const { reason, message, metadata } = error;
-  // A billing of before named no amounts.
+  // A billing of an earlier version named no amounts.
   if (metadata.spendable === undefined) return error;
   if (!request.heldByBound) return error;
   const { price, bounds } = request;

@@ -28,7 +28,7 @@ const asStream = { ...ask, stream: true };
 let world: TextWorld;
 let upstreams: ScriptedUpstreams;
 let current: Feed;
-/** What happens before billing hears of operations of this kind. */
+/** Runs before billing gets operations of this kind. */
 let before: (kind: string | undefined) => Promise<void>;
 
 const between: Interceptor = (next) => async (request) => {
@@ -53,7 +53,7 @@ afterEach(() => world[Symbol.asyncDispose]());
 const away = () => {
   throw new ConnectError("away", Code.Unavailable);
 };
-/** Advances until `asked` is done. */
+/** Advances the clock until `asked` is done. */
 async function whileTimePasses<T>(asked: Promise<T>): Promise<T> {
   let isDone = false;
   const note = () => {
@@ -104,7 +104,7 @@ describe("an intent", () => {
     upstreams.script = async () => jsonAnswer();
     const asked = world.ask("RESPONSES", ask, { key: "k" });
     await held.promise;
-    // An equal key with another body already meets it.
+    // A request with an equal key and another body finds it already.
     await expect(
       world.ask("RESPONSES", { ...ask, input: "Other." }, { key: "k" }),
     ).rejects.toMatchObject({ reason: ErrorReason.IDEMPOTENCY_KEY_REUSED });
@@ -124,10 +124,10 @@ describe("settling", () => {
     current.push(events.end());
     const last = stream.next();
     for (let n = 0; n < 8; n++) await world.clock.advance(100);
-    // The clock stands still: billing is not asked again before the answer goes out.
+    // The clock stands still. Billing is not called again before the answer is sent.
     expect(await last).toContain("response.completed");
     expect((await world.wallet()).reserved).toBeGreaterThan(0n);
-    // Billing is back: the sweeper settles, once, what was decided.
+    // Billing is back. The sweep settles the decided charge once.
     isAway = false;
     await vi.waitFor(async () => {
       await world.clock.advance(1_000);
@@ -182,7 +182,7 @@ describe("the end of an answer", () => {
     const answer = () => (intent.idempotency ? Buffer.from("{}") : undefined);
     const finished = metered.finish({ kind: "completed", reported, answer });
     void finished.then(isDone);
-    // Its end is decided, and is being written down.
+    // The end is decided, and is being recorded.
     await new Promise((resolve) => setImmediate(resolve));
     await clock.advance(600);
     budgets.tick();
@@ -203,7 +203,7 @@ describe("the end of an answer", () => {
 describe("an end whose charge is not drawn within 500 ms", () => {
   const reported = { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1 };
 
-  /** A request without a row whose draw gets no answer; `stallMs`: its process stood still for so long. */
+  /** A request without a row whose charge gets no answer. `stallMs`: its process stood still for this long. */
   async function ending(stallMs: number, change: Partial<UsageStore> = {}) {
     const { clock } = world;
     const store = createSqliteUsageStore(openSqlite(":memory:"));
@@ -302,7 +302,7 @@ describe("an answer that came whole", () => {
       () => {},
     );
     metered.saw("x".repeat(5_000));
-    // Nor is it written down before it is 2 s old, however much it said.
+    // A request with any amount of output is not recorded either before it is 2 s old.
     await new Promise((resolve) => setImmediate(resolve));
     expect(asked).toEqual([]);
     const reported = { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1 };

@@ -8,13 +8,13 @@ import type { Tally } from "../tokens/tally.ts";
 import type { Budgets } from "./budget.ts";
 import { type ClosingContext, type Cover, closeRequest, openRow } from "./settling.ts";
 
-/** How finishing went. */
+/** The result of finishing. */
 export interface Finished {
   /** False where this process had lost the request before. */
   isOurs: boolean;
-  /** What is charged, where we counted it ourselves; undefined: what upstream reported, or nothing. */
+  /** The charged tokens, where genmesh counted them itself. Undefined: the upstream reported them, or nothing is charged. */
   estimate?: ChargedTokens | undefined;
-  /** USD micros that are charged; undefined where another process decided that. */
+  /** USD micros that are charged. Undefined where another process decided them. */
   cost?: bigint | undefined;
 }
 
@@ -22,45 +22,45 @@ export interface Finished {
 export interface Metered {
   readonly requestId: string;
   readonly accountId: string;
-  /** By the monotonic clock, in ms. */
+  /** The time of opening by the monotonic clock, in ms. */
   readonly openedAt: number;
-  /** What is paid for. */
+  /** The tokens for which the hold is enough. */
   readonly bounds: TokenBounds;
-  /** The first byte may have gone out. Until then it has cost nothing, also where its process dies. */
+  /** True once the first byte may have been sent. Until then the request costs nothing, even if its process dies. */
   isSent: boolean;
-  /** Tokens of input that upstream's own tools have added so far, as far as they are known of; absent: none. */
+  /** Answers the known tokens of input that the upstream's own tools have added so far. Absent: none. */
   unseenInput: (() => number) | undefined;
-  /** Name of the upstream that answers, for the record; absent: none does yet. */
+  /** Name of the upstream that answers, for the record. Absent: no upstream answers yet. */
   upstream: string | undefined;
-  /** Called once, when another process has taken the request over: it must stop. */
+  /** Called once when another process has taken the request over. Then the request must stop. */
   onLost: (() => void) | undefined;
-  /** Output that went past. */
+  /** Notes output that passed. */
   saw(text: string): void;
-  /** Writes down what was seen so far, where the last time is 2 s ago. Never throws. */
+  /** Writes a checkpoint, where the last one is 2 s old. Never throws. */
   beat(): void;
   /**
-   * Charges the request once its end is known: once, the first end counts. Where upstream reported no usage, that waits for
-   * our count, and with an idempotency key for the record. Resolves when its last event may go out. Never rejects.
+   * Charges the request when its end is known. Only the first end counts. Where the upstream reported no usage, that waits for the
+   * count of genmesh. With an idempotency key it waits for the record. Resolves when the last event may be sent. Never rejects.
    */
   finish(end: End | Promise<End>): Promise<Finished>;
 }
 
-/** What metering one request needs. */
+/** Dependencies of metering one request. */
 export interface MeteredContext extends ClosingContext {
-  /** What a checkpoint waits for its counts. */
+  /** Bounds how long a checkpoint waits for its counts. */
   patience: Budgets;
 }
 
-/** A request whose money is held. */
+/** A request with its hold. */
 export interface PaidRequest {
   intent: Intent;
   tally: Tally;
-  /** When its money was first asked for, by the monotonic clock. */
+  /** The time of the first request for the hold, by the monotonic clock. */
   openedAt: number;
   keyLimit: KeyLimit | undefined;
 }
 
-/** Meters a request. `onClosed`: it needs no more beats. */
+/** Meters a request. `onClosed` is called when its last checkpoint is past. */
 export function createMetered(
   paid: PaidRequest,
   context: MeteredContext,
@@ -84,7 +84,7 @@ class MeteredRequest implements Metered {
   readonly #context: MeteredContext;
   readonly #onClosed: () => void;
   readonly #cover: Cover;
-  /** When the last checkpoint began, by the monotonic clock. */
+  /** The beginning of the last checkpoint, by the monotonic clock. */
   #beatAt: number;
   #checking: Promise<unknown> | undefined;
   #firstOutputAt: number | undefined;
@@ -102,8 +102,8 @@ class MeteredRequest implements Metered {
     this.#keyLimit = keyLimit;
     this.#context = context;
     this.#onClosed = onClosed;
-    // By the monotonic clock: a machine's clock that is set takes no lease away and gives none. A row that was written before
-    // the hold was opened is there in time.
+    // By the monotonic clock, so that setting the machine's clock neither shortens nor extends a lease. A row from before the hold was
+    // opened is early.
     this.#cover = { until: openedAt + leaseMs, row: intent.idempotency ? "early" : "none" };
     this.#beatAt = openedAt;
   }
@@ -112,7 +112,7 @@ class MeteredRequest implements Metered {
     if (text === "") return;
     this.#firstOutputAt ??= this.#context.clock.now();
     this.#tally.add(text);
-    // A request that is over within 2 s leaves no row, however much it said.
+    // A request that is over within 2 s leaves no row, with any amount of output.
     const isMuch = this.#tally.uncounted >= checkpointCharacters;
     if (isMuch && this.#cover.row !== "none") this.#beat();
   }
@@ -136,15 +136,15 @@ class MeteredRequest implements Metered {
     const begunAt = clock.steady();
     this.#beatAt = begunAt;
     try {
-      // An answer that came whole ends in the same turn: its tokens are not worth counting.
+      // An answer that came whole ends in the same turn, and needs no count of its tokens.
       await Promise.resolve();
       if (this.#finished) return;
-      // The lease does not depend on how long counting takes.
+      // The lease does not depend on the time that counting takes.
       const seen = await this.#seen(now + leaseMs);
       if (this.#finished) return;
       const isOurs = await this.#write({ ...seen, told: this.#told() });
       if (isOurs && this.#cover.row === "early") this.#cover.until = begunAt + leaseMs;
-      // What is late may be paid for no more.
+      // A late row may have no hold any more.
       else this.#lose();
     } catch (error) {
       events.trouble("a checkpoint could not be written", this.requestId, error);
@@ -154,7 +154,7 @@ class MeteredRequest implements Metered {
     }
   }
 
-  /** What a checkpoint says of the tokens so far. */
+  /** The tokens so far, for a checkpoint. */
   async #seen(leaseUntil: number): Promise<Omit<Seen, "told">> {
     const [shownTokens, outputTokens] = this.isSent ? await this.#counts() : [0, 0];
     const unseenTokens = this.unseenInput?.() ?? 0;
@@ -165,7 +165,7 @@ class MeteredRequest implements Metered {
     return { inputTokens, outputTokens, leaseUntil };
   }
 
-  /** Writes a checkpoint; the first writes the row. False where another process has closed it. */
+  /** Writes a checkpoint. The first one writes the row. False where another process has closed the request. */
   async #write(seen: Seen): Promise<boolean> {
     const { store, owner } = this.#context;
     const cover = this.#cover;
@@ -175,7 +175,7 @@ class MeteredRequest implements Metered {
     const isRepeat = cover.row === "sent";
     cover.row = "sent";
     await openRow({ ...this.#intent, ...seen }, cover, this.#context);
-    // What an attempt without an answer may have written has an older lease.
+    // A row from an earlier attempt that got no answer has an older lease.
     return !isRepeat || store.checkpoint(this.requestId, owner, seen);
   }
 
@@ -222,7 +222,7 @@ class MeteredRequest implements Metered {
     return (await this.#context.patience.within(counted, undefined)) ?? tally.guess();
   }
 
-  /** What an upstream may have counted at most, where its caller or we keep it from telling. */
+  /** The most tokens that an upstream may have counted, where its caller or genmesh kept it from reporting them. */
   async #mostCounts(): Promise<readonly [input: number, output: number]> {
     await this.#counts();
     return this.#tally.most();

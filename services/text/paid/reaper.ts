@@ -10,29 +10,29 @@ import { estimatedCharge, noCharge } from "../metering/charge.ts";
 import type { Charge, UsageRecord, UsageStore } from "../store/store.ts";
 import type { TextHolds } from "./text-holds.ts";
 
-/** What the reaper needs. */
+/** Dependencies of the reaper. */
 export interface ReaperContext {
   clock: Clock;
-  /** By which it judges the leases of other processes. */
+  /** The time by which the reaper judges the leases of other processes. */
   leaseTime: LeaseTime;
   store: UsageStore;
   holds: TextHolds;
   events: TextEvents;
 }
 
-/** A verdict as the wire has it. */
+/** A verdict in the form of billing's protocol. */
 export type Verdict = HoldVerdict["verdict"];
 
-/** Takes up what other processes left behind. Any replica may do any of it: each step is a compare-and-set. */
+/** Finishes requests that other processes left behind. Any replica may do each step, because each is a compare-and-set. */
 export interface Reaper {
   /**
-   * Drives everything that is due one step on, every second, until `signal` aborts. What is kept for a time is deleted
-   * within 10 s of its end: no caller is given it after that anyway.
+   * Makes the next step of everything that is due, every second, until `signal` aborts. Answers that are kept for a time are deleted
+   * within 10 s of its end. No caller gets them after that time in any case.
    */
   run(signal: AbortSignal): Promise<void>;
-  /** One round; answers how many requests it took up. */
+  /** Makes one round. Answers the number of requests that it took up. */
   sweep(): Promise<number>;
-  /** What is to become of a hold (docs/money.md): a request past its lease is closed before the answer. */
+  /** Decides about a hold (docs/money.md). A request past its lease is closed before this answers. */
   verdictOn(requestId: string, accountId: string): Promise<Verdict>;
 }
 
@@ -44,7 +44,7 @@ export function createReaper(context: ReaperContext): Reaper {
   const forget = async () => {
     if (clock.steady() < forgetAt) return;
     const gone = await store.forget(erasingTime(), forgetBatch);
-    // After a full batch there is more.
+    // After a full batch there may be more.
     if (gone < forgetBatch) forgetAt = clock.steady() + forgetIntervalMs;
   };
   const sweep = createSweep({
@@ -84,7 +84,7 @@ async function drive(record: UsageRecord, context: ReaperContext): Promise<void>
     case "settling":
       return settle(record, record.charge ?? noCharge, context);
     case "review":
-      // Of an older release. The operator ends the hold at billing; what is left to do here is to notice.
+      // Of an earlier version. The operator ends the hold at billing. Here that has only to be noticed.
       if (await holds.isOpen(record)) {
         return store.defer(record.requestId, clock.now() + keepReviewMs);
       }
@@ -98,14 +98,14 @@ async function drive(record: UsageRecord, context: ReaperContext): Promise<void>
   }
 }
 
-/** `open → settling {checkpoint}` where the lease is over; undefined where another process was first. */
+/** `open → settling {checkpoint}` where the lease is over. Undefined where another process was first. */
 async function closeOrphan(
   record: UsageRecord,
   { clock, leaseTime, store, events }: ReaperContext,
 ): Promise<Charge | undefined> {
   const now = clock.now();
   const { inputTokens, outputTokens } = record;
-  // One that was never sent upstream has cost nothing.
+  // A request that was never sent to an upstream costs nothing.
   const charge = record.dispatched ? estimatedCharge(record, inputTokens, outputTokens) : noCharge;
   const end = record.dispatched ? "lost" : "unsent";
   const closing = { kind: "settling", end, charge } as const;
@@ -117,16 +117,16 @@ async function closeOrphan(
   return charge;
 }
 
-/** Out of the hold alone: the process that ran it was told, or will be, what the first draw charged. */
+/** Charges within the hold alone. The request's own process gets, or got, the amount of the first charge. */
 async function settle(record: UsageRecord, charge: Charge, context: ReaperContext): Promise<void> {
   const now = context.clock.now();
   const told = { ...record.told, status: record.end ?? "lost", endedAt: record.closedAt ?? now };
   const charged = await context.holds.draw(record, charge, told);
-  // Its day began when it ended, whenever the sweeper comes to it.
+  // The answer is kept for a day from its end, even if the sweep comes to it later.
   await context.store.finish(record.requestId, told.endedAt + answerKeptMs, charged);
 }
 
-/** Billing closes the hold after a release: what is charged must be drawn by then. */
+/** The verdict on a hold. Billing closes the hold after a release, so the request must be charged before. */
 async function verdictOf(record: UsageRecord, context: ReaperContext): Promise<Verdict> {
   const { clock, leaseTime, store } = context;
   const keepFor = (ms: number): Verdict => ({
@@ -138,6 +138,6 @@ async function verdictOf(record: UsageRecord, context: ReaperContext): Promise<V
   await drive(record, context);
   const left = record.status === "open" ? await store.find(record.requestId) : undefined;
   if (!left || left.status === "closed") return release;
-  // Its process lives after all, or has ended it this moment.
+  // The request's process is alive, or has ended the request at this moment.
   return left.status === "open" ? keepFor(keepHoldMs) : verdictOf(left, context);
 }

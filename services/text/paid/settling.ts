@@ -17,7 +17,7 @@ import type { Closing, Intent, Told, UsageStore } from "../store/store.ts";
 import type { Budgets } from "./budget.ts";
 import type { DrawNotes, TextHolds } from "./text-holds.ts";
 
-/** What closing needs. */
+/** Dependencies of closing. */
 export interface ClosingContext {
   clock: Clock;
   store: UsageStore;
@@ -25,20 +25,20 @@ export interface ClosingContext {
   events: TextEvents;
   /** This process, as the owner of its requests. */
   owner: string;
-  /** Of 500 ms each. */
+  /** Bounds of 500 ms each. */
   budgets: Budgets;
-  /** Work that only the end of the process waits for. */
+  /** Takes work for which only the end of the process waits. */
   background(work: Promise<unknown>): void;
 }
 
-/** What this process knows of a request's money. Times by the monotonic clock. */
+/** The state of a request's hold and row, as this process knows it. Times are by the monotonic clock. */
 export interface Cover {
   /**
-   * Until then the hold is certain to be open. A request whose row was there by then (`early`) is covered for a lease from each
-   * checkpoint on: billing asks about its hold, and is told to keep it.
+   * Until this time the hold is certainly open. If the row was there by then (`early`), each checkpoint extends the time by a lease:
+   * billing asks about the hold, and the answer is to keep it.
    */
   until: number;
-  /** `sent`: it may be there. `late`: it came when billing might have closed the hold already. */
+  /** `sent`: the row may be there. `late`: it came when billing might have closed the hold already. */
   row: "none" | "sent" | "early" | "late";
 }
 
@@ -53,9 +53,9 @@ export interface EndingRequest {
 }
 
 /**
- * Ends a request of this process: draws its charge. True once its last event may go out: the charge is drawn, or stands in a row
- * that billing's question will find, and is drawn behind the caller's back. False where another process decided otherwise, or it
- * cannot be paid any more. Never rejects.
+ * Ends a request of this process, and charges it. True once its last event may be sent. Then it is charged, or its charge is in a row
+ * that billing's question will find, and follows in the background. False where another process decided otherwise, or the hold can no
+ * longer be charged. Never rejects.
  */
 export async function closeRequest(
   { end, closing: decided, disbelieved }: Decision,
@@ -70,12 +70,12 @@ export async function closeRequest(
     rememberOpaque(end, intent, context),
     disbelieved && noteReview(disbelieved, closing, intent, context),
   ]);
-  // No caller gets the end of an answer that a repeat would not find: should this process die, it would be generated and charged
-  // again. Any other request needs no row.
+  // The row is written before a caller gets the end of its answer. If this process died otherwise, a repeat would not find the answer,
+  // and it would be generated and charged again. A request without an idempotency key needs no row.
   let isWritten = isKeyed && (await writeClosing(closing, request, context));
   if (isKeyed && !isWritten) return false;
   let charged: bigint | undefined;
-  // Billing asks before it closes the hold, and finds a row that was there in time.
+  // Billing asks before it closes the hold, and finds a row that was early.
   const isSafe = () => isWritten && cover.row === "early";
   const drawing = drawCharge({ end, closing }, request, isSafe, context).then((drawn) => {
     charged = drawn;
@@ -92,14 +92,14 @@ export async function closeRequest(
     background(writing);
     await Promise.race([drawing, writing]);
   }
-  // Of a hold that billing may have closed meanwhile only the draw tells what became of the charge.
+  // Billing may have closed the hold meanwhile. Then only the call to billing shows what became of the charge.
   if (charged === undefined && !isSafe()) await drawing;
   const isOurs = charged === undefined ? isSafe() : charged === (closing.charge.amount ?? 0n);
   if (isOurs) events.closed(intent, end.kind, closing.charge);
   return isOurs;
 }
 
-/** What the record says of a request that has ended. */
+/** The record of a request that has ended. */
 function toldOf({ finishReason, opaque }: End, { told }: EndingRequest): Told {
   const upstream = opaque?.upstream;
   return {
@@ -109,7 +109,9 @@ function toldOf({ finishReason, opaque }: End, { told }: EndingRequest): Told {
   };
 }
 
-/** Draws until the outcome is known: what was charged. Undefined where it is left to the sweeper, or given up. */
+/**
+ * Calls billing until the outcome is known. Answers the charged amount. Undefined where the charge is left to the sweep, or given up.
+ */
 async function drawCharge(
   { end, closing }: Pick<Decision, "end" | "closing">,
   { intent, fromFree }: EndingRequest,
@@ -134,7 +136,7 @@ async function drawCharge(
   }
 }
 
-/** Its charge is drawn. What a checkpoint is still writing is waited for, so that no row stays behind. */
+/** Finishes the row of a charged request. It waits for a checkpoint that is being written, so that no row stays behind. */
 async function finishRow(
   charged: bigint,
   { intent, checking }: EndingRequest,
@@ -146,12 +148,12 @@ async function finishRow(
   });
 }
 
-/** What a charge is made of. */
+/** The numbers of a report. */
 function figuresOf({ inputTokens, cachedInputTokens, outputTokens }: ReportedUsage): ReportedUsage {
   return { inputTokens, cachedInputTokens, outputTokens };
 }
 
-/** For the operator: the request is settled by our count all the same. */
+/** Leaves a note for the operator. The request is settled by the count of genmesh nevertheless. */
 async function noteReview(
   reported: ReportedUsage,
   { charge }: Closing,
@@ -174,8 +176,8 @@ async function noteReview(
 }
 
 /**
- * Writes an end down, in a row of its own where there is none. Tries until the lease is over, by the monotonic clock: then the
- * request is the sweeper's. False where another process has closed it, or the store is away. Never rejects.
+ * Records an end, in a new row where there is none. Tries until the lease is over, by the monotonic clock. Then the sweep has the
+ * request. False where another process has closed it, or the store is away. Never rejects.
  */
 async function writeClosing(
   wanted: Closing,
@@ -201,12 +203,12 @@ async function writeClosing(
       isCounted = true;
       const at = { now, dueAt: now + settleRetryMs };
       const isOurs = await store.close(requestId, { owner }, closing, at);
-      // No other process closes within the lease: an attempt whose answer was lost did it.
+      // No other process closes it within the lease. An earlier attempt that got no answer did it.
       return isOurs || (attempt > 0 && begunAt < cover.until);
     } catch (error) {
       if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
         if (closing.answer instanceof Uint8Array) {
-          // Also where the store refuses the answer: what it cost, and that it was given, must stand.
+          // The store may refuse the answer. The cost, and that the answer was given, must be recorded even then.
           events.trouble("an answer could not be kept", requestId, error);
           closing = { ...closing, answer: "not_kept" };
           continue;
@@ -221,7 +223,7 @@ async function writeClosing(
   }
 }
 
-/** Writes the row of a request that has none; it covers the request where it came in time. */
+/** Writes the row of a request that has none. A row that came in time covers the request. */
 export async function openRow(
   intent: Intent,
   cover: Cover,
@@ -231,7 +233,7 @@ export async function openRow(
   cover.row = clock.steady() < cover.until ? "early" : "late";
 }
 
-/** Counts the answer among those that are kept of its account; false where there are too many. */
+/** Counts the answer among the kept answers of its account. False where there are too many. */
 async function mayKeep(
   { answer }: Closing,
   intent: Intent,
@@ -246,7 +248,7 @@ async function mayKeep(
   return isKept;
 }
 
-/** Before the answer ends, so that the next turn finds it. */
+/** Remembers opaque state before the answer ends, so that the next turn finds it. */
 async function rememberOpaque({ opaque }: End, intent: Intent, context: ClosingContext) {
   if (!opaque || opaque.values.length === 0) return;
   const hashes = await Promise.all([...new Set(opaque.values)].map(hashesToRemember));

@@ -5,37 +5,38 @@ import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts"
 import { soundUnitMs } from "../../upstreams/text/port.ts";
 import type { Charge, Intent, Told } from "../store/store.ts";
 
-/** The holds of text requests: one each, in the USD wallet, under the request's own id. All calls may be repeated. */
+/** The holds of text requests. Each request has one, in the USD wallet, under its own id. All calls may be repeated. */
 export interface TextHolds {
   /**
-   * Opens the hold, for the intent's amount or, where `least` is named, for what wallet and key have from that on; answers
-   * what it took, in USD micros. Refuses with {@link noHoldReasons}: then there is none.
+   * Opens the hold for the intent's amount. With `least`, a smaller amount is enough, down to `least`: all that wallet and key have.
+   * Answers the amount of the hold, in USD micros. Refuses with {@link noHoldReasons}: then there is no hold.
    */
   open(intent: Intent, terms: HoldTerms): Promise<bigint>;
   /**
-   * Charges the request and ends its hold, in one step; answers what was charged, by this call or an earlier one of any replica.
-   * Where the hold is closed without a charge, `fromFree` still charges what wallet and key can pay; without it, nothing.
+   * Charges the request and ends its hold, in one step. Answers the amount that was charged, by this call or an earlier one of any
+   * replica. Where the hold was closed without a charge, `fromFree` still charges the amount that wallet and key can pay. Without it,
+   * nothing is charged then.
    */
   draw(request: DrawnRequest, charge: Charge, told: DrawNotes): Promise<bigint>;
-  /** Is the hold still open? Asked by a repeat of its opening, which changes nothing. */
+  /** Is the hold still open? Opening it again shows that, and changes nothing. */
   isOpen(intent: Intent): Promise<boolean>;
 }
 
-/** What a hold depends on beside its intent. Amounts in USD micros. */
+/** Terms of a hold beside its intent. Amounts are in USD micros. */
 export interface HoldTerms {
-  /** Undefined: none. */
+  /** Undefined: the key has no limit. */
   keyLimit: KeyLimit | undefined;
-  /** Undefined: the intent's amount and nothing less. */
+  /** Undefined: nothing less than the intent's amount. */
   least: bigint | undefined;
 }
 
-/** Whose charge. */
+/** The request that is charged. */
 export type DrawnRequest = Pick<
   Intent,
   "requestId" | "accountId" | "keyId" | "modelId" | "operation" | "openedAt"
 >;
 
-/** What a draw is made with beside its charge. Times in ms since the epoch. */
+/** Facts for the record of a charge. Times are in ms since the epoch. */
 export interface DrawNotes extends Told {
   /** How the request ended. */
   status: string;
@@ -43,7 +44,7 @@ export interface DrawNotes extends Told {
   fromFree?: { keyLimit: KeyLimit | undefined } | undefined;
 }
 
-/** Of a request's id as its caller gave it: billing takes no longer ones. */
+/** The id of a request as its caller gave it. Billing takes no longer ones. */
 const refPattern = /^[\w.:-]{1,100}$/;
 
 /** Text's view of the holds of billing. */
@@ -66,7 +67,7 @@ export function createTextHolds(client: HoldClient): TextHolds {
   };
 }
 
-/** What the journal keeps of a request: nothing that its caller wrote. */
+/** The journal's record of a request. It holds nothing that its caller wrote. */
 function recordOf(request: DrawnRequest, charge: Charge, told: DrawNotes): RequestRecord {
   const { firstOutputAt } = told;
   const isSound = request.operation === "transcriptions";

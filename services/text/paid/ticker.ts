@@ -1,26 +1,26 @@
 import { whenAborted } from "#kit/base/abort.ts";
 import type { Clock } from "#kit/time/clock.ts";
 
-/** A tick that comes again and again, for as long as something waits for it. */
+/** A tick that comes at regular intervals, as long as something waits for it. */
 export interface Ticker {
-  /** Something waits from now on: a ticker that rests begins anew. */
+  /** Something waits from now on. A ticker that rests starts again. */
   wake(): void;
-  /** Ticks until `signal` aborts; resolves then. */
+  /** Ticks until `signal` aborts. Resolves then. */
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** What a ticker does, and when. */
+/** The work of a ticker, and its interval. */
 export interface TickerOptions {
   clock: Clock;
   /** Milliseconds between two ticks. */
   tickMs: number;
-  /** True where nothing waits: the next tick is put off until {@link Ticker.wake}. */
+  /** True where nothing waits. Then the next tick is put off until {@link Ticker.wake}. */
   isIdle(): boolean;
   /** Must not throw. */
   tick(): void;
 }
 
-/** Makes a ticker. A process in which nothing waits makes no ticks: it would wake its core for each. */
+/** Makes a ticker. It makes no ticks in a process in which nothing waits, because each would wake a core. */
 export function createTicker({ clock, tickMs, isIdle, tick }: TickerOptions): Ticker {
   let life: AbortSignal | undefined;
   let isTicking = false;

@@ -27,10 +27,10 @@ import { resolveEffort } from "./reasoning.ts";
 import { checkTools, checkToolsIn, takesTool, toolNote, toolTokensOf } from "./tools.ts";
 
 const roles: readonly string[] = ["system", "developer", "user", "assistant", "tool"];
-/** Fields of parts of which text is made. */
+/** Fields of parts that become text. */
 const partNames: ReadonlySet<string> = new Set(["type", "text", "refusal"]);
 
-/** Checks a body of `POST /chat/completions` against its model, and makes what goes up out of it. */
+/** Checks a body of `POST /chat/completions` against its model, and makes the body for the upstream out of it. */
 export async function checkChat(
   body: JsonObject,
   spec: ChatSpec,
@@ -39,7 +39,7 @@ export async function checkChat(
   settleOperators(body, spec);
   const messages = filledArray(fieldOf(body, "messages"), "messages");
   const tools = await checkTools(body, spec, "chat");
-  /** Of parts, which go up as their text alone. */
+  /** Fields of parts that are lost, because only the text of a part is sent. */
   const lost = new Set<string>();
   const files: FilePart[] = [];
   const opaque: OpaquePart[] = [];
@@ -58,7 +58,7 @@ export async function checkChat(
   checkMetadata(body);
   checkTextOnly(body);
   resolveEffort(body, "reasoning_effort", "reasoning_effort", spec);
-  // Not chat's own, but upstreams take it, and a translated request has it.
+  // Not a field of chat's own, but upstreams take it, and a translated request has it.
   if (isJsonObject(body.reasoning)) {
     resolveEffort(body.reasoning, "effort", "reasoning.effort", spec);
   }
@@ -71,7 +71,7 @@ export async function checkChat(
   checkStop(body);
   if (body.stream !== true) delete body.stream_options;
   const looked = { onTool: toolNote(spec, tools), passParameters: spec.passParameters };
-  // Chat is of text alone.
+  // Chat takes no images, so none of the account's files are in it.
   const leftOut = await keepStateOut(body, { ourFiles: new Set(), ...looked });
   for (const name of lost) leftOut.add(`messages.content.${name}`);
   const instructions = instructionsOf(
@@ -110,12 +110,12 @@ function checkMessage(
     requiredString(message, "tool_call_id", { min: 1 }, `${param}.tool_call_id`);
   }
   const calls = checkToolCalls(message, param);
-  // It refers to sound that would rest upstream.
+  // It refers to audio that would be stored at the upstream.
   if (fieldOf(message, "audio") !== undefined) unsupported(`${param}.audio`);
   const content = fieldOf(message, "content");
   const isEmpty = content === undefined || (Array.isArray(content) && content.length === 0);
   if (isEmpty && role === "assistant") {
-    // Histories hold turns in which a model said nothing. Only beside something else do servers take null for that.
+    // Histories hold turns of a model without text. Servers take null for those only beside another field.
     message.content = calls > 0 || hasSubstitute(message) ? null : "";
     return;
   }
@@ -128,8 +128,8 @@ function checkMessage(
 }
 
 /**
- * Sealed reasoning of earlier turns. Clients send all that a conversation has, also after a change of its model: what another upstream made, or
- * another account was given, is left out, as servers leave out what is not theirs.
+ * Notes sealed reasoning of earlier turns. Clients send all that a conversation has, also after a change of its model. State that
+ * another upstream made, or that another account got, is left out. Servers do the same with state that is not theirs.
  */
 function noteOpaque(message: JsonObject, param: string, opaque: OpaquePart[]): void {
   if (message.reasoning_details === undefined) return;
@@ -149,17 +149,17 @@ export function leaveStateOut({ messages }: JsonObject, foreign: ReadonlySet<str
   }
 }
 
-/** An assistant's turn may consist of a refusal or of a call in the older form. */
+/** An assistant's turn may consist of a refusal, or of a call in the older form. */
 function hasSubstitute(message: JsonObject): boolean {
   return (
     fieldOf(message, "refusal") !== undefined || fieldOf(message, "function_call") !== undefined
   );
 }
 
-/** Checks a part that is no text, or refuses it. */
+/** Checks a part that is not text, or refuses it. */
 type CheckPart = (part: JsonObject, type: string, param: string) => void;
 
-/** Content as text: that of an array is joined; beside files it stays in parts. `lost` hears of what else text parts have. */
+/** Content as text. An array is joined, and beside files it stays in parts. `lost` gets the other fields of text parts. */
 function contentOf(
   content: JsonValue | undefined,
   param: string,
@@ -187,7 +187,7 @@ function isPlainText(part: JsonValue): part is { type: string; text: string } {
   return isJsonObject(part) && part.type === "text" && typeof part.text === "string";
 }
 
-/** The text of a text part, or of what a model refused in an earlier turn; another part as it is. */
+/** The text of a text part, or of a model's refusal in an earlier turn. Another part stays unchanged. */
 function partOf(value: JsonValue, param: string, checkOther: CheckPart): string | JsonObject {
   const part = objectAt(value, param);
   const type = requiredString(part, "type", { min: 1 }, `${param}.type`);
@@ -234,7 +234,10 @@ function checkTextOnly(body: JsonObject): void {
   }
 }
 
-/** Chat's two names, and that of Responses, which a translated request would go up with; several only where they agree. */
+/**
+ * The bound under chat's two names, and under that of Responses, which a translated request would have. Several names must have the
+ * same value.
+ */
 function chatOutputLimit(body: JsonObject, spec: ChatSpec): number | undefined {
   const names = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
   const given = names.flatMap((name) => {

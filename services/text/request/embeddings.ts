@@ -11,7 +11,7 @@ import { capableUpstreams, findAllowed } from "./model.ts";
 import type { ParsedRequest } from "./parse.ts";
 import { noConversation, type PreparedRequest } from "./prepared.ts";
 
-/** What of a body goes upstream. */
+/** Fields of a body that are sent to the upstream. */
 const passed: ReadonlySet<string> = new Set([
   "dimensions",
   "encoding_format",
@@ -20,12 +20,12 @@ const passed: ReadonlySet<string> = new Set([
   "user",
 ]);
 
-/** Tokens that a model may put around one input, and those that most do: one before it and one behind. */
+/** Tokens that a model may put around one input, and the usual number: one before it and one behind it. */
 const [mostAround, usualAround] = [16, 2];
 
 /**
- * Validates and prices a request for embeddings. Refuses with the public code and the path of the field at fault. It has no
- * output: its hold is for as many tokens as its texts have bytes, each at most what the model takes of one input.
+ * Validates and prices a request for embeddings. Refuses with the public code and the path of the wrong field. It has no output. Its
+ * hold is for as many tokens as its texts have bytes, each at most the model's maximum for one input.
  */
 export function prepareEmbeddings(
   { operation, form, body: asked }: ParsedRequest,
@@ -63,7 +63,7 @@ export function prepareEmbeddings(
   };
 }
 
-/** How large an input is: a text in bytes, a list of tokens in tokens. */
+/** The size of an input: a text in bytes, a list of tokens in tokens. */
 interface InputSize {
   bytes: number;
   tokens: number;
@@ -90,8 +90,8 @@ function sizesOf(input: JsonValue | undefined, spec: EmbeddingSpec): InputSize[]
 }
 
 /**
- * Bytes of a text as tokenizers read it, of which some bring each character to its plain form first (NFKC, in the vocabularies of
- * SentencePiece): one of three bytes may then be of eighteen letters. What is above `most` already is not looked at.
+ * Bytes of a text in the form that tokenizers read. Some bring each character to its plain form first (NFKC, in the vocabularies of
+ * SentencePiece). One character of three bytes may then become eighteen letters. A text that is above `most` already is not examined.
  */
 function mostBytesOf(text: string, most: number): number {
   const bytes = Buffer.byteLength(text);

@@ -3,20 +3,20 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
-/** Items or messages of a body that are checked before others get their turn: a few ms. */
+/** Items or messages of a body that are checked before other work has its turn. They take a few ms. */
 export const itemsAtOnce = 2_000;
 
-/** A field that is there; null counts as absent. */
+/** A field that is present. Null counts as absent. */
 export function fieldOf(object: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
 }
 
-/** Refuses with INVALID_TYPE what is no object. */
+/** An object. Refuses any other value with INVALID_TYPE. */
 export function objectAt(value: JsonValue | undefined, param: string): JsonObject {
   return isJsonObject(value) ? value : refuse(ErrorReason.INVALID_TYPE, { param });
 }
 
-/** An array that must be there and hold something. */
+/** An array that must be present and not empty. */
 export function filledArray(value: JsonValue | undefined, param: string): JsonValue[] {
   if (value === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
   if (!Array.isArray(value)) refuse(ErrorReason.INVALID_TYPE, { param });
@@ -30,8 +30,8 @@ export function unsupported(param: string, message?: string): never {
 }
 
 /**
- * A bound of the output, 1 or more; what is above the model's maximum is lowered to it, in the body too, so that nothing
- * generates more than was paid for.
+ * A bound of the output, 1 or more. One above the model's maximum is lowered to it, in the body too, so that no upstream generates more
+ * than is paid for.
  */
 export function outputLimit(body: JsonObject, name: string, spec: ChatSpec): number | undefined {
   const value = fieldOf(body, name);
@@ -53,10 +53,10 @@ export function outputLimit(body: JsonObject, name: string, spec: ChatSpec): num
   return limit;
 }
 
-/** Bounds of `metadata`, which answers repeat: OpenAI's own. */
+/** Bounds of `metadata`, which answers repeat. They are OpenAI's own. */
 const maxMetadata = { pairs: 16, nameCharacters: 64, valueCharacters: 512 };
 
-/** Refuses with INVALID_TYPE or INVALID_VALUE, at its path, metadata that is more than a few short strings. */
+/** Refuses metadata that is more than a few short strings with INVALID_TYPE or INVALID_VALUE, at its path. */
 export function checkMetadata(body: JsonObject): void {
   const metadata = optionalObject(body, "metadata") ?? {};
   const names = Object.keys(metadata);

@@ -6,16 +6,16 @@ import { maxFileNameCharacters } from "../base/limits.ts";
 import type { FilePart } from "./checked.ts";
 import { fieldOf, objectAt, unsupported } from "./fields.ts";
 
-/** Fields of a file in `/responses`; null counts as absent. */
+/** Fields of a file in `/responses`. Null counts as absent. */
 const responsesFields = ["type", "filename", "file_data", "file_url", "detail"];
-/** Fields of the object that holds one in chat: it names no address there, and has no detail. */
+/** Fields of the object that holds a file in chat. It has no address and no detail there. */
 const chatFields = ["filename", "file_data"];
-/** Marks where a prompt that is kept ends: it says nothing of the part. */
+/** Marks the end of a cached prompt. It has no meaning for the part. */
 const breakpoint = "prompt_cache_breakpoint";
 const details: readonly string[] = ["auto", "low", "high"];
 const soundFormats: readonly string[] = ["wav", "mp3"];
 
-/** Checks an `input_file` of `/responses`, all but its bytes. Refuses with the path of the field at fault. */
+/** Checks an `input_file` of `/responses`, except its bytes. Refuses with the path of the wrong field. */
 export function checkInputFile(part: JsonObject, param: string, spec: ChatSpec): FilePart {
   refuseFileId(part, param);
   refuseWithout(
@@ -40,7 +40,7 @@ export function checkInputFile(part: JsonObject, param: string, spec: ChatSpec):
   return { holder: part, field: "file_data", param };
 }
 
-/** The same of a `file` of chat. */
+/** Checks a `file` of chat in the same way. */
 export function checkChatFile(part: JsonObject, param: string, spec: ChatSpec): FilePart {
   refuseWithout(spec, "pdf", param, notText);
   keepOnly(part, ["type", "file", breakpoint], param);
@@ -53,7 +53,7 @@ export function checkChatFile(part: JsonObject, param: string, spec: ChatSpec): 
   return { holder: file, field: "file_data", param: path };
 }
 
-/** Checks an `input_audio`, which is the same in both APIs, all but its bytes. */
+/** Checks an `input_audio`, which is the same in both APIs, except its bytes. */
 export function checkSound(
   part: JsonObject,
   param: string,
@@ -70,11 +70,11 @@ export function checkSound(
   return { holder: sound, field: "data", param: path };
 }
 
-/** What chat says of every part that is no text to the model. */
+/** The message for parts in chat that are not text for the model. */
 export const notText =
   "The model takes no part of this type in POST /chat/completions. Send text, and images through POST /responses.";
 
-/** Files of the account are images alone: any other that has this name would lie upstream. */
+/** Refuses a `file_id`. Files of the account are images alone, so the id would be that of a file at the upstream. */
 function refuseFileId(holder: JsonObject, param: string): void {
   if (fieldOf(holder, "file_id") === undefined) return;
   unsupported(
@@ -92,7 +92,7 @@ function checkName(holder: JsonObject, param: string): void {
   optionalString(holder, "filename", { max: maxFileNameCharacters }, `${param}.filename`);
 }
 
-/** A field that is not known here could be another way of naming a file to some upstream. */
+/** Removes nulls, and refuses unknown fields. To some upstream such a field could be another way of naming a file. */
 function keepOnly(object: JsonObject, names: readonly string[], param: string): void {
   for (const name of Object.keys(object)) {
     if (object[name] === null) delete object[name];

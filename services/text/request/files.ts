@@ -9,32 +9,32 @@ import type { MeasuredFile } from "../tokens/files.ts";
 import type { FilePart } from "./checked.ts";
 import { isFetchable } from "./images.ts";
 
-/** Who knows of files what a request alone does not tell. */
+/** Sources of facts about files that are not in the request. */
 export interface FileSources {
   soundMeter: SoundMeter;
-  /** For addresses that callers name. */
+  /** Fetches from addresses that callers name. */
   outside: Pick<GuardedFetcher, "fetchBytes">;
-  /** For development and tests: addresses need be neither public nor https. */
+  /** For development and tests: addresses may be private and without https. */
   allowPrivate: boolean;
 }
 
-/** What the files of a request come to, once they are as they go up. */
+/** The files of a request in their form for the upstream. */
 interface TakenFiles {
   files: MeasuredFile[];
-  /** Bytes of base64 that the body's weight holds and that are no text. */
+  /** Bytes of base64 in the body's weight that are not text. */
   base64Bytes: number;
 }
 
-/** Bytes that are held for a request so far, and those of its base64. */
+/** Bytes that are in memory for a request so far, and the bytes of its base64. */
 interface Total {
   bytes: number;
   base64Bytes: number;
 }
 
 /**
- * Measures every sound by its bytes, sees that a PDF is one, and takes inline what stands at an address: what upstream fetched itself
- * could be another file. Changes the parts in place, so that each is labelled as what it is. Refuses at the file's own field with INVALID_VALUE,
- * RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE.
+ * Measures all audio by its bytes, checks that a PDF is one, and takes files at addresses inline, because the upstream could fetch
+ * another file itself. Changes the parts, so that each has the label of its content. Refuses at the file's own field with
+ * INVALID_VALUE, RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE.
  */
 export async function takeFiles(
   parts: readonly FilePart[],
@@ -46,7 +46,7 @@ export async function takeFiles(
   if (beyond) invalid(beyond.param, `A request may have at most ${maxFileParts} files.`);
   const total: Total = { bytes: 0, base64Bytes: 0 };
   const files: MeasuredFile[] = [];
-  // One after another: another request's get their turn.
+  // One after another, so that the files of other requests have their turn.
   for (const part of parts) {
     const take = part.field === "data" ? takeSound : takePdf;
     files.push(await take(part, sources, total, { accountId, signal }));
@@ -94,14 +94,14 @@ async function takePdf(
   return { kind: "pdf", bytes: bytes.length };
 }
 
-/** Does it begin as a PDF does? What else is in it upstream reads, or refuses. */
+/** Does it begin like a PDF? The upstream reads the rest, or refuses it. */
 function isPdf(bytes: Uint8Array): boolean {
   return /^%PDF-[12]\.\d/.test(Buffer.from(bytes.subarray(0, 8)).toString("latin1"));
 }
 
 const pdfHead = "data:application/pdf;base64,";
 
-/** Reads and counts what stands in the body itself; undefined where it cannot be read. */
+/** Reads and counts bytes that are in the body itself. Undefined where they cannot be read. */
 async function readInline(
   text: string,
   readText: (text: string) => Promise<ReadBase64 | undefined>,
@@ -141,7 +141,7 @@ async function fetched(
   }
 }
 
-/** A PDF is what type and name say: upstreams go by either, and would read the bytes as text under another. */
+/** Gives a PDF the type and the name of one. Upstreams decide by either, and would read the bytes as text under another. */
 function putInline(holder: JsonObject, bytes: Uint8Array, isCanonical: boolean): void {
   const { file_data: data, filename } = holder;
   delete holder.file_url;

@@ -21,34 +21,34 @@ import { imagesAtOnce, maxImageBytes, maxImagePixels, maxImages } from "../base/
 import type { ImageSize } from "../tokens/patches.ts";
 import type { ImagePart } from "./checked.ts";
 
-/** Who knows of images what a request alone does not tell. */
+/** Sources of facts about images that are not in the request. */
 export interface ImageSources {
   verifier: Pick<ImageVerifier, "verify">;
-  /** For addresses that callers name. */
+  /** Fetches from addresses that callers name. */
   outside: Pick<GuardedFetcher, "fetchBytes">;
-  /** For development and tests: addresses need be neither public nor https. */
+  /** For development and tests: addresses may be private and without https. */
   allowPrivate: boolean;
   /** Bytes of an image file of the caller's account. Refuses with FILE_NOT_FOUND. */
   readFile(fileId: string, signal: AbortSignal): Promise<Uint8Array>;
 }
 
-/** What the images of a request weigh, once they are as they go up. */
+/** The images of a request in their form for the upstream. */
 interface TakenImages {
-  /** Where they stand; an address that upstream fetches is text. */
+  /** The places of the images. An address that the upstream fetches is text. */
   parts: readonly ImagePart[];
   sizes: ImageSize[];
-  /** Bytes of base64 that the body's weight holds and that are no text. */
+  /** Bytes of base64 in the body's weight that are not text. */
   base64Bytes: number;
 }
 
-/** An image whose place in the body is known. `bytes` undefined: it is still to be fetched or read. */
+/** An image whose place in the body is known. `bytes` undefined: it must still be fetched or read. */
 interface Pending {
   part: ImagePart;
   param: string;
   bytes: Uint8Array | undefined;
-  /** Does the body hold them in the one form that every reader reads alike? */
+  /** Does the body hold the bytes in the one form that all readers understand in the same way? */
   isCanonical: boolean;
-  /** An address that upstream itself fetches. */
+  /** True for an address that the upstream itself fetches. */
   goesAsAddress: boolean;
 }
 
@@ -57,13 +57,13 @@ const inputRules: ImageRules = {
   maxBytes: maxImageBytes,
   maxPixels: maxImagePixels,
 };
-/** What a model made may be a WebP, and goes back as it came. */
+/** An image that a model made may be a WebP, and is sent back unchanged. */
 const resultRules: ImageRules = { ...inputRules, accept: ["jpeg", "png", "webp"] };
 
 /**
- * Checks every image by decoding it, and takes inline what upstream is not to fetch: files of the account, and with
- * `inlineAddresses` everything. Changes the parts in place. Refuses with IMAGE_LIMIT_EXCEEDED, IMAGE_TOO_LARGE,
- * INVALID_IMAGE, REFERENCE_NOT_FOUND, RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE, at the image's own field.
+ * Checks every image by decoding it, and takes the images inline that the upstream must not fetch: files of the account, and with
+ * `inlineAddresses` all. Changes the parts. Refuses with IMAGE_LIMIT_EXCEEDED, IMAGE_TOO_LARGE, INVALID_IMAGE, REFERENCE_NOT_FOUND,
+ * RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE, at the image's own field.
  */
 export async function takeImages(
   parts: readonly ImagePart[],
@@ -81,7 +81,7 @@ export async function takeImages(
   }
   const sizes: ImageSize[] = new Array(pending.length).fill(undefined);
   const waiting = pending.entries();
-  // The first refusal ends the others' work.
+  // The first refusal ends the work on the others.
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
   const work = async () => {
@@ -99,7 +99,7 @@ export async function takeImages(
   return { parts: inline, sizes, base64Bytes: total.base64Bytes };
 }
 
-/** Everything about one image that its text tells. */
+/** Reads everything about one image that the body shows. */
 async function readPart(
   part: ImagePart,
   allowPrivate: boolean,
@@ -126,7 +126,7 @@ async function readPart(
 
 const notRead = { bytes: undefined, isCanonical: false };
 
-/** Reads and counts what stands in the body itself. */
+/** Reads and counts bytes that are in the body itself. */
 async function readInline(
   text: string,
   read: (text: string) => Promise<ReadBase64 | undefined>,
@@ -177,7 +177,7 @@ async function takeOne(
   return { width: verified.width, height: verified.height };
 }
 
-/** What was decoded is what the type says, also where the caller wrote another one. */
+/** Puts the decoded image in with its real type, also where the caller wrote another one. */
 function putInline(
   holder: JsonObject,
   bytes: Uint8Array,

@@ -23,25 +23,25 @@ const textParts: Readonly<Record<string, string>> = {
 };
 const details: readonly string[] = ["auto", "low", "high"];
 
-/** What was found in the items of an input. */
+/** The parts and tools that were found in the items of an input. */
 export interface Found {
   images: ImagePart[];
   files: FilePart[];
   opaque: OpaquePart[];
-  /** Those within items. */
+  /** Tools within items. */
   tools: CheckedTools;
   names: CalledNames;
 }
 
-/** What is found where there are no items. */
+/** The result for an input without items. */
 export function nothingFound(): Found {
   const tools = { count: 0, hosted: false, described: new Set<string>() };
   return { images: [], files: [], opaque: [], tools, names: new CalledNames() };
 }
 
 /**
- * Checks the items of an `input` array. Messages, outputs of calls and tools are checked to their parts. Refuses with the path of the
- * field at fault.
+ * Checks the items of an `input` array. Messages, outputs of calls and tools are checked down to their parts. Refuses with the path of
+ * the wrong field.
  */
 export async function checkItems(items: readonly JsonValue[], spec: ChatSpec): Promise<Found> {
   const found = nothingFound();
@@ -49,7 +49,7 @@ export async function checkItems(items: readonly JsonValue[], spec: ChatSpec): P
     if (index > 0 && index % itemsAtOnce === 0) await turn();
     const param = `input[${index}]`;
     const item = objectAt(value, param);
-    // A server's list of its tools is a report; every other one offers tools to the model.
+    // A server's list of its tools is a report. Every other list offers tools to the model.
     const isReport = item.type === "mcp_list_tools";
     const tools = isReport ? undefined : checkToolsIn(item, param, spec, "responses", found.tools);
     if (tools) await tools;
@@ -66,7 +66,7 @@ function checkItem(item: JsonObject, param: string, spec: ChatSpec, found: Found
   if (type !== undefined && !knownItemTypes.has(type)) {
     if (!spec.tools.includes("*"))
       unsupported(`${param}.type`, "Items of this type are not supported. Leave the item out.");
-    // It may be anything to upstream, a tool too.
+    // To the upstream it may be anything, even a tool.
     found.tools.hosted = true;
   }
   noteOpaque(item, param, found);
@@ -76,7 +76,7 @@ function checkItem(item: JsonObject, param: string, spec: ChatSpec, found: Found
     case undefined:
     case "message":
       requiredString(item, "role", { min: 1, oneOf: roles }, `${param}.role`);
-      // Histories hold turns in which a model said nothing.
+      // Histories hold turns of a model without text.
       if (item.role === "assistant" && fieldOf(item, "content") === undefined) item.content = "";
       checkContent(fieldOf(item, "content"), `${param}.content`, spec, found);
       break;
@@ -105,19 +105,21 @@ function checkItem(item: JsonObject, param: string, spec: ChatSpec, found: Found
   }
 }
 
-/** An image of an earlier turn comes with its bytes: by its id alone it would be looked up in the operator's account. */
+/**
+ * Checks an image of an earlier turn. It comes with its bytes, because the upstream would look for its id in the operator's account.
+ */
 function checkGenerated(item: JsonObject, param: string, found: Found): void {
   const result = fieldOf(item, "result");
   if (typeof result === "string") found.images.push({ holder: item, field: "result", param });
   else if (item.status !== "failed") unsupported(`${param}.id`, noReferences);
 }
 
-// The short form of an item reference has nothing but its id.
+// The short form of an item reference has only an id.
 function isBareReference(item: JsonObject): boolean {
   return fieldOf(item, "role") === undefined && typeof fieldOf(item, "id") === "string";
 }
 
-/** State that only its maker can read, at the depths at which answers have it. */
+/** Notes state that only its maker can read, at the depths at which answers have it. */
 function noteOpaque(item: JsonObject, param: string, found: Found): void {
   for (const value of opaqueIn(item)) {
     const isOwn = item.encrypted_content === value;
@@ -142,7 +144,7 @@ function checkContent(
   }
 }
 
-/** A part that is text and nothing to look at: most are, and there may be a million. */
+/** Is it a text part that needs no further check? Most parts are, and there may be a million. */
 function isText(part: JsonValue): boolean {
   if (!isJsonObject(part) || typeof part.type !== "string") return false;
   const field = Object.hasOwn(textParts, part.type) ? textParts[part.type] : undefined;
@@ -206,7 +208,7 @@ function checkImage(part: JsonObject, param: string, spec: ChatSpec, found: Foun
   found.images.push({ holder: part, field: "image_url", param });
 }
 
-/** A screenshot is an image like any other. */
+/** Checks a screenshot, which is an image like any other. */
 function checkScreenshot(item: JsonObject, param: string, spec: ChatSpec, found: Found): void {
   requiredString(item, "call_id", { min: 1 }, `${param}.call_id`);
   const path = `${param}.output`;

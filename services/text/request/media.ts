@@ -4,20 +4,20 @@ import type { CheckedBody, InlinePart } from "./checked.ts";
 import { type FileSources, takeFiles } from "./files.ts";
 import { type ImageSources, takeImages } from "./images.ts";
 
-/** What of a request is no text, once it is as it goes up. */
+/** The parts of a request that are not text, in their form for the upstream. */
 export interface TakenMedia {
-  /** Where images and files stand; an address that upstream fetches is text. */
+  /** The places of images and files. An address that the upstream fetches is text. */
   parts: readonly InlinePart[];
   sizes: readonly ImageSize[];
   files: readonly MeasuredFile[];
-  /** Bytes of base64 that the body's weight holds and that are no text. */
+  /** Bytes of base64 in the body's weight that are not text. */
   base64Bytes: number;
 }
 
-/** Of a request that is nothing but text. */
+/** The media of a request that is only text. */
 export const noMedia: TakenMedia = { parts: [], sizes: [], files: [], base64Bytes: 0 };
 
-/** Checks the images and the files of a body, and takes them inline; see `takeImages` and `takeFiles`. */
+/** Checks the images and the files of a body, and takes them inline: see `takeImages` and `takeFiles`. */
 export async function takeMedia(
   { images, files }: Pick<CheckedBody, "images" | "files">,
   sources: ImageSources & FileSources,

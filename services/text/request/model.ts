@@ -33,7 +33,7 @@ export function findAllowed(
   return model;
 }
 
-/** Upstreams that speak the operation: a `chat-completions` one serves chat alone. */
+/** Upstreams that have the operation. A `chat-completions` one serves chat alone. */
 export function capableUpstreams(
   operation: TextOperation,
   model: Model,

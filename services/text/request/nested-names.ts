@@ -1,12 +1,13 @@
 /**
- * Names of properties that go upstream from within a request: from its items, messages, parts, tools and calls. Allow lists as those of
- * the request itself (parameters.ts): a server's own names may spend the operator's money (`cache_control` and `prompt_cache_breakpoint`
- * make dearer cache writes) or do what is not known here. Names are those of the openai package, 7.57, unless another source is told.
+ * Names of nested properties that are sent to an upstream: those in a request's items, messages, parts, tools and calls. They are allow
+ * lists, like those of the request itself (parameters.ts). A server's own names may cost the operator money (`cache_control` and
+ * `prompt_cache_breakpoint` make dearer cache writes), or may do work that is unknown here. Names are those of the openai package,
+ * 7.57, unless another source is given.
  */
 
 /**
- * Types of items: `ResponseInputItem` of the openai package, 7.57, and `compaction_summary`, an older name of `compaction`.
- * Another one passes only on models that take every tool: what it makes upstream do is not known here.
+ * Types of items: `ResponseInputItem` of the openai package, 7.57, and `compaction_summary`, an older name of `compaction`. Another
+ * type passes only on models that take every tool, because its effect at the upstream is unknown.
  */
 export const knownItemTypes: ReadonlySet<string> = new Set([
   "additional_tools",
@@ -43,7 +44,7 @@ export const knownItemTypes: ReadonlySet<string> = new Set([
   "web_search_call",
 ]);
 
-/** Of every type of item that is known; a message without a type included. */
+/** Properties of all known types of items, and of a message without a type. */
 const ofItems: ReadonlySet<string> = new Set([
   ...["type", "id", "status", "role", "content", "phase", "created_by", "summary"],
   ...[
@@ -78,11 +79,11 @@ const ofItems: ReadonlySet<string> = new Set([
   ...["approval_request_id", "approve", "reason", "server_label", "tools", "execution"],
   ...["background", "output_format", "quality", "revised_prompt", "size", "svg_usage"],
   ...["reasoning", "text", "encrypted_content"],
-  // State that Anthropic's and others' models want back, as OpenRouter has it in items of reasoning, and Gemini's servers beside calls.
+  // State that the models of Anthropic and others want back: OpenRouter has it in items of reasoning, Gemini's servers beside calls.
   ...["format", "signature", "extra_content", "thought_signature"],
 ]);
 
-/** Of parts of messages, outputs and reasoning. */
+/** Properties of parts of messages, outputs and reasoning. */
 const ofParts: ReadonlySet<string> = new Set([
   ...["type", "text", "refusal", "annotations", "logprobs"],
   ...["detail", "image_url", "file_id", "file_data", "file_url", "filename", "file", "input_audio"],
@@ -93,7 +94,7 @@ const partTypes: ReadonlySet<string> = new Set([
   ...["input_image", "input_file", "computer_screenshot", "file", "input_audio"],
 ]);
 
-/** Of every type of tool that is known; `function` and `custom`: as chat nests them. */
+/** Properties of all known types of tools. `function` and `custom`: the nested form of chat. */
 const ofTools: ReadonlySet<string> = new Set([
   ...[
     "type",
@@ -151,16 +152,16 @@ const toolTypes: ReadonlySet<string> = new Set([
   ...["tool_search", "programmatic_tool_calling"],
 ]);
 
-/** Of messages of chat; the last ones as vLLM, DeepSeek and OpenRouter take reasoning back. */
+/** Properties of messages of chat. The last ones are those in which vLLM, DeepSeek and OpenRouter take reasoning back. */
 const ofMessages: ReadonlySet<string> = new Set([
   ...["role", "content", "name", "refusal", "tool_calls", "tool_call_id", "function_call", "tools"],
   ...["reasoning", "reasoning_content", "reasoning_details", "extra_content", "thought_signature"],
 ]);
-/** Of calls in them; the last ones as Gemini's OpenAI-compatible servers want them back. */
+/** Properties of calls in messages. The last ones are state that Gemini's OpenAI-compatible servers want back. */
 const ofCalls: ReadonlySet<string> = new Set([
   ...["id", "index", "type", "function", "custom", "extra_content", "thought_signature"],
 ]);
-/** Of the function or custom tool that a tool, a call or a choice of chat names. */
+/** Properties of the function or custom tool in a tool, a call or a choice of chat. */
 const ofFunctions: ReadonlySet<string> = new Set([
   ...[
     "name",
@@ -175,10 +176,10 @@ const ofFunctions: ReadonlySet<string> = new Set([
   ],
 ]);
 
-/** What an object in its place is; undefined: a part, or something that only its type tells. */
+/** The kind of an object by its place. Undefined: a part, or an object whose kind only its type shows. */
 export type MemberKind = "item" | "message" | "call" | "tool" | "function";
 
-/** What the members of a list of this name are. `isTop`: it is the request's own. */
+/** The kind of the members of a list of this name. `isTop`: the list is the request's own. */
 export function membersOf(name: string, isTop: boolean): MemberKind | undefined {
   switch (name) {
     case "tools":
@@ -196,7 +197,7 @@ export function membersOf(name: string, isTop: boolean): MemberKind | undefined 
   }
 }
 
-/** Names that may go upstream from an object; undefined: any, since it is of a type that is not known here. */
+/** Names in an object that may be sent to an upstream. Undefined: all names, because the object's type is unknown here. */
 export function namesWithin(
   type: unknown,
   kind: MemberKind | undefined,

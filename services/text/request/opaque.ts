@@ -4,20 +4,20 @@ import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { maxOpaqueStates } from "../base/limits.ts";
 import type { OpaquePart } from "./checked.ts";
 
-/** Who a piece of opaque state was made for, and by which upstream. */
+/** The account that got a piece of opaque state, and the upstream that made it. */
 export interface OpaqueMaker {
-  /** SHA-256 in hexadecimal, under which it is remembered: it is not kept itself. */
+  /** SHA-256 in hexadecimal. The state is remembered by it, and is not kept itself. */
   hash: string;
   accountId: string;
   upstream: string;
 }
 
-/** Looks makers up by hash; what is unknown or older than 30 days is left out. */
+/** Looks makers up by hash. Unknown ones, and those older than 30 days, are left out. */
 export type OpaqueMakers = (hashes: readonly string[]) => Promise<OpaqueMaker[]>;
 
-/** Characters that are looked through before others get their turn: some ms. */
+/** Characters that are searched before other work has its turn. They take some ms. */
 const charactersAtOnce = 256 * 1024;
-/** Shorter text before a `=` is no state: a decoder that stops there would have nothing to read. */
+/** A shorter text before a `=` is no state. A decoder that stops there would have nothing to read. */
 const leastStateCharacters = 16;
 
 const base64 = /^[A-Za-z0-9+/]*$/;
@@ -26,8 +26,9 @@ const base64Padding = /^={0,2}\s*$/;
 const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /**
- * State as a decoder of base64 reads it that forgives all it can: either alphabet, without what is in neither, filled up, and
- * without bits that belong to no byte. Two spellings of one state have one such reading. Of a long text in several turns of the event loop.
+ * State as the most lenient decoder of base64 reads it. Either alphabet is read, other characters are skipped, the padding is added,
+ * and bits that belong to no byte are dropped. Two spellings of one state have the same reading. A long text takes several turns of the
+ * event loop.
  */
 async function readingOf(text: string): Promise<string> {
   const parts: string[] = [];
@@ -48,14 +49,14 @@ async function readingOf(text: string): Promise<string> {
   return plain.slice(0, -1) + last + "=".repeat(4 - over);
 }
 
-/** By the code of a character: that of the digit that it stands for, in either alphabet; 0 for what is none. */
+/** By the code of a character: the code of its digit in the first alphabet, from either alphabet. 0 where it is no digit. */
 const digitCodes = Uint8Array.from({ length: 128 }, (_, code) => {
   const spelled = String.fromCharCode(code);
   const digit = { "-": "+", _: "/" }[spelled] ?? spelled;
   return digits.includes(digit) ? digit.charCodeAt(0) : 0;
 });
 
-/** One character after the other: a pattern takes a hundred times as long where every second one is no digit. */
+/** Reads one character after the other. A pattern takes a hundred times as long where every second one is no digit. */
 function plainBase64(text: string): string {
   const plain = Buffer.allocUnsafe(text.length);
   let length = 0;
@@ -67,8 +68,8 @@ function plainBase64(text: string): string {
 }
 
 /**
- * In two looks: one pattern for both would try the end anew at each place of a long text. Of that in several turns of the event
- * loop.
+ * Searches twice. One pattern for both would try the end again at each place of a long text. A long text takes several turns of the
+ * event loop.
  */
 async function isBase64InAnyForm(value: string): Promise<boolean> {
   const padding = await paddingOf(value);
@@ -81,13 +82,16 @@ async function isBase64InAnyForm(value: string): Promise<boolean> {
   return base64Padding.test(value.slice(end));
 }
 
-/** Hashes under which state that an upstream made is remembered: as it was spelled, and as base64 where it is that. */
+/** Hashes by which state that an upstream made is remembered: of its spelling, and of its reading as base64 where it is that. */
 export async function hashesToRemember(value: string): Promise<string[]> {
   const reading = (await isBase64InAnyForm(value)) ? await readingOf(value) : value;
   return hashInTurns(reading === value ? [value] : [value, reading]);
 }
 
-/** Where the padding begins, or -1. Of a long text in several turns of the event loop: one of emoji takes 3 ms a million characters. */
+/**
+ * The place where the padding begins, or -1. A long text takes several turns of the event loop: one of emoji takes 3 ms a million
+ * characters.
+ */
 async function paddingOf(text: string): Promise<number> {
   for (let at = 0; at < text.length; at += charactersAtOnce) {
     if (at > 0) await turn();
@@ -97,14 +101,14 @@ async function paddingOf(text: string): Promise<number> {
   return -1;
 }
 
-/** Hashes under which state that a caller sends may be remembered: it may be spelled in another way than it was made. */
+/** Hashes by which a caller's state may have been remembered. Its spelling may differ from the original one. */
 async function hashesToFind(values: readonly string[]): Promise<string[][]> {
   const spellings: string[][] = [];
   let leftCharacters = charactersAtOnce;
   for (const value of values) {
     const end = await paddingOf(value);
     const forms = [value, await readingOf(value)];
-    // Some decoders stop where the padding is.
+    // Some decoders stop at the padding.
     if (end >= leastStateCharacters) forms.push(await readingOf(value.slice(0, end)));
     spellings.push([...new Set(forms)]);
     leftCharacters -= value.length;
@@ -116,10 +120,10 @@ async function hashesToFind(values: readonly string[]): Promise<string[][]> {
   return spellings.map((forms) => forms.map(() => hashes.next().value ?? ""));
 }
 
-/** What choosing needs to know. */
+/** The facts that choosing an upstream needs. */
 export interface PinContext {
   accountId: string;
-  /** The model's, in the order of trying; at least one. */
+  /** The model's upstreams in the order of trying, at least one. */
   upstreams: readonly Upstream[];
   /** The request's own name for its input. */
   inputParam: string;
@@ -129,9 +133,9 @@ export interface PinContext {
 }
 
 /**
- * Where a request goes. Opaque state goes back to the upstream that made it and to no other, one that no record knows to the
- * model's first; without any, all of them may be tried. Refuses with INVALID_VALUE, at the state's field, another
- * account's, another model's upstream's, and states of two upstreams together. Those that are optional are `foreign`: they may not go up.
+ * Chooses the upstreams of a request. Opaque state is sent only to the upstream that made it, and unknown state to the model's first
+ * upstream. Without state, all upstreams may be tried. Refuses with INVALID_VALUE, at the state's field: state of another account, of
+ * an upstream of another model, or of two upstreams together. Such state that is optional is `foreign`: it must not be sent.
  */
 export async function pinUpstream(
   parts: readonly OpaquePart[],
@@ -152,7 +156,7 @@ export async function pinUpstream(
   for (const [at, { param, value, isOptional }] of parts.entries()) {
     const known = (hashes[at] ?? []).flatMap((hash) => makers.get(hash) ?? []);
     const own = known.find((maker) => maker.accountId === context.accountId);
-    // An upstream that the catalog no longer has cannot be asked; the state is then as good as unknown.
+    // The maker is no longer in the catalog and cannot be called. Its state is treated as unknown.
     if (known.length === 0 || (own && !context.isKnown(own.upstream))) {
       kept++;
       continue;

@@ -4,7 +4,7 @@ import type { JsonObject } from "#kit/base/json.ts";
 import { longestTurn } from "../../../test/support/longest-turn.ts";
 import { keepStateOut } from "./operator-state.ts";
 
-// What a body of a million values costs: each of them is looked at.
+// The cost of a body of a million values. Each of them is looked at.
 
 const looked = { ourFiles: new Set<JsonObject>(), onTool() {}, passParameters: [] };
 
@@ -21,10 +21,10 @@ test.each<[string, () => JsonObject[string]]>([
   ["unknown names", () => Array.from({ length: 250_000 }, () => ({ role: "user", odd: 1, x: 2 }))],
   ["values", () => Array.from({ length: 990_000 }, () => null)],
 ])("a million values keep the event loop for less than 50 ms at a time: %s", async (_, make) => {
-  // Of input, what is not known is taken out.
+  // In the input, unknown properties are taken out.
   const body = () => ({ a: { b: make() }, input: make() }) as JsonObject;
   await keepStateOut(body(), looked);
-  // The least of three at most: what the process does beside it, collecting garbage above all, is not meant.
+  // The least of at most three runs, to leave out other work of the process, above all collecting garbage.
   let longest = Number.POSITIVE_INFINITY;
   for (let n = 0; n < 3 && longest >= 50; n++) {
     const hostile = body();

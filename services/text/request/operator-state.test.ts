@@ -16,7 +16,7 @@ async function found(body: JsonObject, ourFiles: JsonObject[] = []): Promise<str
   }
 }
 
-/** What the refusal said that was found last. */
+/** The message of the last refusal. */
 let message = "";
 
 describe("references to state in the operator's account are found", () => {

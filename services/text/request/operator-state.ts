@@ -6,7 +6,7 @@ import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { fieldOf, unsupported } from "./fields.ts";
 import { type MemberKind, membersOf, namesWithin } from "./nested-names.ts";
 
-/** Names whose value is, or lists, ids of what rests in the operator's account at the upstream: no caller's. */
+/** Names whose value is, or lists, ids of objects in the operator's account at the upstream. No caller owns those. */
 const stateNames: ReadonlySet<string> = new Set([
   "comparison_response_id",
   "connector_id",
@@ -18,11 +18,10 @@ const stateNames: ReadonlySet<string> = new Set([
   "tunnel_id",
   "vector_store_ids",
 ]);
-/** Names whose value refers to such state where it is an id or has one; `{type: auto}` makes a container for the request. */
+/** Names whose value refers to such objects where it is an id or has one. `{type: auto}` makes a container for the request. */
 const referringNames: ReadonlySet<string> = new Set(["container", "conversation", "prompt"]);
 /**
- * Fields, by the type of the object that has them, that hold the caller's own words: schemas, arguments, headers. No name
- * means anything there.
+ * Fields that hold the caller's own words, by the type of their object: schemas, arguments, headers. No name within them has a meaning.
  */
 const ownWords: Readonly<Record<string, ReadonlySet<string>>> = {
   function: new Set(["function", "output_schema", "parameters"]),
@@ -34,16 +33,16 @@ const ownWords: Readonly<Record<string, ReadonlySet<string>>> = {
   tool_search: new Set(["parameters"]),
   tool_search_call: new Set(["arguments"]),
 };
-/** Likewise among the properties of the request itself. */
+/** The same among the properties of the request itself. */
 const ownProperties: ReadonlySet<string> = new Set(["functions", "logit_bias", "metadata"]);
-/** Likewise of a function or custom tool as chat nests it. */
+/** The same for a function or custom tool in the nested form of chat. */
 const ownOfFunctions: ReadonlySet<string> = new Set(["parameters", "output_schema", "format"]);
-/** Own words whose first level is the API's: functions and custom tools of chat, and the older list of functions. */
+/** Fields with own words whose first level is the API's: functions and custom tools of chat, and the older list of functions. */
 const ofTheApi: ReadonlySet<string> = new Set(["function", "custom", "functions"]);
 
-/** Settles what only the operator decides: `store` is false, `service_tier` the catalog's. Changes `body`. */
+/** Sets the properties that only the operator decides: `store` is false, `service_tier` that of the catalog. Changes `body`. */
 export function settleOperators(body: JsonObject, spec: ChatSpec): void {
-  // Before the request's other faults: these say what the caller wanted as a whole.
+  // Refused before other faults of the request, because these show the caller's general intent.
   for (const name of ["previous_response_id", "conversation", "prompt"]) {
     if (fieldOf(body, name) !== undefined) unsupported(name, insteadOf(name));
     delete body[name];
@@ -55,7 +54,7 @@ export function settleOperators(body: JsonObject, spec: ChatSpec): void {
   if (spec.serviceTier) body.service_tier = spec.serviceTier;
 }
 
-/** What is said of a reference to an item. */
+/** The message for a reference to an item. */
 export const noReferences = "Items are not stored. Send the item itself, in full.";
 
 const wholeInput = "Answers are not stored. Send the whole conversation each time.";
@@ -63,7 +62,7 @@ const wholeFile = "Stored files are not supported here. Send the file itself.";
 const ownContainer =
   'Stored containers are not supported. {"type": "auto"} makes one for the request.';
 
-/** What to do instead, by the name of the property. */
+/** The advice for the caller, by the name of the property. */
 const instead: Readonly<Record<string, string>> = {
   previous_response_id: wholeInput,
   conversation: wholeInput,
@@ -82,13 +81,14 @@ function insteadOf(name: string): string {
   );
 }
 
-/** Values of a body that are looked at before others get their turn: a few ms. */
+/** Values of a body that are looked at before other work has its turn. They take a few ms. */
 const valuesAtOnce = 20_000;
 
 /**
- * Refuses all that in the body refers to state in the operator's upstream account, at its path, and takes out of items, messages, parts,
- * tools and calls what is not to go upstream (nested-names.ts): one pass over all of it but the caller's own words. Changes `body`;
- * answers where it took something out, for the header that names it, without the numbers of items.
+ * Refuses everything in the body that refers to state in the operator's upstream account, at its path. Takes names out of items,
+ * messages, parts, tools and calls that must not be sent to the upstream (nested-names.ts). One pass covers everything except the
+ * caller's own words. Changes `body`. Answers the places of names that it took out, without the numbers of items, for the header that
+ * names them.
  */
 export async function keepStateOut(body: JsonObject, looked: LookedThrough): Promise<Set<string>> {
   const walk = new Walk(body, looked);
@@ -96,36 +96,38 @@ export async function keepStateOut(body: JsonObject, looked: LookedThrough): Pro
   return walk.leftOut;
 }
 
-/** How a body is looked through. */
+/** Rules for looking through a body. */
 export interface LookedThrough {
-  /** Images, whose `file_id` names a file of the caller's account here. */
+  /** Images whose `file_id` names a file of the caller's account at genmesh. */
   ourFiles: ReadonlySet<JsonObject>;
-  /** Hears of every tool in a `tools` or `tool_choice`, wherever that stands. */
+  /** Called for every tool in a `tools` or `tool_choice`, at any depth. */
   onTool: OnTool;
-  /** The model's: names that go upstream wherever they stand, or `*` for all. */
+  /** The model's: names that are sent to the upstream from any place, or `*` for all names. */
   passParameters: readonly string[];
 }
 
-/** Paths that are remembered: the header has fewer. */
+/** Paths that are remembered. The header has fewer. */
 export const maxLeftOut = 64;
-/** Properties of an object of a known type: five times what any has. Taking thousands out of one object takes seconds. */
+/**
+ * The most properties of an object of a known type: five times as many as any has. Taking thousands out of one object takes seconds.
+ */
 const maxNames = 256;
-/** Characters of a name in such a path: the header cuts it there, too. */
+/** Characters of a name in such a path. The header cuts it there too. */
 const maxPathName = 64;
 
-/** A tool that a body offers or asks for; `path` makes the path of its type. */
+/** A tool that a body offers or asks for. `path` makes the path of its type. */
 export type OnTool = (type: string, path: () => string) => void;
 
 /** A list or an object that is being looked through. */
 interface Open {
   values: readonly JsonValue[] | JsonObject;
-  /** Undefined: a list. */
+  /** Undefined for a list. */
   names: readonly string[] | undefined;
   next: number;
   own: ReadonlySet<string> | undefined;
-  /** Names that may go upstream; undefined: all. */
+  /** Names that may be sent to the upstream. Undefined: all. */
   allowed?: ReadonlySet<string> | undefined;
-  /** What the members of a list are. */
+  /** The kind of a list's members. */
   members?: MemberKind | undefined;
 }
 
@@ -141,7 +143,7 @@ class Walk {
     this.#open = [{ values: body, names: Object.keys(body), next: 0, own: ownProperties }];
   }
 
-  /** Looks at so many values; true after the last. Refuses at the first reference. */
+  /** Looks at this many values. True after the last. Refuses at the first reference. */
   isOver(count: number): boolean {
     for (let left = count; left > 0; left--) {
       const open = this.#open.at(-1);
@@ -172,7 +174,7 @@ class Walk {
       return;
     }
     const isTop = this.#open.length === 1;
-    // Deeper, an object of one of these names is a property that a schema describes.
+    // At a greater depth, an object of this name is a property that a schema describes.
     const isChoice = name === "tool_choice" && isTop && isJsonObject(value);
     this.#enter(value, isChoice ? "tool" : undefined, membersOf(name, isTop));
   }
@@ -187,7 +189,7 @@ class Walk {
     if (isState) unsupported(this.#path(), insteadOf(name));
   }
 
-  /** `kind`: what it is, where it is an object; `members`: what its members are, where it is a list. */
+  /** `kind`: its kind, where it is an object. `members`: the kind of its members, where it is a list. */
   #enter(value: JsonValue | undefined, kind?: MemberKind, members?: MemberKind): void {
     if (typeof value !== "object" || value === null) return;
     if (Array.isArray(value)) {
@@ -219,7 +221,7 @@ class Walk {
     this.leftOut.add(names.map((name) => name.slice(0, maxPathName)).join("."));
   }
 
-  /** Where the value stands that was looked at last. */
+  /** The path of the value that was looked at last. */
   #path(): string {
     const steps = this.#open.map(({ names, next }) =>
       names ? `.${names[next - 1]}` : `[${next - 1}]`,

@@ -4,15 +4,15 @@ import { outputBounds } from "../../upstreams/text/output-limit.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";
 
 /**
- * Properties of a request that go upstream, by the protocol that the caller speaks. An allow list: model servers know many
- * more, and some of those give the operator's prompt away (`echo`, `return_token_ids`), replace it (`chat_template`), or
- * spend the operator's money or place in a queue (`priority`, `best_of`).
+ * Properties of a request that are sent to the upstream, by the caller's protocol. It is an allow list, because model servers know many
+ * more. Some of those show the operator's prompt (`echo`, `return_token_ids`) or replace it (`chat_template`). Others cost the operator
+ * money or places in a queue (`priority`, `best_of`).
  */
 const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
   responses: new Set([
-    // `ResponseCreateParams` of the openai package, 7.57. Without what names state upstream (operator-state.ts), and without
-    // `access_programs` and `moderation`, which speak of the operator's account there, and `prompt_cache_options`: what is kept
-    // for longer is written apart in the usage, and priced apart.
+    // `ResponseCreateParams` of the openai package, 7.57, without names of state at the upstream (operator-state.ts). `access_programs`
+    // and `moderation` are missing, because they are about the operator's account. `prompt_cache_options` is missing, because a longer
+    // cache has its own entry in the usage and its own price.
     "context_management",
     "image",
     "include",
@@ -40,8 +40,8 @@ const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
     "user",
   ]),
   chat: new Set([
-    // `ChatCompletionCreateParams` of the same package, without `audio`, which is refused, `moderation`, `prompt_cache_options`, and `prediction`:
-    // tokens of a rejected one are charged as output beyond its bound.
+    // `ChatCompletionCreateParams` of the same package, without `audio`, which is refused, `moderation`, and `prompt_cache_options`.
+    // `prediction` is missing, because tokens of a rejected one are charged as output beyond its bound.
     "function_call",
     "functions",
     "logit_bias",
@@ -70,12 +70,12 @@ const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
     "user",
     "verbosity",
     "web_search_options",
-    // Reasoning as Ollama and OpenRouter have it in chat.
+    // Reasoning in the form of Ollama and OpenRouter for chat.
     "reasoning",
   ]),
 };
 
-/** How the next token is drawn, in the names that vLLM, SGLang, llama.cpp and OpenRouter have for it. */
+/** Parameters of sampling, under the names of vLLM, SGLang, llama.cpp and OpenRouter. */
 const sampling: ReadonlySet<string> = new Set([
   // Open Responses, and Chat Completions.
   "frequency_penalty",
@@ -106,19 +106,22 @@ const sampling: ReadonlySet<string> = new Set([
   "top_a",
 ]);
 
-/** Does a property of this name go upstream? */
+/** Is a property of this name sent to the upstream? */
 function isPassed(name: string, api: "responses" | "chat", spec: ChatSpec): boolean {
   return (
     passed[api].has(name) ||
     sampling.has(name) ||
-    // What the bound is called upstream is decided there, by what the upstream knows.
+    // The name of the bound at the upstream is decided later, by the name that the upstream knows.
     outputBounds.some((bound) => bound === name) ||
     spec.passParameters.includes(name) ||
     spec.passParameters.includes("*")
   );
 }
 
-/** What of a body may go upstream. What really does is the upstream's protocol to say; see `services/upstreams/text/ignored.ts`. */
+/**
+ * The properties of a body that may be sent to an upstream. The upstream's protocol decides which of them are sent: see
+ * `services/upstreams/text/ignored.ts`.
+ */
 export function passedOf(body: JsonObject, operation: TextOperation, spec: ChatSpec): JsonObject {
   const api = operation === "chat" ? "chat" : "responses";
   const kept: JsonObject = {};

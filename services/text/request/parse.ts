@@ -6,19 +6,19 @@ import { outputBounds } from "../../upstreams/text/output-limit.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";
 import { maxJsonDepth } from "../base/limits.ts";
 
-/** A body that is JSON, and what it asks for; nothing else is checked yet. */
+/** A body that is JSON, with the facts that its parsing needs. Nothing else is checked yet. */
 export interface ParsedRequest {
   operation: TextOperation;
-  /** Ours alone: it may be changed. */
+  /** Only this request has it, so it may be changed. */
   body: JsonObject;
-  /** See `weightOf` in kit/base/weight.ts. Without the bound of the output, which is no text: naming one costs no input. */
+  /** See `weightOf` in kit/base/weight.ts. The bound of the output is left out, because it is not text of the input. */
   weight: number;
   /**
-   * What a repeat under the same idempotency key must agree in; "" without a key. `stream` and `stream_options` are left
-   * out: they choose how the answer is delivered, not what it is, and an answer is replayed as a stream where one is asked for.
+   * A repeat under the same idempotency key must have the same fingerprint. "" without a key. `stream` and `stream_options` are left out.
+   * They choose how the answer is delivered, not its content, and a kept answer can be replayed as a stream.
    */
   fingerprint: string;
-  /** The form in which the answer goes out. Only responses and chat have others than the first. */
+  /** The form in which the answer is sent. Only responses and chat have others than the first. */
   form: AnswerForm;
 }
 
@@ -26,7 +26,7 @@ export interface ParsedRequest {
 export const answerForms = ["json", "events", "events+usage"] as const;
 export type AnswerForm = (typeof answerForms)[number];
 
-/** Whose body is parsed, and for what. */
+/** The account of the body, and the terms of parsing. */
 export interface Parsing {
   reader: JsonReader;
   accountId: string;
@@ -35,7 +35,7 @@ export interface Parsing {
   signal: AbortSignal;
 }
 
-/** Parses a body, once. Refuses as {@link JsonReader.read}, or with INVALID_TYPE at `stream` and `stream_options`. */
+/** Parses a body once. Refuses like {@link JsonReader.read}, or with INVALID_TYPE at `stream` and `stream_options`. */
 export async function parseRequest(
   operation: TextOperation,
   bytes: Uint8Array,
@@ -51,7 +51,7 @@ export async function parseRequest(
   return { operation, body, weight: text, fingerprint, form: formOf(operation, body) };
 }
 
-/** What the names of the output's bound and their numbers add to the weight of a body. */
+/** The weight that the names of the output's bound and their numbers add to a body. */
 function outputBoundsWeight(body: JsonObject): number {
   const numbers = outputBounds.filter((name) => typeof body[name] === "number");
   const bounds = Object.fromEntries(numbers.map((name) => [name, 0]));

@@ -51,7 +51,7 @@ describe("what goes up", () => {
       { type: "function_call_output", call_id: "c", output: "42" },
       { type: "future_thing", anything: { at: ["all"] } },
     ]);
-    // What upstream makes of an unknown item is not known.
+    // The upstream may turn an unknown item into anything.
     expect(bounds.input).toBe(10_000);
     expect(await refusalOf(ask({ input }))).toBe("unsupported_parameter input[2].type");
   });
@@ -198,7 +198,7 @@ describe("what goes up", () => {
     expect((await prepare(tool({ type: "web_search" }))).bounds.input).toBe(10_000);
     const own = await prepare(tool({ type: "function", name: "f" }));
     expect(own.bounds.input).toBeLessThan(1_000);
-    // USD micros: a dollar a million tokens in, ten out.
+    // USD micros: a dollar for a million tokens of input, ten dollars for output.
     expect(own.holdAmount).toBe(BigInt(own.bounds.input) + 10_000n);
   });
   test("compaction is no stream", async () => {

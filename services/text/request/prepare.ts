@@ -31,20 +31,20 @@ import type { PreparedRequest } from "./prepared.ts";
 import { checkCompact, checkResponses } from "./responses.ts";
 import { prepareTranscription } from "./transcription.ts";
 
-/** What preparing asks of others. */
+/** Dependencies of preparing. */
 export interface PrepareContext {
   view: CatalogView;
   images: ImageSources;
   counter: TokenCounter;
   soundMeter: SoundMeter;
-  /** Places for counting before there is money. */
+  /** Places for counting before there is a hold. */
   contextCounts: FairShare;
   makers: OpaqueMakers;
 }
 
 /**
- * Validates a request against the catalog, takes its images and files in, and prices it: everything before money.
- * Refuses with the public code and the path of the field at fault. Changes `parsed.body`.
+ * Does everything before the hold: validates a request against the catalog, takes its images and files inline, and prices it. Refuses
+ * with the public code and the path of the wrong field. Changes `parsed.body`.
  */
 export async function prepareRequest(
   parsed: ParsedRequest,
@@ -81,7 +81,7 @@ export async function prepareRequest(
   const sources = { ...context.images, soundMeter: context.soundMeter };
   const media = await takeMedia(checked, sources, taking, signal);
   const input = inputBoundOf(checked, media, parsed.weight, developerPrompt, spec);
-  // A hosted tool's bound is the whole window; what it leaves room for is known only upstream.
+  // The bound for a hosted tool is the whole window. Only the upstream knows what room its results leave.
   const own = inputBoundOf(
     { ...checked, hosted: false },
     media,
@@ -120,7 +120,7 @@ export async function prepareRequest(
   };
 }
 
-/** What a request's money is held for, and how much that is. `own`: the bound of its input without what hosted tools add. */
+/** The bounds and the amount of a request's hold. `own`: the bound of its input without additions of hosted tools. */
 function holdOf(
   { operation }: ParsedRequest,
   asked: {
@@ -139,10 +139,10 @@ function holdOf(
   const heldByBound = !isCompact && isTold;
   const chosen = heldByBound ? checked.maxOutputTokens : undefined;
   const bounds = { input, output: chosen ?? most };
-  // A compaction is no longer than what it stands for.
+  // A compaction is no longer than its input.
   const shortest = isCompact ? own : (checked.maxOutputTokens ?? 0);
   const least = { input, output: Math.min(most, Math.max(leastOutputTokens, shortest)) };
-  // An upstream that is told no bound makes as much as it makes, however little the wallet has.
+  // An upstream that gets no bound generates the same, even for a small hold.
   const mayFall = chosen === undefined && (isTold || isCompact);
   return {
     price,
@@ -153,7 +153,7 @@ function holdOf(
   };
 }
 
-/** An upstream that knows no bound, whose hidden reasoning could not be cut at one here. */
+/** An upstream that knows no bound. Its hidden reasoning could not be cut at one here. */
 const untold = OutputLimit.NONE;
 
 function chatModel(
@@ -166,7 +166,7 @@ function chatModel(
   return { model, spec: model.spec.value };
 }
 
-/** Those that can be asked for what the body asks for. Refuses at the field that none can be asked for. */
+/** Upstreams that can do all that the body asks for. Refuses at the field that none of them can do. */
 function chatUpstreams(
   upstreams: readonly Upstream[],
   body: JsonObject,

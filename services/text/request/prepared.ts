@@ -6,54 +6,54 @@ import type { MediaTokens } from "../tokens/input-bound.ts";
 import { noMedia, type TakenMedia } from "./media.ts";
 import type { AnswerForm } from "./parse.ts";
 
-/** A request that is valid and priced: nothing stands between it and its hold. */
+/** A request that is valid and priced, and ready for its hold. */
 export interface PreparedRequest {
   operation: TextOperation;
   form: AnswerForm;
   model: Model;
   catalogVersion: string;
-  /** In the order of trying; a single one where opaque state binds the request to it. */
+  /** In the order of trying. There is only one where opaque state binds the request to it. */
   upstreams: readonly Upstream[];
-  /** As it goes up; `model` is still the public id. */
+  /** The body for the upstream. `model` is still the public id. */
   body: JsonObject;
   /** Properties of the request as the caller sent them. */
   asked: JsonObject;
-  /** Properties within it that do not go up; absent: none. */
+  /** Nested properties that are not sent to the upstream. Absent: none. */
   leftOut?: readonly string[];
   /** The model's `passParameters`. */
   passParameters: readonly string[];
-  /** That part of the body's instructions, or of its first message; "" for none. */
+  /** The part of the body's instructions, or of its first message, that is the configured prompt. "" for none. */
   developerPrompt: string;
   callerInstructions: string | null;
-  /** The bound of the output that the caller chose; undefined: none. */
+  /** The bound of the output that the caller chose. Undefined: none. */
   maxOutputTokens: number | undefined;
   price: TextPrice;
-  /** What is held for: of output the caller's bound, or, where upstream cannot be told one, all that the model may make. */
+  /** The tokens of the hold. Of output that is the caller's bound, or the model's maximum where the upstream cannot get a bound. */
   bounds: TokenBounds;
   /** USD micros. */
   holdAmount: bigint;
   /**
-   * USD micros, from which on a smaller hold will do: the bound of the output then falls to what it pays for, and upstream
-   * is told. Undefined where the caller chose what is held for.
+   * USD micros. A smaller hold is enough down to this amount. Then the bound of the output falls to the tokens that it pays for, and
+   * the upstream gets that bound. Undefined where the caller chose the bounds of the hold.
    */
   leastHold: bigint | undefined;
   /** Would a smaller `max_output_tokens` make the hold smaller? */
   heldByBound: boolean;
-  /** For estimates. */
+  /** Used for estimates. */
   media: TakenMedia;
   mediaTokens: MediaTokens;
   items: number;
-  /** Tokens of input that stand in the body as such, as numbers; absent: none. */
+  /** Tokens of input that the body has as numbers. Absent: none. */
   tokensAsSuch?: number;
-  /** What is transcribed; absent: nothing. */
+  /** The audio to be transcribed. Absent: none. */
   sound?: Sound;
   toolTokens: number;
-  /** It names a tool that upstream carries out, whose results become input. */
+  /** True where it names a tool that the upstream carries out, whose results become input. */
   hosted: boolean;
   guessedInput: number;
 }
 
-/** Of a request that has no conversation: no instructions, no media, no items or tools, and no output that is paid for. */
+/** Facts of a request without a conversation, and so without instructions, media, items, tools and charged output. */
 export const noConversation = {
   passParameters: [],
   developerPrompt: "",

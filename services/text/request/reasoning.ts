@@ -4,10 +4,10 @@ import type { JsonObject } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { fieldOf } from "./fields.ts";
 
-/** Characters of an effort: names are words, a caller may send megabytes. */
+/** Characters of an effort. Its names are words, but a caller may send megabytes. */
 const maxEffortLength = 64;
 
-/** Resolves `reasoning.effort` in place; what is omitted stays omitted, and upstream's default applies. */
+/** Resolves `reasoning.effort` in place. An absent effort stays absent, and the upstream's default applies. */
 export function resolveReasoning(holder: JsonObject, spec: ChatSpec, param = "reasoning"): void {
   const reasoning = optionalObject(holder, "reasoning", param);
   if (!reasoning) {
@@ -17,7 +17,7 @@ export function resolveReasoning(holder: JsonObject, spec: ChatSpec, param = "re
   resolveEffort(reasoning, "effort", `${param}.effort`, spec);
 }
 
-/** Resolves the effort in `holder[name]` in place: an effort of the model or an alias of one, without regard to case. */
+/** Resolves the effort in `holder[name]` in place. It is an effort of the model or an alias of one, in upper or lower case. */
 export function resolveEffort(
   holder: JsonObject,
   name: string,

@@ -8,7 +8,10 @@ import { keepStateOut, settleOperators } from "./operator-state.ts";
 import { resolveReasoning } from "./reasoning.ts";
 import { checkTools, toolNote, toolTokensOf } from "./tools.ts";
 
-/** Checks a body of `POST /responses` against its model, and makes what goes up out of it. Names of what goes up are not looked at here. */
+/**
+ * Checks a body of `POST /responses` against its model, and makes the body for the upstream out of it. The names of its properties are
+ * not checked here.
+ */
 export async function checkResponses(
   body: JsonObject,
   spec: ChatSpec,
@@ -49,9 +52,9 @@ export async function checkResponses(
 }
 
 /**
- * Checks a body of `POST /responses/compact`: the same shape, but its answer is never a stream. The developer prompt
- * goes before compaction too. A bound of the output has no effect: servers know none there (OpenAI's reference of the route), and
- * what a compaction holds is sealed, so that it could not be cut here either.
+ * Checks a body of `POST /responses/compact`. It has the same shape, but its answer is never a stream. The developer prompt goes before
+ * compaction too. A bound of the output has no effect. Servers know none there (OpenAI's reference of the route). A compaction is
+ * sealed, so it could not be cut here either.
  */
 export async function checkCompact(
   body: JsonObject,

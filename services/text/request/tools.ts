@@ -7,7 +7,7 @@ import { maxTools } from "../base/limits.ts";
 import { fieldOf, itemsAtOnce, objectAt, unsupported } from "./fields.ts";
 import type { OnTool } from "./operator-state.ts";
 
-/** Tools whose calls the caller itself carries out; every other one may put text of its own into the input. */
+/** Tools whose calls the caller itself carries out. Every other tool may put text of its own into the input. */
 const callerTools = new Set([
   "function",
   "custom",
@@ -19,28 +19,28 @@ const callerTools = new Set([
 ]);
 
 /**
- * Of them, those that upstream describes to its model in words of its own: 250 to 1,500 tokens are known, once for each type. A request
- * names only the type.
+ * Those of them that the upstream describes to its model in its own words. Known descriptions have 250 to 1,500 tokens, once for each
+ * type. A request names only the type.
  */
 const describedTools = new Set(["local_shell", "apply_patch", "computer", "computer_use_preview"]);
 /** Tokens of such a description. */
 const descriptionTokens = 1_536;
 
-/** Tokens that upstream adds for the tools of a request. */
+/** Tokens that the upstream adds for the tools of a request. */
 export function toolTokensOf(...found: CheckedTools[]): number {
   return new Set(found.flatMap(({ described }) => [...described])).size * descriptionTokens;
 }
 
-/** What the tools of a request mean for its price. */
+/** Facts about the tools of a request that decide its price. */
 export interface CheckedTools {
   count: number;
-  /** At least one is carried out upstream. */
+  /** True where the upstream carries out at least one. */
   hosted: boolean;
-  /** Types that upstream describes to its model itself. */
+  /** Types that the upstream describes to its model itself. */
   described: Set<string>;
 }
 
-/** What a tool of a type means for the price. */
+/** Notes the effect of a tool's type on the price. */
 function noteType(type: string, found: CheckedTools): void {
   found.hosted ||= !callerTools.has(type);
   if (describedTools.has(type)) found.described.add(type);
@@ -52,12 +52,12 @@ export function takesTool(spec: ChatSpec, type: string): boolean {
 }
 
 /**
- * Checks each tool of a body by its type alone, wherever it stands, and notes in `found` one that is carried out upstream.
- * For what no other check reaches: a `tool_choice`, a part of a message, a tool within a tool.
+ * Checks each tool of a body by its type alone, at any place, and notes in `found` one that the upstream carries out. It covers places
+ * that no other check reaches: a `tool_choice`, a part of a message, a tool within a tool.
  */
 export function toolNote(spec: ChatSpec, found: CheckedTools): OnTool {
   return (type, path) => {
-    // It only lists which of the tools may be called; those are told of themselves.
+    // It only lists the tools that may be called. Those are in the request themselves.
     if (type === "allowed_tools") return;
     if (!takesTool(spec, type)) refuseTool(path(), spec);
     noteType(type, found);
@@ -65,8 +65,8 @@ export function toolNote(spec: ChatSpec, found: CheckedTools): OnTool {
 }
 
 /**
- * Checks `tools`, and the type of `tool_choice`. Items are forwarded as they are. `api` chat: a function's name stands one level deeper.
- * Refuses with UNSUPPORTED_PARAMETER at `tools[i].type` what the model does not take.
+ * Checks `tools`, and the type of `tool_choice`. Items are forwarded unchanged. `api` chat: a function's name is one level deeper.
+ * Refuses tools that the model does not take with UNSUPPORTED_PARAMETER at `tools[i].type`.
  */
 export async function checkTools(
   body: JsonObject,
@@ -82,10 +82,7 @@ export async function checkTools(
   return found;
 }
 
-/**
- * Checks tools wherever they stand: in the request, in an item or message of its input, in a namespace. Adds what they mean
- * to `found`.
- */
+/** Checks tools at any place: in the request, in an item or message of its input, in a namespace. Adds their facts to `found`. */
 async function checkToolList(
   tools: readonly JsonValue[],
   param: string,
@@ -119,7 +116,7 @@ async function checkToolList(
   }
 }
 
-/** Checks the `tools` of an item, a message or a namespace; undefined where it has none. */
+/** Checks the `tools` of an item, a message or a namespace. Undefined where it has none. */
 export function checkToolsIn(
   holder: JsonObject,
   param: string,

@@ -18,7 +18,7 @@ import type { ParsedRequest } from "./parse.ts";
 import type { PrepareContext } from "./prepare.ts";
 import { noConversation, type PreparedRequest } from "./prepared.ts";
 
-/** What of a form goes upstream. */
+/** Fields of a form that are sent to the upstream. */
 const passed: ReadonlySet<string> = new Set([
   "include",
   "language",
@@ -36,12 +36,12 @@ const mimeTypes: Readonly<Record<SoundKind, string>> = {
   wav: "audio/wav",
   webm: "audio/webm",
 };
-/** OpenAI's parameters that are not done here. */
+/** Parameters of OpenAI's that are not supported here. */
 const unknown = ["chunking_strategy", "known_speaker_names", "known_speaker_references"];
 
 /**
- * Validates a request for a transcription, measures its sound and prices it. What is held is for the seconds that so many bytes can
- * be, at most the model's. Refuses with the public code and the field at fault.
+ * Validates a request for a transcription, measures its audio and prices it. Its hold is for the longest audio that its bytes can be,
+ * at most the model's maximum. Refuses with the public code and the wrong field.
  */
 export async function prepareTranscription(
   { operation, form, body: asked }: ParsedRequest,

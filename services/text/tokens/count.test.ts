@@ -21,7 +21,7 @@ afterEach(async () => {
   for (const one of stack.splice(0)) await one[Symbol.asyncDispose]();
 });
 
-/** With time for a thread to start on a busy machine; what is too long is one test's subject. */
+/** A counter that leaves a thread time to start on a busy machine. One test is about a time that is too long. */
 function counterWith(options: WorkshopOptions & { answerTimeoutMs?: number } = {}) {
   const workshop = createWorkshop(options);
   const counter = createTokenCounter(workshop, { answerTimeoutMs: 50_000, ...options });
@@ -33,7 +33,7 @@ function counterWith(options: WorkshopOptions & { answerTimeoutMs?: number } = {
   return Object.assign(counter, { ended });
 }
 
-/** Threads of which the first ones are as given, and all later ones real. */
+/** A function that starts threads. The first ones have the given code, and all later ones are real. */
 function starting(...firstOnes: string[]) {
   const started: Worker[] = [];
   const start = () => {
@@ -76,7 +76,7 @@ describe("a count in the thread", () => {
     const counter = counterWith();
     const before = performance.eventLoopUtilization();
     expect(await counter.count([prompt])).toBeGreaterThan(mib / 6);
-    // On the event loop itself it is 1.
+    // With the work on the event loop itself it is 1.
     expect(performance.eventLoopUtilization(before).utilization).toBeLessThan(0.5);
   });
 
@@ -96,7 +96,7 @@ describe("a count in the thread", () => {
     const many = Array.from({ length: 20 }, () =>
       counter.count([prompt], Number.POSITIVE_INFINITY, "many").then(() => done++),
     );
-    // Alone it takes as long as one of the twenty.
+    // Alone it would take as long as one of the twenty.
     await counter.count([prompt], Number.POSITIVE_INFINITY, "one");
     expect(done).toBe(0);
     await Promise.all(many);
@@ -117,7 +117,7 @@ describe("a count in the thread", () => {
       import { createWorkshop } from "${threads}";
       console.log(await createTokenCounter(createWorkshop()).count(["one two three"]));`;
     const args = ["--input-type=module", "-e", script];
-    // One that is held goes on for a minute.
+    // A process that is held goes on for a minute.
     const run = promisify(execFile)(process.execPath, args, { timeout: 50_000 });
     const { stdout } = await run;
     expect(stdout).toBe("3\n");

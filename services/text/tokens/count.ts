@@ -12,19 +12,19 @@ import {
 import type { inThread } from "./in-thread.ts";
 import type { Tokens } from "./most.ts";
 
-/** Tokens could not be counted. Says nothing of the text. */
+/** Tokens could not be counted. The error holds nothing of the text. */
 export class CountError extends Error {
   override readonly name = "CountError";
 }
 
-/** Counts tokens where a number has to be right rather than quick: estimates and refusals. */
+/** Counts tokens where a number must be right rather than quick: for estimates and refusals. */
 export interface TokenCounter {
   /**
-   * Tokens of all texts together. Stops, with a number above `limit`, once that is exceeded. Rejects with
-   * {@link CountError} where they cannot be counted. Counts of different accounts have the same share of the thread.
+   * Counts the tokens of all texts together. Stops once they exceed `limit`, with a number above it. Rejects with {@link CountError}
+   * where they cannot be counted. Counts of different accounts have the same share of the thread.
    */
   count(texts: readonly string[], limit?: number, accountId?: string): Promise<number>;
-  /** The same tokens, and as many as another vocabulary may make of them. Rejects as `count`. */
+  /** Counts the same tokens, and the most that another vocabulary may make of the texts. Rejects like `count`. */
   measure(texts: readonly string[], accountId?: string): Promise<Tokens>;
 }
 
@@ -37,8 +37,8 @@ export function counterFor(accountId: string, counter: TokenCounter): TokenCount
 }
 
 /**
- * Characters counted in one go. The tokenizer takes time in the square of an unbroken run (64 KiB of one letter: 3 s),
- * so runs are cut; a cut adds one token at most, and is laid before a space, where it adds none, if there is one near.
+ * Characters that are counted in one step. The tokenizer takes time in the square of an unbroken run (64 KiB of one letter: 3 s), so
+ * runs are cut. A cut adds one token at most. Before a space it adds none, so a cut is made there if one is near.
  */
 const sliceLength = 512;
 const lookBack = 64;
@@ -53,9 +53,9 @@ const counting: ThreadTask = {
 };
 
 /**
- * A counter with the o200k_base vocabulary, in a thread of the workshop: loading it takes 300 ms, a megabyte of text about as
- * long. Accounts take turns, a batch each, and so do the counts of one: neither a long prompt nor an account that has
- * many counted keeps another's short one waiting.
+ * A counter with the o200k_base vocabulary, in a thread of the workshop. Loading it takes 300 ms, a megabyte of text about as long.
+ * Accounts take turns, a batch each, and so do the counts of one account. So neither a long prompt nor an account with many counts
+ * makes a short count of another wait.
  */
 export function createTokenCounter(
   workshop: Workshop,
@@ -105,7 +105,7 @@ export function createTokenCounter(
   };
 }
 
-/** Tokens of all texts by count, or, where they cannot be counted, by a guess from their bytes. Never rejects. */
+/** Tokens of all texts by count. Where they cannot be counted, they are guessed from their bytes. Never rejects. */
 export async function countOrGuess(
   counter: TokenCounter,
   texts: readonly string[],
@@ -118,15 +118,15 @@ export async function countOrGuess(
   }
 }
 
-/** Tokens of a text by a guess, where they cannot be counted. */
+/** Tokens of a text by a guess, for a text that cannot be counted. */
 export function guessText(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / bytesPerToken);
 }
 
-/** Of English text, in the vocabularies of today. */
+/** Bytes of one token of English text, in the vocabularies of today. */
 export const bytesPerToken = 4;
 
-/** Slices of all texts, as many together as the thread is given at once. */
+/** Slices of all texts, in the batches that the thread gets. */
 function* batchesOf(texts: readonly string[]): Iterable<string[]> {
   let batch: string[] = [];
   let characters = 0;
@@ -148,7 +148,7 @@ export function* slicesOf(text: string): Iterable<string> {
   let from = 0;
   while (text.length - from > sliceLength) {
     const end = from + sliceLength;
-    // Only what is near is looked at: from the whole text a search would go back to its beginning, slice by slice.
+    // Only the near text is searched. A search in the whole text would go back to its beginning, slice by slice.
     const near = text.slice(end - lookBack + 1, end + 1).lastIndexOf(" ");
     const to = near >= 0 ? end - lookBack + 1 + near : wholeCharacter(text, end);
     yield text.slice(from, to);
@@ -157,7 +157,7 @@ export function* slicesOf(text: string): Iterable<string> {
   if (from < text.length) yield text.slice(from);
 }
 
-/** Not between the halves of a surrogate pair. */
+/** The same place, or one before it where it lies between the halves of a surrogate pair. */
 function wholeCharacter(text: string, at: number): number {
   const code = text.charCodeAt(at);
   return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;

@@ -2,27 +2,28 @@ import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { usualSecondTokens, usualSoundTokensAtLeast } from "../base/limits.ts";
 import { bytesPerToken } from "./count.ts";
 
-/** A PDF, which upstream alone reads, or a sound by what its bytes say. */
+/** A PDF, which only the upstream reads, or audio as its bytes show it. */
 export type MeasuredFile = { kind: "pdf"; bytes: number } | MeasuredAudio;
 
-/** `seconds` as its container says, `mostSeconds` as its bytes can be. */
+/** `seconds`: the length in its container. `mostSeconds`: the greatest length that its bytes can have. */
 type MeasuredAudio = { kind: "audio"; seconds: number; mostSeconds: number };
 
 /** Tokens of a file. */
 export interface FileTokens {
-  /** When upstream reports none. */
+  /** Used where the upstream reports none. */
   estimate: number;
-  /** For a hold. */
+  /** Used for a hold. */
   held: number;
-  /** For a caller that leaves. */
+  /** Used for a caller that leaves. */
   most: number;
-  /** That count against the context window: what is certain. */
+  /** Tokens that certainly count against the context window. */
   least: number;
 }
 
 /**
- * Tokens of a file. A PDF has no bound that can be told from outside, so it may fill the window; where upstream reports nothing it is taken
- * for as many tokens as a text of its size. A sound is the seconds that its container says; held are those that its bytes can be.
+ * Tokens of a file. A PDF has no bound that can be seen from outside, so it may fill the window. Where the upstream reports nothing, a
+ * PDF counts as a text of its size. Audio counts with the seconds in its container. Its hold is for the seconds that its bytes can
+ * have.
  */
 export function fileTokens(file: MeasuredFile, spec: ChatSpec): FileTokens {
   if (file.kind === "audio") return soundTokens(file, Number(spec.audioTokensPerSecond));

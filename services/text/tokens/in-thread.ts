@@ -1,15 +1,15 @@
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { mostTokens, type Tokens } from "./most.ts";
 
-/** Pieces of text whose tokens are added up, until they are more than `limit`. */
+/** Pieces of text whose tokens are added up until they exceed `limit`. */
 export interface Batch {
   pieces: readonly string[];
   limit: number;
-  /** Is it of interest what another vocabulary makes of them? */
+  /** Is the count of other vocabularies needed too? */
   withMost: boolean;
 }
 
-// Text that looks like a control token is text.
+// Text that looks like a control token is treated as text.
 const plain = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() };
 
 /** Counts a batch in a thread. */

@@ -68,7 +68,7 @@ describe("the bound of the input", () => {
     const parsed = await parseRequest("responses", body, testParsing());
     const checked = await checkResponses(parsed.body, spec, "Be kind.");
     const least = bound(checked, parsed.weight);
-    // The body as JSON is about the longest that a template could make of it.
+    // The body as JSON is about the longest text that a template could make of it.
     const rendered = await counter.count([JSON.stringify(checked.body, null, 1)]);
     expect(least).toBeGreaterThanOrEqual(rendered);
     const { tokens: estimate } = await estimateInput({ ...checked, ...none }, counter);
@@ -146,7 +146,7 @@ describe("the bound of the input", () => {
       { chat_template_kwargs: { note: words } },
       { response_format: { json_schema: { schema: { const: words } } } },
       { prediction: words },
-      // Only items and their parts hold sealed state: in a schema the same name holds what the model reads.
+      // Only items and their parts hold sealed state. In a schema, the same name holds text that the model reads.
       { tools: [{ type: "function", name: "f", parameters: { encrypted_content: words } }] },
       { text: { format: { type: "json_schema", schema: { encrypted_content: words } } } },
       { response_format: { json_schema: { schema: { encrypted_content: words } } } },
@@ -154,7 +154,7 @@ describe("the bound of the input", () => {
       { instructions: "x", encrypted_content: words },
     ];
     for (const body of hidden) expect(await count(body)).toBeGreaterThanOrEqual(least * 0.9);
-    // Encrypted state is charged for what it hides.
+    // Encrypted state is charged like the text inside it.
     const sealed = [{ type: "reasoning", encrypted_content: "Z".repeat(16_000) }];
     expect(await count({ input: sealed })).toBeGreaterThanOrEqual(3_000);
     const state = "Z".repeat(16_000);
@@ -184,7 +184,7 @@ describe("room in the window", () => {
 
 describe("counting", () => {
   test("long runs are cut, so that a hostile text takes no time in its square", async () => {
-    // Uncut it takes half a minute.
+    // Without cuts it takes half a minute.
     const tokens = await promptly(5_000, () => counter.count(["a".repeat(200_000)]));
     expect(tokens).toBeGreaterThan(20_000);
   });

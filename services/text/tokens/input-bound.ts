@@ -10,19 +10,19 @@ import type { Tokens } from "./most.ts";
 import { estimatedImageTokens, leastImageTokens, mostImageTokens } from "./patches.ts";
 
 /**
- * Most input tokens of a request, cheap enough for every one of them: the bytes of its text, without looking at the text
- * again (the walk that checks the parsed body adds them up).
+ * The most input tokens of a request, cheap enough for every request: the bytes of its text, without another look at the text. The walk
+ * that checks the parsed body adds them up.
  *
- * Why it is a bound. The tokenizers of language models work on UTF-8 bytes and merge: a token covers at least one byte,
- * so a text has at most as many tokens as bytes. The sum takes in every string and every name of the body that goes up,
- * plus an allowance for the punctuation that a chat template makes of JSON; what a template adds on its own (roles,
- * turn markers, the preamble for tools) is covered by a fixed number for each item and one for the request; the name of the tool
- * that some write before each result counts with each. Images count
- * in 32-pixel patches at full detail, at least as many as the model may make of the
- * smallest, or in tiles where its catalog says so, and sounds by their seconds (tokens/files.ts), their base64 not at all.
- * What is in a PDF upstream alone knows, and what a tool adds that upstream runs itself: with either, and wherever the sum is
- * above it, the bound is what the model takes at most. Reported usage above the bound
- * is charged up to the hold.
+ * The reason why it is a bound: the tokenizers of language models work on UTF-8 bytes and merge them. A token covers at least one byte,
+ * so a text has at most as many tokens as bytes. The sum has all strings and names of the body that are sent, and an allowance for the
+ * punctuation that a chat template makes of JSON. A template's own additions (roles, turn markers, the preamble for tools) are covered
+ * by a fixed number for each item and one for the request. The name of the tool that some templates write before each result counts
+ * with each.
+ *
+ * Images count in 32-pixel patches at full detail, at least as many as the model may make of the smallest. Where the catalog says so,
+ * they count in tiles. Audio counts by its seconds (tokens/files.ts). The base64 of both does not count. Only the upstream knows the
+ * content of a PDF, and the additions of a tool that it runs itself. With either, and wherever the sum is larger, the bound is the
+ * model's maximum. Reported usage above the bound is charged up to the hold.
  */
 export function inputBoundOf(
   checked: CheckedBody,
@@ -40,17 +40,17 @@ export function inputBoundOf(
 
 /** Tokens of the images and files of a request. */
 export interface MediaTokens {
-  /** When upstream reports none. */
+  /** Used where the upstream reports none. */
   estimate: number;
-  /** For a hold. */
+  /** Used for a hold. */
   held: number;
-  /** For a caller that leaves. */
+  /** Used for a caller that leaves. */
   most: number;
-  /** That count against the context window: models scale images to fit. */
+  /** Tokens that count against the context window. Models scale images to fit. */
   least: number;
 }
 
-/** What the images and files of a request come to, by how their model counts them. */
+/** Tokens of the images and files of a request, in the way in which their model counts them. */
 export function mediaTokensOf(taken: TakenMedia, spec: ChatSpec): MediaTokens {
   const count = {
     atLeast: Number(spec.imageTokensAtLeast),
@@ -78,7 +78,7 @@ export function mediaTokensOf(taken: TakenMedia, spec: ChatSpec): MediaTokens {
 const itemTokens = 16;
 /** Tokens that a template may put in front of everything. */
 const requestTokens = 256;
-/** Tokens that one item has beyond its text, when they are estimated. */
+/** Tokens of one item beyond its text, for an estimate. */
 const estimatedItemTokens = 4;
 
 function overheadOf(checked: CheckedBody): number {
@@ -90,7 +90,7 @@ function sumOf(taken: TakenMedia, patches: (size: TakenMedia["sizes"][number]) =
   return taken.sizes.reduce((sum, size) => sum + patches(size), 0);
 }
 
-/** Input tokens by count, where upstream reports none: an estimate. */
+/** An estimate of the input tokens by a count, where the upstream reports none. */
 export async function estimateInput(
   { body, media, items, mediaTokens, toolTokens }: EstimatedInput,
   counter: TokenCounter,
@@ -101,7 +101,7 @@ export async function estimateInput(
   return { tokens: tokens + rest + mediaTokens.estimate, most: most + rest + mediaTokens.most };
 }
 
-/** What the input of a request is estimated from. */
+/** The parts of a request from which its input is estimated. */
 export interface EstimatedInput {
   body: JsonObject;
   media: TakenMedia;
@@ -111,7 +111,7 @@ export interface EstimatedInput {
   mediaTokens: MediaTokens;
 }
 
-/** Input tokens by a guess that costs nothing: what is charged if the process dies before it has counted. */
+/** Input tokens by a guess that takes no time. They are charged if the process dies before it has counted. */
 export function guessInput(
   weight: number,
   { base64Bytes }: TakenMedia,
@@ -122,16 +122,16 @@ export function guessInput(
   return Math.ceil(bytes / bytesPerToken) + beside;
 }
 
-/** The window that input and reserved output share. */
+/** The window that input and output share. */
 export interface ContextRoom {
   /** Tokens for the input. */
   input: number;
 }
 
 /**
- * Room for the input in the model's window (`maxInputTokens`): without the safety margin, and without the output that is
- * reserved, which is `max_output_tokens`, or the model's maximum where that is omitted. An omitted one takes no more than
- * half the window, or a model whose maximum is as large as its window would take no input at all.
+ * Room for the input in the model's window (`maxInputTokens`), without the safety margin and without the room for the output. That is
+ * `max_output_tokens`, or the model's maximum where that is omitted. An omitted one takes at most half the window. Otherwise a model
+ * whose maximum is as large as its window would take no input at all.
  */
 export function contextRoom(maxOutputTokens: number | undefined, spec: ChatSpec): ContextRoom {
   const window = Number(spec.maxInputTokens);
@@ -141,10 +141,10 @@ export function contextRoom(maxOutputTokens: number | undefined, spec: ChatSpec)
 }
 
 /**
- * Refuses with CONTEXT_LENGTH_EXCEEDED what does not fit. `byteBound` is the bound of all of the input, which is the whole window where
- * a PDF is in it; the text alone may fit by its bytes even then. Text that fits by its bytes, and text that fits by no measure, is not
- * counted. The rest is counted in a turn of its account, because bytes are about four times the tokens. What cannot be counted
- * passes: upstream refuses it where it does not fit.
+ * Refuses input that does not fit with CONTEXT_LENGTH_EXCEEDED. `byteBound` is the bound of the whole input, which is the whole window
+ * where a PDF is in it. Even then the text alone may fit by its bytes. Text is not counted where it fits by its bytes, or cannot fit at
+ * all. Other text is counted in a turn of its account, because bytes are about four times the tokens. Text that cannot be counted
+ * passes. The upstream refuses it where it does not fit.
  */
 export async function checkContext(
   checked: CheckedBody,
@@ -183,29 +183,29 @@ async function counted(
   }
 }
 
-/** Encrypted state is base64 of what it hides, three bytes in four digits, and its tokens cannot be counted. */
+/** Tokens of encrypted state, which cannot be counted. It is base64 of its content, three bytes in four digits. */
 function opaqueTokens(bytes: number): number {
   return Math.floor((bytes * 3) / 4 / bytesPerToken);
 }
 
-/** What of a body is counted as text, and what is not text. */
+/** The text of a body that is counted, and its other parts. */
 interface Texts {
   texts: string[];
-  /** Punctuation around JSON that a model reads as it is, in tokens. */
+  /** Tokens of the punctuation around JSON that a model reads unchanged. */
   marks: number;
-  /** How long encrypted state is, in all. */
+  /** Bytes of all encrypted state together. */
   opaqueBytes: number;
 }
 
 /**
- * Everything of a body that upstream is sent, as text: every string, name and number. Left out are the bytes of images and files
- * that were verified, each in its own place, settings of one value, and names that a chat template turns into a marker
- * of the item, which the estimate for an item covers.
+ * All text of a body that the upstream gets: every string, name and number. Left out are the bytes of verified images and files, each
+ * in its own place, and settings of one value. Names that a chat template turns into a marker are left out too, because the estimate
+ * for an item covers them.
  */
 export function textsOf(body: JsonObject, inline: readonly InlinePart[]): Texts {
   const found: Texts = { texts: [], marks: 0, opaqueBytes: 0 };
   const bytesOf = new Map(inline.map(({ holder, field }) => [holder, field]));
-  /** `depth`: of an item 0, of its parts 1; what lies deeper is the caller's own data, like a tool's schema. */
+  /** `depth`: 0 for an item, 1 for its parts. Values at a greater depth are the caller's own data, like a tool's schema. */
   const visit = (value: JsonValue, depth: number) => {
     if (typeof value === "string") found.texts.push(value);
     else if (Array.isArray(value)) {
@@ -235,7 +235,7 @@ export function textsOf(body: JsonObject, inline: readonly InlinePart[]): Texts 
   return found;
 }
 
-/** Does upstream alone read it? In `extra_content` a signature stands two levels below its call. */
+/** Is it state that only the upstream reads? In `extra_content` a signature is two levels below its call. */
 function isSealed({ type }: JsonObject, name: string, depth: number): boolean {
   if (name === "thought_signature") return depth <= partDepth + 2;
   if (depth > partDepth) return false;
@@ -243,13 +243,13 @@ function isSealed({ type }: JsonObject, name: string, depth: number): boolean {
   return name === "encrypted_content" || name === "signature" || isRouters;
 }
 
-/** Of the parts of an item, which items hold in arrays. */
+/** Depth of the parts of an item, which items hold in arrays. */
 const partDepth = 1;
 /** Fields of a request that are arrays of items. */
 const conversations = new Set(["input", "messages"]);
 /** Fields of a request whose text no model reads. */
 const settings = new Set(["encoding_format", "model"]);
-/** Names that a chat template turns into a marker, which the estimate for an item covers. */
+/** Names that a chat template turns into a marker. The estimate for an item covers them. */
 const structural = new Set([
   "type",
   "role",

@@ -5,7 +5,10 @@ import { createTokenCounter } from "./count.ts";
 const counter = createTokenCounter(createWorkshop());
 afterAll(() => counter[Symbol.asyncDispose]());
 
-/** Our tokens for one of the measured tokenizer that makes the most of such text (docs/decisions/text.md). */
+/**
+ * The tokens of genmesh's vocabulary for one token of another: of the measured tokenizer that makes the most of such text
+ * (docs/decisions/text.md).
+ */
 const measured: [name: string, ratio: number, text: string][] = [
   ["English", 0.86, "The harbour lay quiet under a thin layer of morning fog. "],
   ["German", 0.8, "Die Schiffe liegen am Kai, und die Hafenarbeiter warten auf die Ladung. "],
@@ -34,7 +37,7 @@ describe("the most tokens that another vocabulary makes of a text", () => {
   test.for(measured)("are nine tenths of what was measured: %s", async ([, ratio, text]) => {
     const { tokens, most } = await counter.measure([text.repeat(20)]);
     expect(most).toBeGreaterThanOrEqual(Math.floor((0.9 * tokens) / ratio));
-    // A caller that leaves without such a purpose pays it, too.
+    // A caller that leaves in good faith pays it too.
     expect(most).toBeLessThanOrEqual(Math.ceil((1.3 * tokens) / ratio));
   });
 

@@ -3,26 +3,26 @@ import { elsewhereFactors } from "../../upstreams/text/limits.ts";
 
 /** Tokens of some text. */
 export interface Tokens {
-  /** By our own vocabulary. */
+  /** Tokens by genmesh's own vocabulary. */
   tokens: number;
   /**
-   * By whichever vocabulary of a model makes the most of it: no fewer than nine tenths of what any of those measured counts
-   * (docs/decisions/text.md). What a caller costs that leaves before its upstream says what it used.
+   * Tokens by the vocabulary of a model that makes the most of the text. They are at least nine tenths of the count of any measured
+   * vocabulary (docs/decisions/text.md). A caller is charged for these if it leaves before its upstream reports its usage.
    */
   most: number;
 }
 
-/** Digits in one token of our vocabulary; others have a token for each. */
+/** Digits in one token of genmesh's vocabulary. Others have a token for each digit. */
 const digitsPerToken = 3;
-/** Runs of digits, and of newlines, for which one vocabulary has a token and another one for each character. */
+/** Runs of digits, and of newlines. One vocabulary has a token for a run, another one for each character. */
 const runs = /[0-9]+|\n{2,}/g;
 
-/** What most texts are, which is found natively: nothing but ASCII, and no short repetition. */
+/** The form of most texts, which is found natively: only ASCII, and no short repetition. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant.
 const plain = /^[\x00-\x7f]*$/;
 const repetition = /(\S.{0,3}?)\1{7}/s;
 
-/** {@link Tokens.most} of a text that has so many `tokens` by our own count. */
+/** {@link Tokens.most} of a text that has this many `tokens` by genmesh's own count. */
 export function mostTokens(text: string, tokens: number): number {
   let ofRuns = 0;
   let ours = 0;

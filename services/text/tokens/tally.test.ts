@@ -17,7 +17,7 @@ const request = {
   guessedInput: 50,
 };
 
-/** A counter that fails for as long as `isAway`. */
+/** A counter that fails while `isAway` is true. */
 function failing() {
   const errors: unknown[] = [];
   const failures: TokenCounter & { isAway: boolean; asked: string[] } = {
@@ -50,7 +50,7 @@ describe("a tally", () => {
     failures.isAway = false;
     let tokens = 0;
     for (const part of parts) {
-      // As deltas come: halves of characters among them.
+      // In pieces like those of deltas, with halves of characters among them.
       for (let at = 0; at < part.length; at += 3) tally.add(part.slice(at, at + 3));
       expect(tally.uncounted).toBe(part.length);
       for (const slice of slicesOf(part)) tokens += countTokens(slice);
@@ -89,7 +89,7 @@ describe("what cannot be counted", () => {
     tally.add("one two three");
     expect([await tally.input(), await tally.output()]).toEqual([50, 4]);
     tally.add(" four");
-    // What was asked for is not asked for again: a failure is no reason to try with every delta.
+    // A counted text is not sent to the counter again. A failure is no reason to try again with every delta.
     expect(tally.uncounted).toBe(5);
     expect(tally.guess()).toEqual([50, 5]);
     expect(errors).toHaveLength(2);

@@ -3,25 +3,28 @@ import { guessText, type TokenCounter } from "./count.ts";
 import { type EstimatedInput, estimateInput } from "./input-bound.ts";
 import type { Tokens } from "./most.ts";
 
-/** Counts what a running request has used. Only what is asked for is counted: most requests are told by upstream. */
+/** Counts the tokens that a running request has used. It counts only on request, because most upstreams report their usage. */
 export interface Tally {
-  /** Characters of output that were not asked for yet. */
+  /** Characters of output whose count was not requested yet. */
   readonly uncounted: number;
-  /** Output that went past. */
+  /** Adds output that passed. */
   add(text: string): void;
-  /** Input tokens; counted once. Never rejects: what cannot be counted is guessed, and tried again when asked again. */
+  /** Input tokens, which are counted once. Never rejects: where counting fails they are guessed, and the next call counts again. */
   input(): Promise<number>;
-  /** Output tokens so far; each text is counted once. Never rejects, as `input`. */
+  /** Output tokens so far. Each text is counted once. Never rejects, like `input`. */
   output(): Promise<number>;
-  /** Input and output tokens so far without waiting: what is not counted is guessed. */
+  /** Input and output tokens so far, without waiting. Texts that are not counted are guessed. */
   guess(): [input: number, output: number];
-  /** As many as another vocabulary may make of them (see {@link Tokens.most}), without waiting: what is not counted is guessed. */
+  /**
+   * The most tokens that another vocabulary may make of them (see {@link Tokens.most}), without waiting. Texts that are not counted are
+   * guessed.
+   */
   most(): [input: number, output: number];
 }
 
 type Counted = EstimatedInput & Pick<PreparedRequest, "guessedInput" | "tokensAsSuch">;
 
-/** A tally at zero. `onFailure` hears of what could not be counted. */
+/** A tally at zero. `onFailure` gets the errors of counts that failed. */
 export function createTally(
   request: Counted,
   counter: TokenCounter,
@@ -35,7 +38,7 @@ class RequestTally implements Tally {
   readonly #request: Counted;
   readonly #counter: TokenCounter;
   readonly #onFailure: (error: unknown) => void;
-  /** Not counted: what is being counted, and what came since that began. */
+  /** Text without a count. `#pending` is being counted, and `#tail` came after that began. */
   #pending = "";
   #tail = "";
   readonly #output: Tokens = { tokens: 0, most: 0 };

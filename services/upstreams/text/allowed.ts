@@ -1,14 +1,14 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /**
- * What may stand in a place of an answer: a text, number, boolean or null ("plain"); a list of them ("list"); an object
- * with these fields and no others; a list of such objects.
+ * The values that a place of an answer may have: a text, number, boolean or null ("plain"), or a list of them ("list"). Or an object
+ * with these fields and no others, or a list of such objects.
  */
 export type Shape = "plain" | "list" | Fields | readonly [Fields];
 /** Fields of an object, by name. */
 export type Fields = { readonly [name: string]: Shape };
 
-/** Does the object hold nothing but these fields, of these shapes? */
+/** Does the object have only these fields, and only these shapes? */
 export function fits(object: JsonObject, fields: Fields): boolean {
   for (const name in object) {
     const shape = Object.hasOwn(fields, name) ? fields[name] : undefined;
@@ -17,7 +17,7 @@ export function fits(object: JsonObject, fields: Fields): boolean {
   return true;
 }
 
-/** The object with these fields alone; what has another shape is left out. */
+/** The object with these fields alone. Values of another shape are left out. */
 export function only(object: JsonObject, fields: Fields): JsonObject {
   const kept: JsonObject = {};
   for (const name of Object.keys(object)) {

@@ -5,20 +5,22 @@ import type { UpstreamsContext } from "./context.ts";
 import type { TextOperation, UpstreamRequest } from "./port.ts";
 import type { ResponseFacts } from "./responses/complete-response.ts";
 
-/** What answers to one request show beside what upstream says. */
+/** Facts that the answers to one request show, beside the upstream's. */
 export interface RequestFacts {
   response: ResponseFacts;
   chat: ChatFacts;
 }
 
-/** What an answer's id begins with, before the request's own letters. Answers of other operations show no id: theirs is the request's. */
+/**
+ * The beginning of an answer's id, before the request's own letters. Answers of other operations show no id. Theirs is the request's.
+ */
 const idBegins: Partial<Record<TextOperation, string>> = {
   responses: "resp_",
   compact: "resp_",
   chat: "chatcmpl-",
 };
 
-/** The id of a request's answer, whatever upstream calls it: servers give one id to several answers, or none. */
+/** The id of a request's answer, for any id of the upstream's. Servers give one id to several answers, or none. */
 export function answerIdOf({
   operation,
   requestId,

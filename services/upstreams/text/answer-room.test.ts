@@ -51,7 +51,7 @@ test.each<[string, string, boolean, number[]]>([
   expect(reached).toEqual(asked);
 });
 
-/** What the request's end is decided by: not the upstream has failed, but we refuse its answer. */
+/** The kind of error that decides the request's end. Here the upstream has not failed: genmesh refuses its answer. */
 async function kindOfRefusal(reach: () => Promise<void>) {
   const refusal = await world.refusalFrom(embedding(reach));
   expect(refusal).toBeInstanceOf(RefusalError);

@@ -9,22 +9,22 @@ import type { CallContext } from "../call.ts";
 import type { Lift } from "./large-parts.ts";
 import type { ReadPlain } from "./plain.ts";
 
-/** What the upstream side of text needs; the connections are not closed here. */
+/** Dependencies of the upstream side of text. The connections are not closed here. */
 export interface UpstreamsContext extends CallContext {
   log: Logger;
   metrics: Metrics;
-  /** Default: generations are not seen from outside. */
+  /** Default: generations are not reported to telemetry. */
   inferences?: Inferences;
-  /** Default: the operator is not told that an account is empty. */
+  /** Default: nothing tells the operator that an account at an upstream is empty. */
   accounts?: UpstreamAccounts;
-  /** Answers what has the `builtin` upstream. Not disposed here. */
+  /** Answers requests for the `builtin` upstream. Not disposed here. */
   builtin: BuiltinText;
-  /** Takes large parts out of large answers; default: where it is called. */
+  /** Takes large parts out of large answers. Default: in the calling thread. */
   lift?: Lift;
-  /** Reads embeddings and transcriptions; default: where it is called. */
+  /** Reads embeddings and transcriptions. Default: in the calling thread. */
   plain?: ReadPlain;
-  /** Times in answers, and the pace of builtin text. */
+  /** Gives the times in answers, and the pace of builtin text. */
   clock: Clock;
-  /** Ids that an upstream left out. */
+  /** Makes ids that an upstream left out. */
   ids: Ids;
 }

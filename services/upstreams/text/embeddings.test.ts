@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { JsonValue } from "#kit/base/json.ts";
 import { readEmbeddings, type VectorFormat } from "./embeddings.ts";
 
-/** Vectors that are shown of such an answer; undefined: it is none. */
+/** Vectors that are shown of such an answer. Undefined: it is refused. */
 function shown(embeddings: JsonValue[], format: VectorFormat): JsonValue[] | undefined {
   const data = embeddings.map((embedding, index) => ({ index, embedding }));
   const asked = { modelId: "m", inputs: embeddings.length, format };

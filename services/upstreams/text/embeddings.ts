@@ -4,17 +4,17 @@ import { UpstreamFailure } from "./failure.ts";
 import type { ReportedUsage } from "./port.ts";
 import type { ReadAnswer } from "./responses/json-answer.ts";
 
-/** How vectors are written: as numbers, or as base64 of their 32-bit floats, the least byte first. */
+/** The form of vectors: numbers, or base64 of their 32-bit floats with the least byte first. */
 export type VectorFormat = "float" | "base64";
 
-/** The format that a request for embeddings asks for. */
+/** The format that a request for embeddings names. */
 export function vectorFormatOf(asked: JsonValue | undefined): VectorFormat {
   return asked === "base64" ? "base64" : "float";
 }
 
 /**
- * Embeddings as we show them: one vector for each input, in the order of the inputs and in the format that was asked for, and nothing
- * else of upstream's. Throws `UpstreamFailure` where they are not all there.
+ * Embeddings as callers see them: one vector for each input, in the order of the inputs and in the format of the request. Nothing else
+ * of the upstream's is shown. Throws `UpstreamFailure` where vectors are missing.
  */
 export function readEmbeddings(
   found: JsonObject,
@@ -24,7 +24,7 @@ export function readEmbeddings(
   const vectors: JsonValue[] = [];
   const room = { bytes: answerLimits.jsonBytes };
   const data = Array.isArray(found.data) ? found.data : [];
-  // Some servers number every row 0.
+  // Some servers give every row the number 0.
   const isNumbered = data.some((item) => isJsonObject(item) && (item.index ?? 0) !== 0);
   for (const [place, item] of data.entries()) {
     const vector = isJsonObject(item) ? vectorOf(item.embedding, format, room) : undefined;
@@ -32,7 +32,7 @@ export function readEmbeddings(
     const index = (isNumbered ? item.index : undefined) ?? place;
     if (typeof index === "number" && !(index in vectors)) vectors[index] = vector;
   }
-  // A hole, or one too many, is a key that is not there.
+  // A missing vector, or one too many, shows in the number of keys.
   if (vectors.length !== inputs || Object.keys(vectors).length !== inputs) {
     const failure = new UpstreamFailure("garbage");
     failure.usage = usage;
@@ -54,10 +54,12 @@ export function readEmbeddings(
 }
 
 const floatBytes = 4;
-/** Characters of a 32-bit float as JSON, at most, and the comma behind it. */
+/** The most characters of a 32-bit float as JSON, with the comma behind it. */
 const numberCharacters = 25;
 
-/** A vector in the format; undefined where it is none. `room`: that numbers made of base64 have in the answer. */
+/**
+ * A vector in the format. Undefined where the value is no vector. `room`: the bytes that numbers made of base64 may take in the answer.
+ */
 function vectorOf(
   value: JsonValue | undefined,
   format: VectorFormat,
@@ -68,7 +70,7 @@ function vectorOf(
     const bytes = Buffer.from(value, "base64");
     if (bytes.length === 0 || bytes.length % floatBytes !== 0) return undefined;
     if (format === "float") return numbersOf(bytes, room);
-    // Many decoders want the padding that some servers leave out.
+    // Many decoders need the padding that some servers leave out.
     return value.length % 4 === 0 ? value : bytes.toString("base64");
   }
   const isVector = Array.isArray(value) && value.length > 0 && value.every(isNumber);
@@ -76,7 +78,7 @@ function vectorOf(
   return format === "base64" ? base64Of(value) : value;
 }
 
-/** One that 32 bits can hold: any other would be infinite as base64, and JSON has none that is infinite. */
+/** Is it a number that 32 bits can hold? Any other would be infinite as base64, and JSON has no infinite numbers. */
 function isNumber(value: JsonValue): value is number {
   return typeof value === "number" && Number.isFinite(Math.fround(value));
 }
@@ -87,9 +89,10 @@ function base64Of(numbers: readonly number[]): string {
   return bytes.toString("base64");
 }
 
-/** Undefined where one is no number that JSON has. */
+/** The numbers of a vector. Undefined where JSON does not have one of them. */
 function numbersOf(bytes: Buffer, room: { bytes: number }): number[] | undefined {
-  // As numbers it is five times as long: longer than an answer may be, it would not have come as numbers either.
+  // As numbers the vector is five times as long. If that is longer than an answer may be, an answer with numbers would have been
+  // refused too.
   room.bytes -= (bytes.length / floatBytes) * numberCharacters;
   if (room.bytes < 0) return undefined;
   const numbers: number[] = [];
@@ -101,16 +104,16 @@ function numbersOf(bytes: Buffer, room: { bytes: number }): number[] | undefined
   return numbers;
 }
 
-/** How many inputs a request has: a text or a list of tokens is one. */
+/** The number of inputs of a request. A text or a list of tokens is one. */
 export function inputCount(input: JsonValue | undefined): number {
   return Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
 }
 
-/** There is no output: what is used is the input. */
+/** The usage of the input. There is no output. */
 function usageOf(usage: JsonValue | undefined): ReportedUsage | undefined {
   if (!isJsonObject(usage)) return undefined;
   const { prompt_tokens: prompt, total_tokens: total } = usage;
-  // Servers that name one of them alone may leave the other at zero.
+  // Some servers report only one of the two, and leave the other at zero.
   const tokens = (prompt === 0 ? total : prompt) ?? total ?? prompt ?? null;
   if (tokens === null) return undefined;
   const inputTokens = typeof tokens === "number" ? tokens : Number.NaN;

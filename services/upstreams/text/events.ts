@@ -1,7 +1,10 @@
 import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamFailure } from "./failure.ts";
 
-/** What is worth knowing of the upstream side: one function an event. None of them throws or names what was said. */
+/**
+ * Reports events of the upstream side to the log and the metrics, with a function for each. None of them throws, or names the text of a
+ * request or answer.
+ */
 export interface UpstreamEvents {
   /** An upstream gave no answer. `isLast`: no other is tried. */
   failed(
@@ -10,11 +13,10 @@ export interface UpstreamEvents {
     request: { id: string; callId: string; isLast: boolean },
   ): void;
   /**
-   * An answer went past the bound of its output and was cut. `isTold`: upstream was told the bound, so it does not know it by
-   * that name.
+   * An answer went past the bound of its output and was cut. `isTold`: the upstream got the bound, so it does not know it by that name.
    */
   cut(upstream: string, isTold: boolean): void;
-  /** A stream broke on a fault of our own. */
+  /** A stream broke on a fault of genmesh. */
   broke(upstream: string, error: unknown): void;
 }
 
@@ -34,7 +36,7 @@ export function createUpstreamEvents({
       const { kind, status, timedOut } = failure;
       if (kind === "account_empty") accounts?.empty(upstream, { status });
       const facts = { requestId: id, callId, upstream, kind, status, timedOut, fallsBack: !isLast };
-      // A wrong request is the caller's; a missing key is the operator's to mend.
+      // The caller must correct a wrong request. The operator must add a missing key.
       if (kind === "misconfigured") log.error(facts, "upstream has no key");
       else if (kind === "invalid_request" || kind === "policy") log.info(facts, "upstream refused");
       else log.warn(facts, "upstream failed");

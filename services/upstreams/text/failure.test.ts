@@ -10,7 +10,7 @@ test.each([
   [422, {}, "invalid_value", 400, false],
   [400, { code: "content_policy_violation" }, "content_policy_violation", 400, false],
   [403, { type: "content_filter" }, "content_policy_violation", 400, false],
-  // Words of other upstreams: media knew them, text did not.
+  // Words of other upstreams that media knew and text did not.
   [400, { code: "ResponsibleAIPolicyViolation" }, "content_policy_violation", 400, false],
   [400, { code: "input_moderation" }, "content_policy_violation", 400, false],
   [400, { code: "context_length_exceeded" }, "context_length_exceeded", 400, false],

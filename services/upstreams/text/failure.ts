@@ -5,48 +5,48 @@ import { UpstreamError } from "#kit/upstream/errors.ts";
 import { isEmptyAccount, isPolicyCode } from "../call.ts";
 import type { ReportedUsage } from "./port.ts";
 
-/** Why an upstream gave no answer. */
+/** The reason why an upstream gave no answer. */
 export type FailureKind =
-  /** No connection, or it broke before the first event (or before the JSON answer's end). */
+  /** No connection, or it broke before the first event, or before the end of the JSON answer. */
   | "unreachable"
-  /** None of our places at it came free in time. */
+  /** No place at the upstream came free in time, of those that genmesh may use. */
   | "full"
   /** 429. */
   | "rate_limited"
-  /** The operator's account there has run empty: 402, or a code that says so. */
+  /** The operator's account at the upstream is empty: 402, or a code that says that. */
   | "account_empty"
   /** 5xx. */
   | "server_error"
   /** Time ran out. */
   | "timeout"
-  /** 400 or 422: what was sent is wrong. */
+  /** 400 or 422: the request is wrong. */
   | "invalid_request"
   /** Refused for its content. */
   | "policy"
   /** The input is longer than the model's context. */
   | "context_length"
-  /** 401, 403, 404 and all else that is not ours to explain. */
+  /** 401, 403, 404 and all other refusals that genmesh does not explain. */
   | "denied"
-  /** An answer that is none, or an error in place of the first event. */
+  /** The upstream's reply is not an answer, or is an error instead of the first event. */
   | "garbage"
-  /** More than a bound of ours lets through; the upstream itself may have answered well. */
+  /** The answer is above a bound of genmesh. The upstream itself may have answered well. */
   | "too_large"
-  /** It does not have the operation. */
+  /** The upstream does not have the operation. */
   | "incapable"
-  /** The variable of its key is not set. */
+  /** The variable of the upstream's key is not set. */
   | "misconfigured";
 
-/** An upstream that gave no answer; before any output. Holds nothing of upstream's own text. */
+/** An upstream gave no answer, and no output came before. The error holds nothing of the upstream's own text. */
 export class UpstreamFailure extends Error {
   override readonly name = "UpstreamFailure";
   readonly kind: FailureKind;
   /** HTTP status, where there was one. */
   readonly status: number | undefined;
-  /** For `invalid_request`: the top-level field of the caller's body that upstream named. */
+  /** For `invalid_request`: the top-level field of the caller's body that the upstream named. */
   readonly param: string | undefined;
   /** For `unreachable`: the time to connect ran out. */
   readonly timedOut: boolean;
-  /** What upstream reported all the same, in an answer that is none: it is charged. */
+  /** Usage that the upstream reported nevertheless. It is charged. */
   usage: ReportedUsage | undefined;
 
   constructor(
@@ -60,14 +60,14 @@ export class UpstreamFailure extends Error {
     this.timedOut = details.timedOut ?? kind === "timeout";
   }
 
-  /** Is the next upstream to be tried? Where it was not reached or not asked, on 429 and 5xx alone. */
+  /** May the next upstream be tried? Only where this one was not reached or not asked, or answered 429 or 5xx. */
   get mayFallBack(): boolean {
     if (this.status === 429) return true;
     return ["unreachable", "full", "rate_limited", "server_error"].includes(this.kind);
   }
 }
 
-/** The failure that a lower error means; undefined where it is none of upstream's. */
+/** The failure that an error of a lower layer means. Undefined where the error is not the upstream's. */
 export function failureOf(error: unknown): UpstreamFailure | undefined {
   if (error instanceof UpstreamFailure) return error;
   if (!(error instanceof UpstreamError)) return undefined;
@@ -78,7 +78,7 @@ export function failureOf(error: unknown): UpstreamFailure | undefined {
   return new UpstreamFailure("unreachable", { timedOut: error.timedOut, cause: error });
 }
 
-/** What the caller is told, in our words. */
+/** The refusal that the caller gets, in the words of genmesh. */
 export function refusalOf(
   failure: UpstreamFailure,
   modelId: string,
@@ -117,22 +117,22 @@ export function refusalOf(
   }
 }
 
-/** Codes and types by which servers say that the input is too long: OpenAI, llama.cpp, OpenRouter. */
+/** Codes and types with which servers report that the input is too long: OpenAI, llama.cpp, OpenRouter. */
 const contextCodes = new Set([
   "context_length_exceeded",
   "context_window_exceeded",
   "exceed_context_size_error",
 ]);
-/** How vLLM, SGLang and Ollama say it, without a code of its own. */
+/** The words of vLLM, SGLang and Ollama for it. They have no code of their own. */
 const contextWords = /\bcontext (?:length|size|window)\b/i;
 
-/** Does an upstream's error object say that the input is too long for the model? */
+/** Does an upstream's error object report that the input is too long for the model? */
 export function isContextError({ code, type, message }: JsonObject): boolean {
   if ([code, type].some((one) => typeof one === "string" && contextCodes.has(one))) return true;
   return typeof message === "string" && contextWords.test(message);
 }
 
-/** What the caller is told where upstream's error comes within an answer. */
+/** The reason that the caller gets where the upstream's error comes within an answer. */
 export function reasonOfError(error: JsonObject): Reason {
   if (isPolicyCode(error.code)) return ErrorReason.CONTENT_POLICY_VIOLATION;
   return isContextError(error)
@@ -140,7 +140,7 @@ export function reasonOfError(error: JsonObject): Reason {
     : ErrorReason.MODEL_REQUEST_FAILED;
 }
 
-/** The failure that an error in place of an answer means, with any HTTP status: routers tell the real one within. */
+/** The failure that an error instead of an answer means, with any HTTP status. Routers put the real status into the error. */
 export function failureOfError(error: JsonObject): UpstreamFailure {
   const words = [error.code, error.type];
   if (words.some(isPolicyCode)) return new UpstreamFailure("policy");
@@ -155,7 +155,7 @@ export function failureOfError(error: JsonObject): UpstreamFailure {
   return new UpstreamFailure(isTheirs ? "server_error" : "garbage");
 }
 
-/** Codes and types by which servers say 429, and 5xx. */
+/** Codes and types that servers use for 429 and 5xx. */
 const limitWords: ReadonlySet<unknown> = new Set([
   "rate_limit_error",
   "rate_limit_exceeded",
@@ -170,8 +170,8 @@ const serverWords: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * What an HTTP error means. `error` is the body's `error` object where it has one; `body` is what the caller sent, so
- * that a field is named only where it is the caller's own.
+ * The failure that an HTTP error means. `error` is the body's `error` object where it has one. `body` is the caller's own body: a field
+ * is named only where the caller sent it.
  */
 export function failureOfStatus(
   status: number,
@@ -197,7 +197,7 @@ export function failureOfStatus(
   return new UpstreamFailure("denied", { status });
 }
 
-/** The first name of a path, where the caller sent a field of that name and we did not replace it. */
+/** The first name of a path, where the caller sent a field of that name and genmesh did not replace it. */
 function callersField(param: unknown, body: JsonObject): string | undefined {
   if (typeof param !== "string") return undefined;
   const field = /^[a-z_]{1,64}/.exec(param)?.[0];

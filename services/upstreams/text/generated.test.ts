@@ -34,7 +34,7 @@ describe("every text counts, in any field, and can be cut", () => {
     const answer = { choices: [{ index: 0, finish_reason: null, delta }] };
     expect(textOfAnswer(answer)).toBe("");
     expect(unseenOf(answer).sealedCharacters).toBe(seal.length);
-    // A seal that is cut opens nothing.
+    // Sealed state is useless when it is cut.
     expect(cutAnswer(answer, 6)).toEqual(answer);
   });
 

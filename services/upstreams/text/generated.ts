@@ -1,12 +1,12 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /**
- * The text that a model generated, in answers and events of every protocol. Upstreams call its fields what they like
- * (`content`, `thinking`, `function_call.arguments`, `reasoning_details[].text` …), so every string counts but those that are
- * known to be something else: names of things, and bytes.
+ * The text that a model generated, in answers and events of every protocol. Upstreams use many names for its fields (`content`,
+ * `thinking`, `function_call.arguments`, `reasoning_details[].text` …). So every string counts, except those that are known to be names
+ * of things, or bytes.
  */
 
-/** Fields that hold no generated text, wherever they stand. */
+/** Fields at any depth that hold no generated text. */
 const structure = new Set([
   "id",
   "type",
@@ -21,11 +21,11 @@ const structure = new Set([
   "item_id",
   "container_id",
   "created_by",
-  // What a search found, which is input.
+  // Results of a search, which are input.
   "annotations",
   "citations",
   "search_results",
-  // Bytes in base64, and what only upstream can read.
+  // Bytes in base64, and state that only the upstream can read.
   "images",
   "image_url",
   "signature",
@@ -39,12 +39,12 @@ const eventStructure = new Set([
   ...["annotation", "error", "event_id", "item", "message", "model", "obfuscation", "param"],
   ...["partial_image_b64", "response", "response_id", "service_tier", "system_fingerprint"],
 ]);
-/** Fields beside a choice's delta or message in which servers put its text. */
+/** Fields beside a choice's delta or message into which some servers put its text. */
 const besides = ["text", "content", "refusal", "reasoning", "reasoning_content"];
-/** Fields of an output item that hold what a tool answered, which is input. */
+/** Fields of an output item that hold the answer of a tool, which is input. */
 const toolAnswers = new Set(["output", "outputs", "results", "result", "sources", "tools"]);
 
-/** Generated text of one choice of a chat completion: of its delta, or its message. */
+/** Generated text of one choice of a chat completion, from its delta or its message. */
 export function textOfChoice(choice: JsonObject): string {
   const spoken = spokenBy(choice);
   let text = "";
@@ -62,7 +62,7 @@ export function textOfChoice(choice: JsonObject): string {
   return text === "" ? besideIn(choice).text : text;
 }
 
-/** Text beside a delta or message that says nothing, and the name of its field. */
+/** Text beside a delta or message that has none, and the name of its field. */
 function besideIn(choice: JsonObject): { name: string; text: string } {
   for (const name of besides) {
     const text = choice[name];
@@ -71,7 +71,7 @@ function besideIn(choice: JsonObject): { name: string; text: string } {
   return { name: "", text: "" };
 }
 
-/** Of it, what the model thought. */
+/** The reasoning in the text of a choice. */
 export function thoughtOfChoice(choice: JsonObject): string {
   const spoken = spokenBy(choice);
   const thoughts = new Set<string>();
@@ -81,12 +81,14 @@ export function thoughtOfChoice(choice: JsonObject): string {
   return [...thoughts].join("");
 }
 
-/** Routers say what a model thinks in several fields at once (`reasoning`, `reasoning_details`): it counts once. */
+/**
+ * Is it a field of reasoning? Routers repeat a model's reasoning in several fields (`reasoning`, `reasoning_details`). It counts once.
+ */
 function isThought(name: string): boolean {
   return name.startsWith("reason") || name.startsWith("think");
 }
 
-/** Generated text of a `.delta` event, in fields of any name; "" for any other event. */
+/** Generated text of a `.delta` event, in fields of any name. "" for any other event. */
 export function textOfDeltaEvent(event: JsonObject): string {
   return `${event.type}`.endsWith(".delta") ? textOfEvent(event) : "";
 }
@@ -94,7 +96,7 @@ export function textOfDeltaEvent(event: JsonObject): string {
 /** Generated text of an event of the Responses protocol beside its item or response, in fields of any name. */
 export function textOfEvent(event: JsonObject): string {
   if (soundTypes.has(event.type)) return "";
-  // Servers repeat beside a delta what they have said so far.
+  // Beside a delta, servers repeat the text that they have sent so far.
   if (typeof event.delta === "string" && event.delta !== "") return event.delta;
   let text = "";
   for (const name in event) {
@@ -103,7 +105,7 @@ export function textOfEvent(event: JsonObject): string {
   return text;
 }
 
-/** Events whose delta is sound in base64. */
+/** Events whose delta is audio in base64. */
 const soundTypes: ReadonlySet<JsonValue | undefined> = new Set([
   "response.audio.delta",
   "response.output_audio.delta",
@@ -114,12 +116,12 @@ export function textOfItems(items: readonly JsonValue[]): string {
   return items.map(textOfItem).join("");
 }
 
-/** Generated text of the items of a compaction, which keeps the caller's own messages: those were not generated. */
+/** Generated text of the items of a compaction. A compaction keeps the caller's own messages, which were not generated. */
 export function textOfCompacted(items: readonly JsonValue[]): string {
   return items.map((item) => (isCallers(item) ? "" : textOfItem(item))).join("");
 }
 
-/** Generated text of one output item, of any role that its upstream gives it, and of any value in the place of one. */
+/** Generated text of one output item of any role. The item may be any value. */
 export function textOfItem(item: JsonValue): string {
   return textIn(item, itemStructure);
 }
@@ -145,21 +147,21 @@ function textIn(value: JsonValue, without: ReadonlySet<string>): string {
   return text;
 }
 
-/** Of sound its words alone; arguments are JSON, also where a server has parsed it. */
+/** Text of one field. Only the transcript of audio counts. Arguments are JSON, also where a server has parsed them. */
 function textOfField(name: string, value: JsonValue, without: ReadonlySet<string>): string {
   if (name === "audio") return isJsonObject(value) ? textIn(value.transcript ?? "", without) : "";
   if (name === "arguments" && isJsonObject(value)) return JSON.stringify(value);
   return textIn(value, without);
 }
 
-/** Reasoning that only upstream can read. */
+/** Is it reasoning that only the upstream can read? */
 function isSealed({ type }: JsonObject): boolean {
   return type === "reasoning.encrypted";
 }
 
 /**
- * Generated text of an upstream's complete answer, or of one of its events, before anything was made of it; for events
- * that repeat what was streamed before, with that.
+ * Generated text of an upstream's complete answer, or of one of its events, before any change. Text that an event repeats from earlier
+ * ones is included.
  */
 export function textOfAnswer(answer: JsonObject): string {
   if (Array.isArray(answer.choices)) {
@@ -178,7 +180,7 @@ export function textOfAnswer(answer: JsonObject): string {
 const compacted = "response.compaction";
 
 /**
- * What {@link textOfAnswer} read, with no more than `characters` of its text, as an answer that reached the bound of its
+ * An answer with no more than `characters` of the text that {@link textOfAnswer} reads, as an answer that reached the bound of its
  * output. Items and parts behind the cut are left out.
  */
 export function cutAnswer(answer: JsonObject, characters: number): JsonObject {
@@ -258,7 +260,7 @@ interface Cut {
   left: number;
 }
 
-/** As {@link cut}, for what {@link textOfChoice} reads. */
+/** Like {@link cut}, for the text that {@link textOfChoice} reads. */
 function cutSpoken(spoken: JsonObject, characters: number): Cut {
   const value: JsonObject = {};
   const thoughts = new Map<string, number>();
@@ -282,7 +284,7 @@ function cutSpoken(spoken: JsonObject, characters: number): Cut {
   return { value, left };
 }
 
-/** As {@link cut}, of what {@link textOfField} reads. */
+/** Like {@link cut}, for the text that {@link textOfField} reads. */
 function cutField(
   name: string,
   value: JsonValue,
@@ -300,7 +302,7 @@ function cutField(
   return cut(json, characters, without);
 }
 
-/** A value with at most so many characters of text in it. */
+/** A value with at most this many characters of text in it. */
 function cut(value: JsonValue, characters: number, without: ReadonlySet<string>): Cut {
   if (typeof value === "string") {
     const kept = value.length <= characters ? value : wholeCharacters(value, characters);
@@ -328,7 +330,7 @@ function cut(value: JsonValue, characters: number, without: ReadonlySet<string>)
   return { value: kept, left };
 }
 
-/** The first characters of a text, no half of one among them. */
+/** The first characters of a text, without half of a surrogate pair. */
 function wholeCharacters(text: string, characters: number): string {
   const end = Math.max(0, characters);
   const code = text.charCodeAt(end);

@@ -33,22 +33,22 @@ export type Driver = (
   upstream: Upstream,
 ) => Promise<JsonAnswer | StreamAnswer>;
 
-/** What a protocol adds to plain requests and answers. */
+/** Additions of a protocol to plain requests and answers. */
 export interface HttpExtras {
-  /** Headers of its own. */
+  /** Headers of the protocol. */
   headers?(request: UpstreamRequest): Readonly<Record<string, string>>;
-  /** Parameters that it says it has left out, by their names in a header. */
+  /** Parameters that the upstream reports as left out, by their names in a header. */
   ignored?(reply: HttpReply): readonly string[];
 }
 
-/** The driver of protocols in the formats of OpenAI: what each of them speaks, its row says. */
+/** The driver of protocols in the formats of OpenAI. The protocol's row says which of them it knows. */
 export function createHttpDriver(
   context: Pick<UpstreamsContext, "clock" | "ids" | "secrets" | "http" | "lift" | "plain">,
   events: UpstreamEvents,
   extras: HttpExtras = {},
 ): Driver {
   const { lift = async (job) => liftParts(job) } = context;
-  /** Models of upstreams that refuse base64. As many as catalogs have named. */
+  /** Models of upstreams that refuse base64. There are as many as the catalogs have named. */
   const numbersOnly = new Set<string>();
   return async (request, upstream) => {
     const facts = factsOf(request, context);
@@ -67,7 +67,7 @@ export function createHttpDriver(
     const there = extras.ignored?.(reply) ?? [];
     request.onIgnored?.(ignoredParameters(request, plan.body, plan.path, there));
     const type = reply.headers["content-type"] ?? "";
-    // No text that a bound of output could cut.
+    // These answers have no text that a bound of output could cut.
     if (plan.plain) {
       request.onAnswering?.();
       const answer = await plainAnswer(reply, plan.plain, request, context);
@@ -98,7 +98,7 @@ export function createHttpDriver(
     const found = cut ?? came;
     const told = { upstream: upstream.name, isCut: cut !== undefined, parts };
     try {
-      // An upstream that cannot stream answers whole.
+      // An upstream that cannot stream answers as a whole.
       if (isStream) return readWhole(found, plan.reader(), told);
       const read = plan.readJson(found);
       if (!parts.isEmpty) await turn();
@@ -115,8 +115,8 @@ export function createHttpDriver(
 }
 
 /**
- * Asks for vectors in the format that the caller asked for, and where that is refused for numbers, of which base64 is made here. Servers that
- * know no base64 refuse it, or the whole parameter.
+ * Asks for vectors in the format of the request. An upstream that refuses base64, or the whole parameter, is asked for numbers, and
+ * genmesh makes base64 of them.
  */
 async function askInFormat(
   { body, plain }: Plan,
@@ -133,19 +133,19 @@ async function askInFormat(
     const isRefused = error instanceof UpstreamFailure && error.kind === "invalid_request";
     if (!isRefused || (error.param ?? "encoding_format") !== "encoding_format") throw error;
     const reply = await ask(withoutFormat);
-    // It was not the inputs.
+    // The inputs were not the reason for the refusal.
     numbersOnly.add(name);
     return reply;
   }
 }
 
-/** What is no answer was generated all the same, where its usage says so. */
+/** Adds usage to an error. A reply that is no answer was generated too, where its usage says that. */
 function withUsage<E>(error: E, came: JsonObject): E {
   if (error instanceof UpstreamFailure) error.usage ??= usageIn(came)?.usage;
   return error;
 }
 
-/** An error that stands where an answer should: nothing was made, so that another upstream may be asked. */
+/** An error that the upstream sent instead of an answer. Nothing was generated, so that another upstream may be asked. */
 function errorInstead(came: JsonObject): JsonObject | undefined {
   const [choice] = Array.isArray(came.choices) ? came.choices : [];
   const ofChoice = isJsonObject(choice) ? errorOfChoice(choice) : undefined;
@@ -155,7 +155,7 @@ function errorInstead(came: JsonObject): JsonObject | undefined {
   return isEmpty && !usageIn(came) ? error : undefined;
 }
 
-/** An answer as the port has it. */
+/** An answer in the form of the port. */
 export function jsonAnswer({ object, ...rest }: ReadAnswer, upstream: string): JsonAnswer {
   return { kind: "json", ...rest, body: Buffer.from(JSON.stringify(object)), upstream };
 }
@@ -218,14 +218,15 @@ async function wholeObject(
   const object = anyObjectIn(readable);
   if (!object) throw new UpstreamFailure("garbage");
   if (isTooDeep(readable)) throw withUsage(new UpstreamFailure("too_large"), object);
-  // Reading and writing a long text are turns of their own.
+  // Parsing and writing a long text take a turn of the event loop each.
   if (bytes.length > largeAnswerBytes) await turn();
   return { object };
 }
 
 /**
- * All of an answer's body, which asks for room before most of it is read: for its length, for `reckoned` bytes where it does not say that, or else
- * for the longest. Where it finds none, or its upstream gives up while it waits, that is our bound and not the upstream's failure.
+ * The whole body of an answer. It asks for room before it reads most of the body: for the body's length, or for `reckoned` bytes where
+ * the length is unknown, or else for the longest possible. Where there is no room, or the upstream gives up during the wait, genmesh's
+ * bound is the reason, and the upstream did not fail.
  */
 async function wholeBody(
   { body, headers }: HttpReply,
@@ -267,12 +268,12 @@ async function failureOfReply(reply: HttpReply, request: UpstreamRequest): Promi
   const { status } = reply;
   const isPlain = status >= 500;
   const type = reply.headers["content-type"] ?? "";
-  // Where the status alone tells the error, only usage is of interest, and what does not say that it is JSON has none.
+  // Where the status alone decides the error, only usage is of interest. A body that is not declared as JSON has none.
   const isOfInterest = !isPlain || type.includes("json");
   if (!isOfInterest) reply.body.release();
   const body = isOfInterest ? await readErrorBody(reply) : {};
   const error = isPlain ? {} : errorIn(body);
-  // Of an upstream that has /responses, or chat, but not this beside it. A missing model is another 404.
+  // The upstream has /responses, or chat, but not this operation. A missing model is another 404.
   const isMissing = status === 404 || status === 405 || status === 501;
   const isOptional = request.operation !== "responses" && request.operation !== "chat";
   if (isOptional && isMissing && error.code !== "model_not_found") {

@@ -2,15 +2,15 @@ import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { isDefault } from "./chat/request.ts";
 import type { UpstreamRequest } from "./port.ts";
 
-/** Names in one header: a body may hold ten thousand. */
+/** The most names in one header. A body may hold ten thousand. */
 const maxNamed = 32;
-/** Characters of one name in it. */
+/** Characters of one name in the header. */
 const maxNameCharacters = 64;
 
 /**
- * Names of the properties that the caller sent and that had no effect, those within others by their path, as they may stand in a header: neither did they go
- * upstream in this request, nor is what they ask for done here. `sent`: the upstream's body; `path`: where it went; `there`:
- * what another deployment, as the upstream, says that it left out.
+ * Names of the caller's properties that had no effect, in a form for a header. Nested ones are named by their path. Such a property was
+ * not sent to the upstream, and genmesh does not do its work itself. `sent` is the body for the upstream, and `path` its path. `there`:
+ * properties that the upstream, if it is a genmesh too, reports as left out.
  */
 export function ignoredParameters(
   request: Pick<UpstreamRequest, "asked" | "operation" | "stream" | "leftOut">,
@@ -23,7 +23,7 @@ export function ignoredParameters(
   const left: string[] = [];
   for (const [name, value] of Object.entries(asked)) {
     if (left.length === maxNamed) break;
-    // Null says the same as leaving the property out.
+    // Null means the same as an absent property.
     if (value === null) continue;
     const inHeader = headerName(name);
     const took = isTranslated ? isTranslation(name, value, sent) : isSent(name, value, sent);
@@ -34,7 +34,7 @@ export function ignoredParameters(
   return [...left, ...within].slice(0, maxNamed);
 }
 
-/** Is what the property asks for done on this side, with or without upstream hearing of it? */
+/** Does genmesh do the work of the property itself, whether or not the upstream gets it? */
 function isServedHere(
   name: string,
   value: JsonValue,
@@ -66,7 +66,7 @@ function isSent(name: string, value: JsonValue, sent: JsonObject): boolean {
   return Object.hasOwn(sent, name) && (!operators.has(name) || sent[name] === value);
 }
 
-/** Properties of Chat Completions that go up in another form, or whose work is done here. */
+/** Properties of Chat Completions that are sent in another form, or whose work genmesh does itself. */
 const carried: ReadonlySet<string> = new Set([
   "messages",
   "reasoning_effort",
@@ -82,7 +82,7 @@ function isTranslation(name: string, value: JsonValue, sent: JsonObject): boolea
   if (carried.has(name)) return true;
   if (name === "logprobs") return value === false || "include" in sent;
   if (made.has(name)) return sent[name] === value;
-  // Of functions in the older form there are none here that the model could choose from.
+  // The older form of functions is not translated, so the model has none to choose from.
   if (name === "function_call" && value === "auto") return false;
   if (isDefault(name, value)) return true;
   return isSent(name, value, sent);

@@ -76,7 +76,7 @@ describe("when it cannot", () => {
   });
 
   test("time: to connect, to the head, between bytes, in all", async () => {
-    // Longer than the test has: neither stands in for the other.
+    // Longer than the test may take, so that neither time can replace the other.
     const long = { timeoutMs: 120_000n, idleTimeoutMs: 120_000n };
     const hanging = { kind: "hang" } as const;
     server.script(hanging);
@@ -88,7 +88,7 @@ describe("when it cannot", () => {
     await isLate(testRequest("responses", [silent], { stream: true }));
 
     server.script({ kind: "ok", break: { how: "hang", after: 2 } });
-    // The head has to come within these times, too.
+    // The head must come within these times too.
     for (const time of [{ idleTimeoutMs: 1_000n }, { timeoutMs: 1_500n }]) {
       const { events, data } = await stream(
         testRequest("responses", [at("OPENAI", { ...long, ...time })]),

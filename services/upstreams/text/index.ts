@@ -15,7 +15,7 @@ import type { JsonAnswer, StreamAnswer, TextUpstreams, UpstreamRequest } from ".
 
 export type { UpstreamsContext } from "./context.ts";
 
-/** Makes the upstream side of a text process. What the context holds stays its owner's. */
+/** Makes the upstream side of a text process. The owner of the context disposes of its parts. */
 export function createTextUpstreams(context: UpstreamsContext): TextUpstreams {
   const { inferences } = context;
   const events = createUpstreamEvents(context);
@@ -43,7 +43,7 @@ interface Sender {
 
 /** Tries the upstreams in their order, as long as the failure of one allows the next. */
 async function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswer | StreamAnswer> {
-  // One that lacks the operation is passed over, and only where all do is that the answer.
+  // An upstream that lacks the operation is skipped. The caller gets that as the error only where all upstreams lack it.
   const { operation } = request;
   const capable = request.upstreams.filter(({ protocol }) => servesText(protocol, operation));
   let failure: UpstreamFailure | undefined;
@@ -77,7 +77,7 @@ async function sendTo(
     name: upstream.name,
     max: upstream.maxConcurrent,
     accountId: request.accountId,
-    // An upstream that has no room is as far away as one that does not pick up.
+    // An upstream without a free place is treated like one that cannot be reached.
     waitMs: Number(upstream.connectTimeoutMs),
     signal: request.signal,
   });
@@ -98,7 +98,7 @@ async function sendTo(
   }
 }
 
-/** Keeps the stream's place until it has ended, its reader has left, or the request is aborted. */
+/** Keeps the stream's place until the stream has ended, its reader has left, or the request is aborted. */
 function holding(answer: StreamAnswer, place: Place, signal: AbortSignal): StreamAnswer {
   const release = () => place[Symbol.dispose]();
   signal.addEventListener("abort", release, { once: true });

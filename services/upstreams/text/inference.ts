@@ -18,7 +18,7 @@ import type {
   UpstreamRequest,
 } from "./port.ts";
 
-/** Runs a driver as an inference of telemetry: how long it takes, to the last event, and what it used. */
+/** Runs a driver as an inference of telemetry: its time until the last event, and its usage. */
 export async function withInference(
   inferences: Inferences | undefined,
   driver: Driver,
@@ -44,7 +44,7 @@ export async function withInference(
   }
 }
 
-/** No place at an upstream came free in time: it is as far away as one that does not pick up. */
+/** Reports that no place at an upstream came free in time. The upstream is treated like one that cannot be reached. */
 export function noPlaceCameFree(
   inferences: Inferences | undefined,
   request: UpstreamRequest,

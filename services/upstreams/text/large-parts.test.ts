@@ -17,7 +17,7 @@ test("log probabilities that are taken out in thousands of groups are told apart
   if (!one?.rest) throw new TypeError("it is too large");
   expect(one.parts).toHaveLength(logprobs.length / tokensLiftedAtOnce);
   lifted.resolve(one);
-  // A stream shows them once more with its part, its item, and the whole answer.
+  // A stream shows them again with its part, its item, and the whole answer.
   await promptly(1_000, async () => {
     for (let event = 0; event < 4; event++) await parts.takeFrom(bytes);
   });

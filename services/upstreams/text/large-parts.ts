@@ -15,49 +15,49 @@ import type { ReportedUsage } from "./port.ts";
 import { usageIn } from "./usage.ts";
 
 /**
- * Upstreams answer with megabytes in two cases: the log probabilities of every token (with 20 alternatives 1.6 KB a token), and
- * images in base64. Nothing of genmesh looks into either, so a large answer is parsed in a thread, which puts a mark in the place of
- * each. The rest is read, metered and rewritten like any other answer; where it is written again, the parts go back in as bytes.
+ * Upstreams answer with megabytes in two cases: the log probabilities of every token (with 20 alternatives 1.6 KB a token), and images
+ * in base64. Genmesh does not look into these. So a large answer is parsed in a thread, which replaces each such part by a mark. The
+ * rest is read, metered and rewritten like any other answer. When it is written, the bytes of the parts replace the marks.
  */
 
-/** A JSON answer, or one event of a stream, whose large parts are to be taken out. */
+/** A JSON answer, or one event of a stream, whose large parts must be taken out. */
 export interface LiftJob {
   bytes: Uint8Array;
-  /** With what the marks begin. */
+  /** The beginning of each mark. */
   mark: string;
   /** Number of the first mark. */
   first: number;
-  /** Are log probabilities to be shown as chat completions show them, without what else upstream says there? */
+  /** Must log probabilities have the form of chat completions, without other fields of the upstream's? */
   isChat: boolean;
   /** Are they taken out in groups, because the text may be cut at a stop sequence? */
   isGrouped: boolean;
 }
 
-/** What a {@link LiftJob} comes to. */
+/** The result of a {@link LiftJob}. */
 export interface LiftedParts {
   /** JSON with marks. */
   rest: Uint8Array;
   parts: { bytes: Uint8Array; spelled: string }[];
 }
 
-/** What is still too large to be read, or nested too deep: its usage is all that counts of it. */
+/** The result where the rest is still too large, or nested too deep. Only its usage counts. */
 export interface Unreadable {
   rest?: never;
   usage: ReportedUsage | undefined;
 }
 
-/** Does a {@link LiftJob}, in a thread where it is large, on a copy of its bytes; undefined for what is no JSON object. */
+/** Does a {@link LiftJob} on a copy of its bytes, in a thread if they are large. Undefined for bytes that are no JSON object. */
 export type Lift = (
   job: LiftJob,
   asking: { accountId: string; signal: AbortSignal },
 ) => Promise<LiftedParts | Unreadable | undefined>;
 
-/** Strings of these names are bytes in base64, in which no generated text is looked for. */
+/** Strings of these names are bytes in base64. They are not searched for generated text. */
 const imageFields: ReadonlySet<string> = new Set(["result", "partial_image_b64", "image_url"]);
-/** A response holds items, these hold parts, and those hold log probabilities; what nests deeper is the model's own data. */
+/** A response holds items, items hold parts, and parts hold log probabilities. Deeper values are the model's own data. */
 const maxDepth = 8;
 
-/** {@link Lift}, at once. */
+/** {@link Lift} in the calling thread. */
 export function liftParts({
   bytes,
   mark,
@@ -89,12 +89,12 @@ export function liftParts({
     return lifted;
   };
   const visit = (found: JsonObject | JsonValue[], depth: number): void => {
-    // A list's places have names too.
+    // For a list, the names are its indexes.
     const object = found as JsonObject;
     for (const [name, inner] of Object.entries(object)) {
       const isTokens = name === "logprobs" || (depth === -1 && Array.isArray(inner));
       if (isTokens && Array.isArray(inner)) object[name] = liftTokens(inner);
-      // In chat completions they are an object with lists of them.
+      // In chat completions log probabilities are an object with lists of them.
       else if (isTokens && isJsonObject(inner)) visit(inner, -1);
       else if (typeof inner === "string") {
         if (inner.length < leastLiftedBytes || !imageFields.has(name)) continue;
@@ -115,22 +115,22 @@ function textOfToken(token: JsonValue): string {
   return isJsonObject(token) && typeof token.token === "string" ? token.token : "";
 }
 
-/** How the large parts of one answer are taken out. */
+/** Options for taking large parts out of one answer. */
 export interface LargePartsOptions
   extends Pick<LiftJob, "isChat" | "isGrouped">,
     Pick<Parameters<Lift>[1], "accountId" | "signal"> {
   lift: Lift;
 }
 
-/** Bytes at either end by which parts are told apart before they are compared: there may be thousands. */
+/** Bytes at either end by which parts are told apart before they are compared. There may be thousands of parts. */
 const endBytes = 64;
 
-/** The large parts of one answer, kept until what is left of it is written again. */
+/** The large parts of one answer, kept until the rest of the answer is written. */
 export class LargeParts {
   readonly #options: LargePartsOptions;
   readonly #mark = `part-of-answer:${randomUUID()}:`;
   readonly #parts: { bytes: Uint8Array; spelled: Buffer }[] = [];
-  /** The bytes of parts, by how long they are and how they begin and end. */
+  /** The bytes of parts, by their length, beginning and end. */
   readonly #alike = new Map<string, Uint8Array[]>();
 
   constructor(options: LargePartsOptions) {
@@ -143,8 +143,8 @@ export class LargeParts {
   }
 
   /**
-   * JSON with marks for its large parts; what is not large, or no JSON object, as it came. Throws `UpstreamFailure` with
-   * its usage where what is left is too large to be read, or nested too deep.
+   * JSON with marks instead of its large parts. Data that is not large, or is no JSON object, stays unchanged. Throws `UpstreamFailure`
+   * with its usage where the rest is too large or nested too deep.
    */
   async takeFrom(data: Buffer): Promise<Buffer> {
     if (data.length <= largeAnswerBytes) return data;
@@ -165,7 +165,7 @@ export class LargeParts {
     return rest;
   }
 
-  /** The same bytes where they are held already: the last events of a stream repeat what earlier ones held. */
+  /** The same bytes from an earlier part, where there is one. The last events of a stream repeat parts of earlier events. */
   #held(found: Uint8Array): Uint8Array {
     const bytes = Buffer.from(found.buffer, found.byteOffset, found.length);
     const ends = [bytes.subarray(0, endBytes), bytes.subarray(-endBytes)];
@@ -178,7 +178,7 @@ export class LargeParts {
     return found;
   }
 
-  /** Written JSON with the parts in the places of their marks. */
+  /** Written JSON with the parts instead of their marks. */
   fill(written: Uint8Array): Uint8Array {
     if (this.isEmpty) return written;
     const bytes = Buffer.from(written.buffer, written.byteOffset, written.length);

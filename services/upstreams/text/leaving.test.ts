@@ -78,7 +78,8 @@ describe("the caller's leaving", () => {
 
 test("a slow reader holds upstream back and memory stays flat", async () => {
   server.script({ kind: "huge", events: 200_000, deltaBytes: 500 });
-  // Time enough on a busy machine: at a time-out undici's parser grows for good by the 4 MB that a socket may then bring at once.
+  // The time is long enough for a busy machine. At a time-out, undici's parser grows for good by the 4 MB that a socket may bring at
+  // once then.
   const upstream = at("OPENAI", { timeoutMs: 60_000n, idleTimeoutMs: 60_000n });
   const request = testRequest("responses", [upstream], { stream: true });
   const answer = (await texts.send(request)) as StreamAnswer;

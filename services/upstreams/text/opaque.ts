@@ -1,9 +1,9 @@
 import type { JsonValue } from "#kit/base/json.ts";
 
-/** Items nest content parts and those nest little more; deeper is the model's own data. */
+/** Items nest content parts, and parts nest little more. Deeper values are the model's own data. */
 const maxDepth = 4;
 
-/** State that only its maker can read: every `encrypted_content` in an item or a list of items, and what chat has for it. */
+/** State that only its maker can read: every `encrypted_content` in an item or a list of items, and its counterparts in chat. */
 export function opaqueIn(value: JsonValue | undefined): string[] {
   const found: string[] = [];
   collect(value, 0, found);

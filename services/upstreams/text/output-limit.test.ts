@@ -3,7 +3,7 @@ import type { JsonObject } from "#kit/base/json.ts";
 import { OutputLimit } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { withOutputLimit } from "./output-limit.ts";
 
-/** As a caller may write it: every name at once. */
+/** A caller may write every name at once. */
 const written: JsonObject = {
   max_tokens: 9,
   max_completion_tokens: 9,

@@ -1,14 +1,14 @@
 import type { JsonObject } from "#kit/base/json.ts";
 import { OutputLimit } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
-/** The names that servers have for the bound of an answer's output. */
+/** The names that servers use for the bound of an answer's output. */
 export const outputBounds = ["max_output_tokens", "max_completion_tokens", "max_tokens"] as const;
 type Name = (typeof outputBounds)[number];
 
 /**
- * What servers of an API know where the catalog does not say. Of Chat Completions the older `max_tokens`: vLLM, llama.cpp,
- * Ollama, LM Studio, OpenRouter and most others take it, while many of them ignore `max_completion_tokens`
- * without a word. OpenAI's own reasoning models refuse `max_tokens`, which an operator sees at the first request.
+ * The names that servers of an API know, where the catalog does not say. For Chat Completions it is the older `max_tokens`. Servers
+ * like vLLM, llama.cpp, Ollama, LM Studio, OpenRouter and most others take it, while many of them silently ignore
+ * `max_completion_tokens`. OpenAI's own reasoning models refuse `max_tokens`, which an operator sees at the first request.
  */
 const usualNames: Readonly<Record<"responses" | "chat", Name>> = {
   responses: "max_output_tokens",
@@ -23,8 +23,8 @@ const namesInCatalog = new Map<OutputLimit, Name | undefined>([
 ]);
 
 /**
- * An upstream's body with the bound of its output under the one name that this upstream knows, and under no other:
- * whichever the caller wrote, the bound that was paid for is what goes up. `limit` undefined: nothing is told.
+ * An upstream's body with the bound of its output under the one name that this upstream knows, and under no other. It is always the
+ * bound that was paid for, with any name that the caller wrote. `limit` undefined: no bound is sent.
  */
 export function withOutputLimit(
   body: JsonObject,

@@ -3,12 +3,12 @@ import type { SseEvent } from "#kit/upstream/sse.ts";
 import { isTooDeep } from "../call.ts";
 
 const done = Buffer.from("[DONE]");
-/** Names, or types, of events that keep a connection open and say nothing, also where something stands in them. */
+/** Names or types of events that only keep a connection open, also where they have data. */
 const lifeSigns: ReadonlySet<unknown> = new Set(["ping", "keepalive", "keep-alive", "heartbeat"]);
 
 /**
- * The JSON object of an event, `"done"` for `[DONE]`, `"nothing"` for a sign of life (or an event with nothing in it), undefined
- * for what is none of these. An event that has its type only as its name gets it as `type`.
+ * The JSON object of an event. `"done"` for `[DONE]`, `"nothing"` for a sign of life or an empty event, undefined for anything else. An
+ * event that has its type only as its name gets it as `type`.
  */
 export function parseEvent(source: SseEvent): JsonObject | "done" | "nothing" | undefined {
   if (lifeSigns.has(source.name)) return "nothing";
@@ -27,7 +27,7 @@ export function parseEvent(source: SseEvent): JsonObject | "done" | "nothing" | 
   if (lifeSigns.has(value.type)) return "nothing";
   if (value.type === undefined && source.name && !isTooDeep(source.data)) {
     value.type = source.name;
-    // The bytes lack it, so they cannot be passed on.
+    // The original bytes lack the type, so they cannot be passed on.
     source.frame = undefined;
     source.data = Buffer.from(JSON.stringify(value));
   }

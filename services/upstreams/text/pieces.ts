@@ -4,7 +4,10 @@ import { textLimits } from "./limits.ts";
 import { opaqueIn } from "./opaque.ts";
 import type { CutReason } from "./stream-reader.ts";
 
-/** Why a stream ends at one of its events, of the Responses protocol or a chunk, and what it was parsed from; undefined: it goes on. */
+/**
+ * The reason why a stream ends at one of its events, or at a chunk. `data`: the bytes from which it was parsed. Undefined: the stream
+ * goes on.
+ */
 export function faultOf(
   event: JsonObject | undefined,
   data: Uint8Array | undefined,
@@ -13,7 +16,7 @@ export function faultOf(
   return (data && isTooDeep(data)) || hasTooManyPieces(event) ? "too_large" : undefined;
 }
 
-/** Has one event of the Responses protocol, or a chat completion or a chunk of one, more items and parts than an answer may have? */
+/** Does one event of the Responses protocol, a chat completion, or a chunk of one have more items and parts than an answer may have? */
 export function hasTooManyPieces({ item, response, choices }: JsonObject): boolean {
   if (isJsonObject(item)) return piecesOf(item) > textLimits.pieces;
   if (Array.isArray(choices)) return isOverFull(choices, piecesOfChoice);
@@ -34,7 +37,7 @@ function piecesOfChoice(choice: JsonValue): number {
   if (!isJsonObject(choice)) return 1;
   const said = choice.delta ?? choice.message;
   if (!isJsonObject(said)) return 1;
-  // What is sealed is an item in the Responses protocol, and each is remembered.
+  // A sealed part is an item in the Responses protocol, and each is remembered.
   const sealed = opaqueIn(said.reasoning_details).length;
   return 1 + lengthOf(said.content) + lengthOf(said.tool_calls) + sealed;
 }

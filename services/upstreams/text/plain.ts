@@ -4,26 +4,26 @@ import { UpstreamFailure } from "./failure.ts";
 import type { JsonAnswer } from "./port.ts";
 import { readTranscription, type SoundUnits } from "./transcription.ts";
 
-/** What an answer is read by whose parts are all looked at and written anew: none of them is text that goes through as it came. */
+/** Facts for reading an answer all of whose parts are looked at and written again. No text of it is passed on unchanged. */
 export type PlainRequest =
   | { operation: "embeddings"; modelId: string; inputs: number; format: VectorFormat }
   | ({ operation: "transcriptions" } & SoundUnits);
 
-/** Such an answer as we show it; without one, it was none, and its usage is all that counts of it. */
+/** Such an answer as callers see it. Without `answer` the reply was no answer, and only its usage counts. */
 export type PlainAnswer =
   | { answer: Omit<JsonAnswer, "kind" | "upstream"> }
   | { answer?: never; usage: JsonAnswer["usage"] };
 
-/** Reads such an answer, in a thread where it is large, to which its bytes go: vectors as numbers are tens of megabytes. */
+/** Reads such an answer. A large one is read in a thread, which gets its bytes: vectors as numbers are tens of megabytes. */
 export type ReadPlain = (
   bytes: Uint8Array,
   request: PlainRequest,
   asking: { accountId: string; signal: AbortSignal },
 ) => Promise<PlainAnswer>;
 
-/** {@link ReadPlain}, at once. */
+/** {@link ReadPlain} in the calling thread. */
 export function readPlain(bytes: Uint8Array, request: PlainRequest): PlainAnswer {
-  // However deep: only fields that we know are written again, none of which nests.
+  // Parsed at any depth. Only known fields are written again, and none of them nests.
   const found = anyObjectIn(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
   if (!found) return { usage: undefined };
   try {

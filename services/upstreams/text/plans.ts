@@ -15,12 +15,12 @@ import { type ReadAnswer, readCompaction, readResponse } from "./responses/json-
 import { ResponsesReader } from "./responses/reader.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
-/** How one request is put to an upstream over HTTP, and how its answer is read. */
+/** How one request is sent to an upstream over HTTP, and how its answer is read. */
 export interface Plan {
-  /** Below the upstream's base URL. */
+  /** The path below the upstream's base URL. */
   path: string;
   body: JsonObject;
-  /** How an answer is read that is always JSON and nothing else; absent: by {@link readJson} or {@link reader}. */
+  /** How to read an answer that is always JSON and nothing else. Absent: {@link readJson} or {@link reader} reads it. */
   plain?: PlainRequest;
   /** Reads a JSON answer. Throws `UpstreamFailure`. */
   readJson: (found: JsonObject) => ReadAnswer;
@@ -28,7 +28,7 @@ export interface Plan {
   reader: () => StreamReader;
 }
 
-/** The plan for a request at an upstream; undefined where its protocol lacks the operation. */
+/** The plan for a request at an upstream. Undefined where its protocol lacks the operation. */
 export function planFor(
   upstream: Pick<Upstream, "protocol" | "outputLimit">,
   request: UpstreamRequest,
@@ -109,7 +109,7 @@ const isPlain = { readJson: notHere, reader: notHere };
 function nativeChat(request: UpstreamRequest, facts: RequestFacts): Plan {
   const { upstreamModel: model, stream } = request;
   const { stream_options: options, ...body } = request.body;
-  // Always asked for: it is what the request is charged by.
+  // Usage is always asked for, because the request is charged by it.
   const asked = { ...(options as JsonObject | null | undefined), include_usage: true };
   return {
     path: "/chat/completions",

@@ -4,122 +4,125 @@ import type { Place } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Unseen, UnseenNotes } from "./judging/hidden-output.ts";
 
-/** Which public operation a request belongs to; its body and its answer have that operation's format. */
+/** The public operation of a request. Its body and its answer have that operation's format. */
 export type TextOperation = "responses" | "compact" | "chat" | "embeddings" | "transcriptions";
 
-/** Sound that is to be transcribed. */
+/** Audio to be transcribed. */
 export interface Sound {
   bytes: Uint8Array<ArrayBuffer>;
-  /** With an ending: upstreams look at it. */
+  /** With a file extension, because upstreams look at it. */
   fileName: string;
   mimeType: string;
-  /** How long its container says that it is, in {@link soundUnitMs}. */
+  /** Its length by its container, in {@link soundUnitMs}. */
   units: number;
-  /** How long it can be at the most, in the same: what is held for. */
+  /** Its greatest possible length in the same unit. The hold is for this length. */
   mostUnits: number;
 }
 
-/** Sound is counted in thousandths of a minute, in ms: so a price for a minute is a whole one for a million of them. */
+/** Milliseconds of one unit of audio, a thousandth of a minute. So the price of a minute is a whole number for a million units. */
 export const soundUnitMs = 60;
 
-/** So many units in whole seconds, as OpenAI rounds them. */
+/** This many units in whole seconds, rounded like OpenAI does. */
 export function secondsOfUnits(units: number): number {
   return Math.max(1, Math.round((units * soundUnitMs) / 1_000));
 }
 
-/** Usage as an upstream reported it, not yet believed: numbers of any kind. */
+/** Usage as an upstream reported it. It is not checked yet: the numbers may be of any kind. */
 export interface ReportedUsage {
   inputTokens: number;
   /** A subset of the input tokens. */
   cachedInputTokens: number;
   outputTokens: number;
-  /** Reported while output was still to come, and none since: the answer used at least this. */
+  /** True where it was reported while output was still to come, and no report followed. The answer used at least this much. */
   isRunning?: boolean;
-  /** A subset of the output tokens; absent: upstream told nothing of it. For the record alone: it costs nothing more. */
+  /** A subset of the output tokens. Absent: the upstream did not report it. It is for the record alone, and costs nothing more. */
   reasoningTokens?: number;
 }
 
 /** The most output that a request paid for. */
 export interface OutputBound {
   tokens: number;
-  /** Tokens of all texts together; stops above `limit`. Never rejects: what cannot be counted is guessed. */
+  /** Counts the tokens of all texts together, and stops above `limit`. Never rejects: where counting fails, the number is guessed. */
   count(texts: readonly string[], limit?: number): Promise<number>;
 }
 
-/** A request that was validated, paid for by a hold, and may be sent. */
+/** A request that was validated, has a hold for its cost, and may be sent. */
 export interface UpstreamRequest {
-  /** The caller's, for its share of what accounts have in common. */
+  /** The caller's account, for its share of everything that accounts have in common. */
   accountId: string;
   operation: TextOperation;
   /**
-   * The whole body in the operation's own format as it is to go up: developer prompt in place, `store: false`, effort
-   * resolved. `model` is still the public id; the driver puts `upstreamModel` in its place.
+   * The whole body in the operation's own format, ready to be sent: developer prompt in place, `store: false`, effort resolved. `model`
+   * is still the public id. The driver replaces it by `upstreamModel`.
    */
   body: JsonObject;
-  /** What is transcribed; of no other operation. */
+  /** The audio to be transcribed. No other operation has it. */
   sound?: Sound | undefined;
   /** Properties of the request as the caller sent them. */
   asked: JsonObject;
-  /** Properties within them that did not go up, by their path; absent: none. */
+  /** Nested properties that were not sent to the upstream, by their path. Absent: none. */
   leftOut?: readonly string[] | undefined;
-  /** Properties that the model's upstreams are said to take. */
+  /** Properties that the model's upstreams take according to the catalog. */
   passParameters: readonly string[];
   stream: boolean;
   /**
-   * Most tokens of output, which upstream is told in the name that it knows; undefined: it is told nothing, and its own
+   * The most tokens of output. The upstream gets it under the name that it knows. Undefined: the upstream gets no bound, and its own
    * maximum applies.
    */
   maxOutputTokens: number | undefined;
-  /** An answer that goes past it is cut, also where upstream was told another bound or keeps to none. */
+  /** An answer that goes past this bound is cut, also where the upstream got another bound or keeps to none. */
   outputBound: OutputBound;
-  /** Public id: what every answer shows as `model`. */
+  /** Public id. Every answer shows it as `model`. */
   modelId: string;
   upstreamModel: string;
-  /** In the order of trying; at least one. A fallback is used only before any output. */
+  /** In the order of trying, at least one. A fallback is used only before any output. */
   upstreams: readonly Upstream[];
-  /** What `response.instructions` shows: the caller's own, never the developer prompt. */
+  /** The caller's own instructions, for `response.instructions`. Never the developer prompt. */
   callerInstructions: string | null;
-  /** The configured prompt that is in the body; "" or undefined: none. */
+  /** The configured prompt that is in the body. "" or undefined: none. */
   developerPrompt?: string;
-  /** The `x-request-id` of the caller's answer, by which the gateway's log names the request. */
+  /** The `x-request-id` of the caller's answer. The gateway's log names the request by it. */
   callId: string;
-  /** Its answer is named after it. */
+  /** The id of the request. Its answer is named after it. */
   requestId: string;
-  /** Called when the first byte may have gone out. A request that is given up before costs nothing. */
+  /** Called when the first byte may have been sent. A request that is given up before costs nothing. */
   onSent?: () => void;
-  /** Called with the header's names of those properties of `asked` that had no effect, once an upstream has answered. */
+  /**
+   * Called once an upstream has answered, with the names of those properties of `asked` that had no effect. They have their form for
+   * the header.
+   */
   onIgnored?: (names: readonly string[]) => void;
-  /** Called when an answer that comes whole is on its way: all of it is generated. */
+  /** Called when an answer that comes whole is on its way. All of it is generated then. */
   onAnswering?: () => void;
   /**
-   * Resolves when a whole answer may have so many bytes in memory; what is to come of it waits at its upstream. Rejects where there is no room in time.
-   * Absent: it may have any number.
+   * Resolves when a whole answer may have this many bytes in memory. The rest of it waits at its upstream. Rejects where there is no
+   * room in time. Absent: it may have any number.
    */
   reach?: (bytes: number) => Promise<void>;
-  /** Aborts when the last caller left, the deadline passed or the process lost the request: upstream is closed at once. */
+  /** Aborts when the last caller left, the deadline passed or the process lost the request. The upstream is closed at once. */
   signal: AbortSignal;
 }
 
-/** How an answer ended. `failed` covers a stream that was cut. */
+/** How an answer ended. A cut stream is `failed`. */
 export type Ending = "completed" | "incomplete" | "failed";
 
 /** A complete answer. */
 export interface JsonAnswer {
   kind: "json";
-  /** In the operation's public format, complete, ready to be sent. */
+  /** The answer in the operation's public format, complete and ready to be sent. */
   body: Uint8Array;
   ending: Ending;
-  /** It went past the bound of its output and was cut here. */
+  /** True where it went past the bound of its output and was cut here. */
   isCut?: boolean;
-  /** Set where it failed: what the caller is told. */
+  /** Set where it failed: the reason that the caller gets. */
   failure?: Reason;
-  /** What upstream reported; undefined where it reported nothing. */
+  /** The usage that the upstream reported. Undefined where it reported none. */
   usage: ReportedUsage | undefined;
   /** Generated text (output, reasoning, function arguments), for an estimate where no usage came. */
   outputText: string;
-  /** What of the output is not in the text; absent: nothing. */
+  /** Output that is not in the text. Absent: none. */
   unseen?: Unseen;
-  /** Opaque state in the output (encrypted_content, compaction), to be remembered by its hash. */
+  /** Opaque state in the output (encrypted_content, compaction). It is remembered by its hash. */
   opaque: readonly string[];
   /** Name of the upstream that answered. */
   upstream: string;
@@ -127,55 +130,56 @@ export interface JsonAnswer {
 
 /** One server-sent event, ready to be written. */
 export interface AnswerEvent {
-  /** The whole frame, `event:` and `data:` lines and the empty line, in the operation's public format. */
+  /** The whole frame in the operation's public format: `event:` and `data:` lines and the empty line. */
   frame: Uint8Array;
-  /** Generated text in it that counts as output; "" for none. */
+  /** Generated text in the event that counts as output. "" for none. */
   text: string;
   /** Set on the event that carries the final usage. */
   usage?: ReportedUsage;
-  /** Set on the terminal event. Nothing but `[DONE]` (which the driver does not send) follows it. */
+  /** Set on the terminal event. Only `[DONE]` follows it, which the driver does not send. */
   ending?: Ending;
-  /** On the terminal event: as in {@link JsonAnswer}. */
+  /** On the terminal event, as in {@link JsonAnswer}. */
   isCut?: boolean;
-  /** On a terminal event that failed: a bound or a time-out of ours ended the stream, not its upstream. */
+  /** Set on a terminal event that failed: a bound or a time-out of genmesh ended the stream, not its upstream. */
   isByUs?: boolean;
   /** As in {@link JsonAnswer}. */
   opaque?: readonly string[];
 }
 
-/** An answer as it comes. */
+/** An answer that comes as a stream. */
 export interface StreamAnswer {
   kind: "stream";
   /**
-   * Events in batches of what was ready together. Ends after exactly one event with `ending`; a cut upstream is an event
-   * with `ending: "failed"` (chat: the error event). A reader that takes no more holds back the upstream. Throws only the
+   * Events in batches of those that were ready together. They end after exactly one event with `ending`. A cut upstream becomes an
+   * event with `ending: "failed"` (chat: the error event). A reader that stops taking events holds back the upstream. Throws only the
    * signal's reason.
    */
   batches: AsyncIterable<readonly AnswerEvent[]>;
   upstream: string;
-  /** Its place at an upstream that has a bound; absent: none. */
+  /** The stream's place at an upstream that has a bound. Absent: none. */
   place?: Place;
-  /** Did the reader keep upstream waiting, so that a break may be the reader's doing? Absent: it cannot. */
+  /** Did the reader keep the upstream waiting, so that a break may be the reader's doing? Absent: it cannot. */
   isHeldBack?(): boolean;
   /**
-   * Reads what has arrived already, behind a reader that left, for a moment and without counting it against the bound: an upstream may have
-   * made all at once, or have ended long before, and its usage lie in the kernels' buffers. Nothing is read afterwards. Never rejects.
+   * After its reader has left, reads for a moment the bytes that have arrived already, without counting them against the bound. The
+   * upstream may have made all at once, or have ended long before, and its usage may be in the kernels' buffers. Nothing is read
+   * afterwards. Never rejects.
    */
   readArrived?(note: (events: readonly AnswerEvent[]) => void): Promise<void>;
-  /** Has all output come that was begun, so that only usage and the terminal event are awaited? Absent: not known. */
+  /** Has all output come that was begun, so that only usage and the terminal event are awaited? Absent: unknown. */
   isOutputDone?(): boolean;
-  /** What the model did that was not shown; it goes on as the stream does. Absent: nothing. */
+  /** Hidden output of the model. It grows as the stream goes on. Absent: none. */
   unseen?: Readonly<UnseenNotes>;
-  /** What upstream reported so far. Absent: it reports at the end alone. */
+  /** The usage that the upstream reported so far. Absent: it reports at the end alone. */
   usageSoFar?(): ReportedUsage | undefined;
 }
 
 /** Sends requests to upstreams. */
 export interface TextUpstreams {
   /**
-   * Resolves with the answer's beginning: for a stream, when its first event is there. Refuses, always before any output,
-   * with MODEL_REQUEST_FAILED, UPSTREAM_TIMEOUT, INVALID_VALUE (upstream's 400 and 422), CONTENT_POLICY_VIOLATION or
-   * MODEL_NOT_RESPONSES_CAPABLE; aborting rejects with the signal's reason.
+   * Resolves with the answer's beginning: for a stream, when its first event has come. Refuses, always before any output, with
+   * MODEL_REQUEST_FAILED, UPSTREAM_TIMEOUT, INVALID_VALUE (the upstream's 400 and 422), CONTENT_POLICY_VIOLATION or
+   * MODEL_NOT_RESPONSES_CAPABLE. Aborting rejects with the signal's reason.
    */
   send(request: UpstreamRequest): Promise<JsonAnswer | StreamAnswer>;
 }

@@ -6,15 +6,17 @@ import type { AnswerEvent } from "./port.ts";
 
 type Batch = readonly AnswerEvent[];
 
-/** The body of the answer that is read. */
+/** The body of the answer that is read on. */
 export interface ArrivingBody {
   body: Pick<HttpBody, "isHeldBack">;
   close(): void;
-  /** Of it so far. */
+  /** Bytes of the body that have come so far. */
   bytes(): number;
 }
 
-/** Reads what of an answer has arrived when its caller leaves, and closes its upstream behind it: see `StreamAnswer.readArrived`. */
+/**
+ * Reads the part of an answer that has arrived when its caller leaves, and then closes its upstream: see `StreamAnswer.readArrived`.
+ */
 export function readArrived(
   batches: AsyncIterable<Batch>,
   { body, close, bytes }: ArrivingBody,
@@ -25,7 +27,7 @@ export function readArrived(
   const fromMs = performance.now();
   const from = bytes();
   let moves = 0;
-  // Timers come before reading: on a busy machine bytes wait that came long before, so sockets are read once more.
+  // Timers run before sockets are read. On a busy machine, bytes may wait that came long before, so sockets are read once more.
   const closeIfQuiet = () => {
     const before = moves;
     setImmediate(() => moves === before && close());
@@ -56,7 +58,7 @@ export function readArrived(
   };
   return (
     consume(batches, take)
-      // It broke, or nothing more came: what was read counts.
+      // The stream broke, or nothing more came. The events that were read count.
       .catch(() => {})
       .finally(() => {
         clearTimeout(quiet);

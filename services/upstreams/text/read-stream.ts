@@ -13,23 +13,23 @@ import type { AnswerEvent, StreamAnswer, UpstreamRequest } from "./port.ts";
 import { readArrived } from "./read-arrived.ts";
 import type { CutReason, StreamReader } from "./stream-reader.ts";
 
-/** What a stream is read with. */
+/** Everything that reading a stream needs. */
 export interface ReadStreamOptions {
   reply: HttpReply;
   reader: StreamReader;
-  /** Counts the output, and says where it is too much. */
+  /** Counts the output, and decides when it is too much. */
   gate: OutputGate;
-  /** Takes what is large out of events, and puts it back into what becomes of them. */
+  /** Takes large parts out of events, and puts them back into the events made of these. */
   parts: LargeParts;
   request: Pick<UpstreamRequest, "operation" | "signal">;
-  /** Its name. */
+  /** The upstream's name. */
   upstream: string;
   events: Pick<UpstreamEvents, "broke">;
-  /** Called where the answer was cut at the bound of its output. */
+  /** Called when the answer was cut at the bound of its output. */
   onCut(): void;
 }
 
-/** Resolves when the first events are there. Throws `UpstreamFailure` where none came. */
+/** Resolves when the first events have come. Throws `UpstreamFailure` where none came. */
 export async function readStream(options: ReadStreamOptions): Promise<StreamAnswer> {
   const { upstream, request, reply, reader } = options;
   const batches = new Batches(options);
@@ -52,10 +52,10 @@ export async function readStream(options: ReadStreamOptions): Promise<StreamAnsw
 }
 
 type Batch = readonly AnswerEvent[];
-/** Reads what came: appends to `out`, and gives the reason where nothing more will come. */
+/** Reads its input, and appends events to `out`. Answers the reason where nothing more will come. */
 type Read<From> = (from: From, out: AnswerEvent[]) => CutReason | undefined;
 
-/** The events of one answer, for one reader at a time: pushed in the turn in which their bytes came. */
+/** The events of one answer, for one reader at a time. They are pushed in the turn in which their bytes came. */
 class Batches extends Pushed<Batch> implements Flow {
   readonly #options: ReadStreamOptions;
   readonly #body: HttpBody;
@@ -65,36 +65,36 @@ class Batches extends Pushed<Batch> implements Flow {
   readonly #parts: LargeParts;
   readonly #chunks: Flow;
   #sink: Sink<Batch> | undefined;
-  /** Events that came, from the `#at`th on not read yet. */
+  /** Events that came. Those from index `#at` on are not read yet. */
   #pending: SseEvent[] = [];
   #at = 0;
-  /** Behind them is the body's end. */
+  /** True where the body ends behind the pending events. */
   #hasEnded = false;
-  /** What was read could be more than the bound: it is to be counted before more is read. */
+  /** True where the output so far could be more than the bound. It must be counted before more is read. */
   #isUncertain = false;
-  /** The next event is large, and what is in it is to be taken out before it is read. */
+  /** True where the next event is large. Its large parts must be taken out before it is read. */
   #isLarge = false;
-  /** The one or the other is being done. */
+  /** True while output is counted or large parts are taken out. */
   #isBusy = false;
-  /** No caller gets what is read from now on, and so it is not counted against the bound. */
+  /** True where no caller gets the events from now on. So they are not counted against the bound. */
   #isUncounted = false;
-  /** The events of which that was done. */
+  /** The events whose large parts were taken out. */
   readonly #lifted = new WeakSet<SseEvent>();
-  /** What came since the answer was above its bound by our count. */
+  /** Events that came after the answer was above its bound by the count of genmesh. */
   #withheld: Withheld | undefined;
-  /** Of the pending events, so many were withheld before, and are counted already. */
+  /** This many of the pending events were withheld before, and are counted already. */
   #released = 0;
   #isCut = false;
-  /** Of its body so far. */
+  /** Bytes of the body that have come so far. */
   #bytes = 0;
   #first: Batch | undefined;
   #hasSent = false;
   #isOver = false;
   #hasToldEnd = false;
-  /** Runs while upstream is read on behind a stop sequence. */
+  /** Runs while the upstream is read on behind a stop sequence. */
   #lastWait: NodeJS.Timeout | undefined;
   readonly #close = () => this.#body.close();
-  /** Appends what has come to `out`; gives the reason where nothing more will. Fields, so that no chunk needs a function of its own. */
+  /** Reads a chunk, or the body's end. It is a field, so that a chunk needs no new function. */
   readonly #read: Read<Buffer | undefined> = (chunk, out) => {
     const last = chunk ? undefined : this.#parser.end();
     this.#bytes += chunk?.length ?? 0;
@@ -103,7 +103,7 @@ class Batches extends Pushed<Batch> implements Flow {
     this.#hasEnded = !chunk;
     return this.#readPending(out);
   };
-  /** Why it is cut. Throws before the first event: the caller can still get an error, or another upstream's answer. */
+  /** The reason for a cut. Throws before the first event: then the caller can still get an error, or another upstream's answer. */
   readonly #cut: Read<unknown> = (error, out) => {
     this.#options.request.signal.throwIfAborted();
     if (!this.#hasSent && out.length === 0) throw error;
@@ -129,7 +129,7 @@ class Batches extends Pushed<Batch> implements Flow {
       this.#step(this.#cut, cause);
       return;
     }
-    // What came before is all that tells whether the withheld was within the bound.
+    // The events so far alone must show whether the withheld ones were within the bound.
     this.#hasEnded = true;
     if (!this.#isBusy) this.#step((_, out) => this.#readPending(out), undefined);
   }
@@ -179,7 +179,7 @@ class Batches extends Pushed<Batch> implements Flow {
     );
   }
 
-  /** May more of the body be read? Where something is to be done before, that begins, and reading goes on behind it. */
+  /** May more of the body be read? Where work must be done before, it begins now, and reading goes on behind it. */
   #mayReadOn(): boolean {
     if (this.#isOver) {
       if (!this.#hasToldEnd) this.#sink?.end();
@@ -202,11 +202,11 @@ class Batches extends Pushed<Batch> implements Flow {
     if (this.#step(read, cause)) this.#chunks.resume();
   }
 
-  /** Takes what is large out of the next event, and reads on. */
+  /** Takes the large parts out of the next event, and reads on. */
   async #lift(): Promise<Read<unknown>> {
     const next = this.#pending[this.#at];
     const data = next && (await this.#parts.takeFrom(next.data));
-    // What callers see of a chat completion's chunk is less than came.
+    // Callers see fewer fields of a chat completion's chunk than came.
     const isShown = this.#options.request.operation !== "chat";
     const rest = next && data && { ...next, data, frame: isShown ? next.frame : undefined };
     this.#isLarge = false;
@@ -219,7 +219,7 @@ class Batches extends Pushed<Batch> implements Flow {
     };
   }
 
-  /** Counts what was read, and reads on where that is within the bound. */
+  /** Counts the output so far, and reads on where it is within the bound. */
   async #count(): Promise<Read<unknown>> {
     const counted = await this.#gate.count();
     if (this.#withheld) return this.#judge(this.#withheld, counted);
@@ -241,14 +241,17 @@ class Batches extends Pushed<Batch> implements Flow {
     };
   }
 
-  /** Reads nothing more before upstream has told whether the answer is within its bound. */
+  /** Reads nothing more until the upstream has reported whether the answer is within its bound. */
   #withhold(fitting: SseEvent | undefined, out: AnswerEvent[]): CutReason | undefined {
     this.#withheld = new Withheld(fitting);
     this.#gate.lenient();
     return this.#readPending(out);
   }
 
-  /** What was withheld is read where upstream kept to the bound, and else the answer is cut; neither as long as it has not told. */
+  /**
+   * Reads the withheld events where the upstream kept to the bound. Otherwise cuts the answer. Does neither until the upstream has
+   * reported its usage.
+   */
   #judge(withheld: Withheld, counted: Counted): Read<unknown> {
     const { fitting } = withheld;
     this.#isUncertain = false;
@@ -270,9 +273,9 @@ class Batches extends Pushed<Batch> implements Flow {
     return this.#readPending(out);
   }
 
-  /** Reads, and pushes what comes of it; true where more of the body may be read. */
+  /** Reads, and pushes the resulting events. True where more of the body may be read. */
   #step<From>(read: Read<From>, from: From): boolean {
-    // Its reader may have left meanwhile.
+    // The reader may have left meanwhile.
     if (this.#isOver) return false;
     const out: AnswerEvent[] = [];
     try {
@@ -300,7 +303,7 @@ class Batches extends Pushed<Batch> implements Flow {
   }
 
   #readPending(out: AnswerEvent[]): CutReason | undefined {
-    // No caller gets any of it.
+    // No caller gets any of these events.
     if (this.#withheld && this.#isUncounted) return this.#release(this.#withheld, out);
     for (;;) {
       if (this.#reader.isEnded) return undefined;
@@ -320,7 +323,7 @@ class Batches extends Pushed<Batch> implements Flow {
     return this.#hasEnded ? "end" : undefined;
   }
 
-  /** Is something to be counted, or decided, before `next` is read? */
+  /** Must output be counted, or a decision made, before `next` is read? */
   #isInDoubt(next: SseEvent | undefined): boolean {
     if (this.#released > 0) return false;
     if (this.#withheld) {
@@ -343,7 +346,7 @@ class Batches extends Pushed<Batch> implements Flow {
     else for (; at < out.length; at++) this.#gate.saw(out[at]?.text ?? "");
   }
 
-  /** Ends the answer here: it has reached its bound. */
+  /** Ends the answer here because it has reached its bound. */
   #cutOff(out: AnswerEvent[]): undefined {
     this.#isCut = true;
     this.#options.onCut();
@@ -364,14 +367,15 @@ class Batches extends Pushed<Batch> implements Flow {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#lastWait);
-    // After its last event a connection is worth keeping; one that is left in the middle would go on generating.
+    // A connection is kept after its answer's last event. One that is left in the middle of an answer is closed, because the upstream
+    // would go on generating.
     const isWhole = this.#reader.isEnded && !this.#isCut;
     if (isWhole) this.#body.release();
     else this.#body.close();
   }
 }
 
-/** How a stream that had begun was cut. In each case the caller is owed a terminal event. */
+/** The way in which a stream that had begun was cut. In each case the caller still gets a terminal event. */
 function cutReasonOf(error: unknown, { events, upstream }: ReadStreamOptions): CutReason {
   const isTheirs = error instanceof UpstreamError || error instanceof UpstreamFailure;
   if (isTheirs && (error.kind === "timeout" || error.kind === "too_large")) return error.kind;

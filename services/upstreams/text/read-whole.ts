@@ -6,7 +6,7 @@ import type { AnswerEvent, StreamAnswer } from "./port.ts";
 import { isText } from "./responses/complete-item.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
-/** The stream of an upstream that was asked for one and answered whole. Throws `UpstreamFailure` where it is no answer. */
+/** The stream of an upstream that was asked for a stream and answered as a whole. Throws `UpstreamFailure` where that is no answer. */
 export function readWhole(
   found: JsonObject,
   reader: StreamReader,
@@ -23,7 +23,7 @@ export function readWhole(
   };
 }
 
-/** All events at once; those that hold large parts one by one, each in a turn of its own. */
+/** All events at once. Where they hold large parts they come one by one, each in a turn of its own. */
 async function* filled(events: AnswerEvent[], parts: LargeParts) {
   if (parts.isEmpty) {
     yield events;
@@ -44,7 +44,7 @@ export function wholeEventsBy(found: JsonObject, reader: StreamReader): AnswerEv
   return events;
 }
 
-/** The fewest events that say the same; readers fill in the others. */
+/** The fewest events with the same content. Readers add the others. */
 function eventsOf(found: JsonObject): JsonObject[] {
   if (Array.isArray(found.choices)) return chunksOf(found, found.choices);
   const status = found.status ?? "completed";
@@ -55,7 +55,7 @@ function eventsOf(found: JsonObject): JsonObject[] {
   return [{ type: `response.${status}`, response: found }];
 }
 
-/** One chunk with what the first choice says, one with why it ended, and with usage. */
+/** One chunk with the output of the first choice, one with the reason for its end, and one with usage. */
 function chunksOf(found: JsonObject, choices: JsonValue[]): JsonObject[] {
   const [choice] = choices;
   if (!isJsonObject(choice) || !isJsonObject(choice.message)) throw new UpstreamFailure("garbage");

@@ -5,8 +5,8 @@ import { wholeEventsBy } from "./read-whole.ts";
 import { wholeAnswerEvents } from "./responses/whole-answer.ts";
 
 /**
- * A complete public answer (the object of a `JsonAnswer`'s body) as the stream that would have given it, for a caller
- * that asks for a stream of an answer that was kept. A compaction is never a stream.
+ * The events of the stream that would have given a complete public answer (the object of a `JsonAnswer`'s body). They are for a caller
+ * that asks for a stream of a kept answer. A compaction is never a stream.
  */
 export function replayedEvents(
   operation: "responses" | "chat",

@@ -10,11 +10,11 @@ import {
 import { createTextUpstreams } from "./index.ts";
 import type { StreamAnswer } from "./port.ts";
 
-// The official SDK checks ids, indexes and order of every event it accumulates.
+// The official SDK checks the ids, indexes and order of all events that it accumulates.
 
 const texts = createTextUpstreams(testContext());
 
-/** An SDK whose requests an upstream answers, by default the builtin one. */
+/** An SDK whose requests are answered by an upstream, by default the builtin one. */
 function sdk(operation: "responses" | "chat", upstream = testUpstream("BUILTIN")): OpenAI {
   return new OpenAI({
     apiKey: "key",

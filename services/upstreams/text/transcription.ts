@@ -5,7 +5,7 @@ import { UpstreamFailure } from "./failure.ts";
 import { type ReportedUsage, type Sound, secondsOfUnits, soundUnitMs } from "./port.ts";
 import type { ReadAnswer } from "./responses/json-answer.ts";
 
-/** What of a transcription is shown. */
+/** The fields of a transcription that callers see. */
 const shown: Fields = {
   text: "plain",
   task: "plain",
@@ -29,12 +29,12 @@ const shown: Fields = {
   ],
 };
 
-/** How long a sound is by its container, and at the most. */
+/** The length of audio by its container, and its greatest possible length. */
 export type SoundUnits = Pick<Sound, "units" | "mostUnits">;
 
 /**
- * A transcription as we show it. It is charged by the seconds that its container says or that upstream reports, whichever are more,
- * up to those that are held for. Throws `UpstreamFailure` where it is none.
+ * A transcription as callers see it. It is charged by the seconds that its container or the upstream reports, by the larger number of the
+ * two, up to the seconds of the hold. Throws `UpstreamFailure` where the object is no transcription.
  */
 export function readTranscription(found: JsonObject, { units, mostUnits }: SoundUnits): ReadAnswer {
   if (typeof found.text !== "string") throw new UpstreamFailure("garbage");
@@ -56,7 +56,7 @@ function unitsIn({ usage, duration }: JsonObject): number | undefined {
   return Math.ceil((seconds * 1_000) / soundUnitMs);
 }
 
-/** A body and its sound as the fields of a form. A list is a field for each of its values. */
+/** A body and its audio as the fields of a form. A list becomes a field for each of its values. */
 export function fieldsOf(body: JsonObject, { bytes, fileName, mimeType }: Sound): FormField[] {
   const fields = Object.entries(body).flatMap(([name, value]): FormField[] =>
     Array.isArray(value) ? value.map((one) => [`${name}[]`, textOf(one)]) : [[name, textOf(value)]],

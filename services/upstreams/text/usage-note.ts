@@ -11,23 +11,23 @@ const finalTypes: ReadonlySet<JsonValue | undefined> = new Set([
   "response.incomplete",
 ]);
 
-/** Is all output of a Responses stream behind an event of this type? */
+/** Does an event of this type come behind all output of a Responses stream? */
 export function isFinalType(type: JsonValue | undefined): boolean {
   return finalTypes.has(type);
 }
 
 /**
- * The usage that one stream reported, noted from every event before it is looked at for what else it is: servers report as
- * they go, twice, and beside errors. Of several reports the larger number of each kind holds, and what can be a number of
- * tokens before what cannot.
+ * The usage that one stream reported. It is noted from every event before the event is read otherwise: servers report along the way,
+ * twice, and beside errors. Of several reports the larger number of each kind wins. A number that can be a number of tokens wins before
+ * one that cannot.
  */
 export class UsageNote {
   #largest: ReportedUsage | undefined;
   #isFinal = false;
-  /** As it was reported last, for what else it tells. */
+  /** The last usage object, for its other fields. */
   #object: JsonObject = {};
 
-  /** Notes what an event reports. `isFinal`: all output is behind it. */
+  /** Notes the usage in an event. `isFinal`: the event comes behind all output. */
   note(event: JsonObject, isFinal: boolean): void {
     const found = usageIn(event);
     if (!found) return;
@@ -37,20 +37,20 @@ export class UsageNote {
     if (isOdd && before) return;
     const isFirst = !before || !isPlausible(before);
     this.#largest = isFirst ? usage : larger(before, usage);
-    // Zeros behind another report say nothing.
+    // Zeros behind another report mean nothing.
     const isSaid = isFirst || usage.inputTokens > 0 || usage.outputTokens > 0;
     if (!isSaid) return;
     this.#object = object;
     this.#isFinal ||= isFinal;
   }
 
-  /** What was reported so far; undefined: nothing. */
+  /** The usage that was reported so far. Undefined: none. */
   get reported(): ReportedUsage | undefined {
     if (!this.#largest || this.#isFinal) return this.#largest;
     return { ...this.#largest, isRunning: true };
   }
 
-  /** The same as a usage object of a protocol; undefined where nothing was reported. */
+  /** The same as a usage object of a protocol. Undefined where none was reported. */
   objectIn(names: UsageNames): JsonObject | undefined {
     if (!this.#largest) return undefined;
     const { inputTokens, cachedInputTokens, outputTokens } = this.#largest;
@@ -71,7 +71,7 @@ export class UsageNote {
   }
 }
 
-/** Can these be numbers of tokens at all? Whether the request could have used as many is for who charges it. */
+/** Can these be numbers of tokens at all? The code that charges decides whether the request could have used that many. */
 function isPlausible({ inputTokens, cachedInputTokens, outputTokens }: ReportedUsage): boolean {
   const counts = [inputTokens, cachedInputTokens, outputTokens];
   return (
@@ -81,7 +81,7 @@ function isPlausible({ inputTokens, cachedInputTokens, outputTokens }: ReportedU
 }
 
 function larger(a: ReportedUsage, b: ReportedUsage): ReportedUsage {
-  // What was cached belongs to the input that it was a part of.
+  // Cached tokens belong to the input of which they were a part.
   const { inputTokens, cachedInputTokens } = b.inputTokens >= a.inputTokens ? b : a;
   const outputTokens = Math.max(a.outputTokens, b.outputTokens);
   const reasoningTokens = b.reasoningTokens ?? a.reasoningTokens;

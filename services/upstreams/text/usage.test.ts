@@ -31,7 +31,7 @@ test("numbers that were written as text, and parts that the total tells, are num
   ];
   for (const usage of reports) expect(usageOfChat(usage)).toEqual(whole);
   expect(usageOfChat({ prompt_tokens: 10, total_tokens: 5 })).toBeUndefined();
-  // A total that is one part alone says nothing of the other.
+  // A total that equals one part says nothing of the other part.
   expect(usageOfChat({ prompt_tokens: 10, total_tokens: 10 })).toBeUndefined();
   expect(usageOfChat({ completion_tokens: 5_000, total_tokens: 5_000 })).toBeUndefined();
 });

@@ -3,27 +3,27 @@ import { type Fields, only } from "./allowed.ts";
 import type { ReportedUsage } from "./port.ts";
 
 /**
- * Usage of a Responses object; undefined where none was reported. What is there but is no number becomes NaN, so that
- * it is looked at rather than guessed.
+ * Usage of a Responses object. Undefined where none was reported. A value that is no number becomes NaN, so that it is noticed and not
+ * guessed.
  */
 export function usageOfResponse(usage: JsonValue | undefined): ReportedUsage | undefined {
   return reported(usage, responseNames);
 }
 
-/** Usage of a chat completion; as {@link usageOfResponse}. */
+/** Usage of a chat completion, like {@link usageOfResponse}. */
 export function usageOfChat(usage: JsonValue | undefined): ReportedUsage | undefined {
   return reported(usage, chatNames);
 }
 
-/** Usage as it was reported, and what it says. */
+/** Usage as the upstream reported it, and the numbers in it. */
 export interface FoundUsage {
   object: JsonObject;
   usage: ReportedUsage;
 }
 
 /**
- * Usage in an answer, event or error of either protocol, of any type; undefined where none that is whole stands in it,
- * in its `response`, in its `error`, in its first choice (Moonshot) or what that says, or in `x_groq`.
+ * Usage in an answer, event or error of either protocol, of any type. It may be in the `response`, in the `error`, in the first choice
+ * (Moonshot) or its message, or in `x_groq`. Undefined where none of these has a complete one.
  */
 export function usageIn(answer: JsonObject): FoundUsage | undefined {
   const { usage, response, error, choices, x_groq } = answer;
@@ -42,13 +42,13 @@ function usageOf(object: JsonValue | undefined): FoundUsage | undefined {
   if (!isJsonObject(object)) return undefined;
   const response = usageOfResponse(object);
   const chat = usageOfChat(object);
-  // Servers with both names for the same leave one of them at zero.
+  // Servers with two names for the same number leave one of them at zero.
   const isChat = !response || (chat && chat.outputTokens > response.outputTokens);
   const usage = isChat ? chat : response;
   return usage && { object, usage };
 }
 
-/** What a protocol calls the parts of its usage. */
+/** The names of a protocol for the parts of its usage. */
 export interface UsageNames {
   input: string;
   output: string;
@@ -69,12 +69,15 @@ export const chatNames: UsageNames = {
   outputDetails: "completion_tokens_details",
 };
 
-/** A usage object as OpenAI's servers give it: what is cached within the input, reasoning within the output, and a total that is both. */
+/**
+ * A usage object in the form of OpenAI's servers. Cached tokens are a part of the input, reasoning is a part of the output, and the
+ * total is both.
+ */
 export function plainUsage(usage: JsonObject, names: UsageNames): JsonObject {
   return withTotal(withReasoning(withCached(plainly(usage, names), names), names), names);
 }
 
-/** What was cached, where OpenAI has it: DeepSeek and Moonshot tell it beside the input that it is a part of. */
+/** The usage with cached tokens in OpenAI's place. DeepSeek and Moonshot report them beside the input of which they are a part. */
 function withCached(usage: JsonObject, names: UsageNames): JsonObject {
   const found = usage[names.inputDetails];
   const details = isJsonObject(found) ? found : {};
@@ -86,8 +89,8 @@ function withCached(usage: JsonObject, names: UsageNames): JsonObject {
 }
 
 /**
- * The usage with the reasoning in its output. Some servers (xAI, Gemini's compatible one) count it beside the output: it is
- * in their total alone, or is more than the output that it should be a part of.
+ * The usage with the reasoning in its output. Some servers (xAI, Gemini's compatible one) count reasoning beside the output. It is then
+ * in their total alone, or is more than the output.
  */
 function withReasoning(usage: JsonObject, names: UsageNames): JsonObject {
   const { [names.input]: input, [names.output]: output, total_tokens: total } = usage;
@@ -107,7 +110,7 @@ function withTotal(usage: JsonObject, names: UsageNames): JsonObject {
   return { ...usage, total_tokens: input + output };
 }
 
-/** The usage with numbers that servers wrote as text, and with the part of a total that they left out. */
+/** The usage with numbers that servers wrote as text, and with a part that they left out of a total. */
 function plainly(
   found: JsonObject,
   { input: inputName, output: outputName }: UsageNames,
@@ -120,14 +123,14 @@ function plainly(
   if (output !== found[outputName] && output !== undefined) told[outputName] = output;
   if (total !== found.total_tokens && total !== undefined) told.total_tokens = total;
   if (isCount(total)) {
-    // A total that is the input alone does not say that the output, of which nothing is said, was none.
+    // A total equal to the input does not mean that an unreported output was empty.
     if (!isPresent(output) && isCount(input) && total > input) told[outputName] = total - input;
     if (!isPresent(input) && isCount(output) && total > output) told[inputName] = total - output;
   }
   return Object.keys(told).length > 0 ? { ...found, ...told } : found;
 }
 
-/** A number of tokens that was written as text; anything else as it is. */
+/** A number of tokens that was written as text. Any other value stays unchanged. */
 function countOf(value: JsonValue | undefined): JsonValue | undefined {
   return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
 }
@@ -163,7 +166,7 @@ function numberOf(value: JsonValue | undefined): number {
   return typeof count === "number" ? count : Number.NaN;
 }
 
-/** Numbers of tokens; what servers add (their own costs and times) is the operator's. */
+/** Numbers of tokens. Additions of servers (their own costs and times) are for the operator alone. */
 const usageFields: Fields = {
   input_tokens: "plain",
   input_tokens_details: {
@@ -181,11 +184,11 @@ const usageFields: Fields = {
     text_tokens: "plain",
   },
   total_tokens: "plain",
-  // Ours, and so another genmesh's: the tokens were counted, not reported.
+  // Set by genmesh, and so by an upstream that is a genmesh: the tokens were counted, not reported.
   estimated: "plain",
 };
 
-/** A Responses usage object with the fields that clients rely on; null stays null. */
+/** A Responses usage object with the fields that clients rely on. Null stays null. */
 export function completeUsage(found: JsonValue | undefined): JsonValue {
   if (!isJsonObject(found)) return null;
   const usage = plainUsage(found, responseNames);

@@ -16,7 +16,7 @@ import type { StreamReader } from "./stream-reader.ts";
 
 const firstFields = ["data:", "event:", "id:", "retry:", ":"];
 
-/** Is a body a stream of events? Servers that can do nothing else send one under any type. */
+/** Is a body a stream of events? Servers that can only stream send one with any content type. */
 export function isEventStream(body: Buffer): boolean {
   const begin = body
     .subarray(0, 64)
@@ -27,14 +27,14 @@ export function isEventStream(body: Buffer): boolean {
 
 /** A stream that came where an object was asked for. */
 export interface WholeStream {
-  /** What it adds up to, in the public form and ready to be read as one that came whole. */
+  /** The object that the stream adds up to, in the public form. It is read like an answer that came whole. */
   object: JsonObject;
-  /** All that was generated: in the public form some of it has no place. */
+  /** All text that was generated. The public form has no place for some of it. */
   text: string;
   unseen: Unseen;
 }
 
-/** Reads a stream that came where an object was asked for. Throws `UpstreamFailure` where nothing was made. */
+/** Reads a stream that came where an object was asked for. Throws `UpstreamFailure` where nothing was generated. */
 export async function objectOfStream(
   body: Buffer,
   { isChat, facts, parts }: { isChat: boolean; facts: RequestFacts; parts: LargeParts },
@@ -80,7 +80,7 @@ export async function objectOfStream(
   return { object, text, unseen: reader.unseen };
 }
 
-/** The events of a body, as many at a time as may be read in one turn of the event loop. */
+/** The events of a body, in groups that may be read in one turn of the event loop. */
 function* eventsOfEachTurn(body: Buffer): Generator<SseEvent[]> {
   const parser = createSseParser({ maxEventBytes: answerLimits.eventBytes });
   for (let at = 0; at < body.length; at += arrivedBytesATurn) {
@@ -100,7 +100,7 @@ function shownIn(frame: Uint8Array): JsonObject | undefined {
   return event && anyObjectIn(event.data);
 }
 
-/** A completion that failed, as routers show one, with what it used. */
+/** A failed completion in the form of routers, with its usage. */
 function brokenOff(last: JsonObject | undefined, used: ReportedUsage | undefined): JsonObject {
   const error = isJsonObject(last?.error) ? last.error : {};
   const choices = [{ index: 0, message: { content: null }, finish_reason: "error", error }];

@@ -3,11 +3,12 @@ import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import { measuringShare, measuringTimeoutMs } from "../../base/limits.ts";
 import type { inThread, MeasuredSound } from "./sound.ts";
 
-/** Measures callers' sounds in threads: a library reads each, and a hostile one takes no more than its thread. */
+/** Measures callers' audio in threads. A library reads each file, and a hostile file takes no more than its thread. */
 export interface SoundMeter {
   /**
-   * Undefined: the bytes are no sound. Refuses with SERVICE_UNAVAILABLE, or with RATE_LIMIT_EXCEEDED where the account has too many
-   * waiting; rejects with the signal's reason. The bytes are used up: they come back in the answer, so that they are held once.
+   * Undefined: the bytes are no audio. Refuses with SERVICE_UNAVAILABLE, or with RATE_LIMIT_EXCEEDED where too many files of the
+   * account wait. Rejects with the signal's reason. The bytes go to the thread and come back in the answer, so that they are in memory
+   * once.
    */
   measure(
     bytes: Uint8Array<ArrayBuffer>,

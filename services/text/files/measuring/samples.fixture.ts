@@ -1,15 +1,15 @@
-/** What a WAV says of itself. */
+/** The facts in the head of a WAV. */
 export interface SampleWav {
   code: number;
   channels: number;
   rate: number;
   bits: number;
   bytesPerSecond: number;
-  /** Bytes of samples that it claims. */
+  /** Bytes of samples, according to the head. */
   claimed: number;
 }
 
-/** A WAV with so many bytes of silence: a byte for each of 8,000 samples a second, unless it says otherwise. */
+/** A WAV with this many bytes of silence. By default it has 8,000 samples a second, of a byte each. */
 export function wavOf(samples: number, said: Partial<SampleWav> = {}): Buffer<ArrayBuffer> {
   const { code = 1, channels = 1, rate = 8_000, bits = 8, claimed = samples } = said;
   const block = (channels * bits) / 8;

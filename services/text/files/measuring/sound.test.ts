@@ -18,7 +18,7 @@ import { sampleMp3 } from "../../../upstreams/media/samples.fixture.ts";
 import { wavOf } from "./samples.fixture.ts";
 import { measureSound } from "./sound.ts";
 
-/** Sounds of 0.3 to 0.8 s that real encoders made (FFmpeg 5.1: LAME, libopus, libvorbis, its own), in base64. */
+/** Audio of 0.3 to 0.8 s in base64, made by real encoders (FFmpeg 5.1: LAME, libopus, libvorbis, its own). */
 const encoded: Record<string, string> = JSON.parse(
   readFileSync(new URL("./encoded.fixture.json", import.meta.url), "utf8"),
 );
@@ -76,7 +76,7 @@ describe("it is held for at the lowest rate of its format", () => {
   });
 });
 
-/** A sound's packets, its codec, and what a decoder is told of it. */
+/** The packets of an audio file, its codec, and the configuration for a decoder. */
 async function packetsOf(name: string) {
   using input = new Input({ source: new BufferSource(bytesOf(name)), formats: ALL_FORMATS });
   const track = await input.getPrimaryAudioTrack();
@@ -87,7 +87,7 @@ async function packetsOf(name: string) {
   return { packets, codec, config };
 }
 
-/** The same sound ten times over, as another program writes it. */
+/** The same audio ten times in a row, written by another program. */
 async function written(format: OutputFormat, name: string): Promise<Buffer> {
   const { packets, codec, config } = await packetsOf(name);
   const target = new BufferTarget();
@@ -104,7 +104,7 @@ async function written(format: OutputFormat, name: string): Promise<Buffer> {
   return Buffer.from(target.buffer ?? new ArrayBuffer(0));
 }
 
-/** A WebM as a browser's recorder writes it: no length and no index; twelve blocks of 20 ms. */
+/** A WebM in the form of a browser's recorder, without a length or an index. It has twelve blocks of 20 ms. */
 async function recorded(size: Size): Promise<{ file: Buffer; firstEnd: number }> {
   const { packets, config } = await packetsOf("webm");
   const description = Buffer.from(config.description as Uint8Array);
@@ -127,7 +127,7 @@ async function recorded(size: Size): Promise<{ file: Buffer; firstEnd: number }>
 
 type Size = "known" | "unknown";
 
-/** An element of EBML, its size in eight bytes. */
+/** An element of EBML, with its size in eight bytes. */
 function element(id: string, parts: Uint8Array[], size: Size = "known"): Buffer {
   const body = Buffer.concat(parts);
   const bytes = Buffer.alloc(8, 0xff);
@@ -141,7 +141,7 @@ describe("a sound that is cut short", () => {
     "is taken as a browser's recorder left it, at any byte: sizes %s",
     async (size) => {
       const { file, firstEnd } = await recorded(size);
-      // Up to where the last block begins: how long that is stands nowhere.
+      // Up to the beginning of the last block, because the file does not have that block's length.
       expect((await measured(file))?.seconds).toBeCloseTo(0.22, 5);
       let before = 0;
       for (let cut = 0; cut < file.length; cut++) {

@@ -14,17 +14,17 @@ import {
 } from "mediabunny";
 import { wholeWebm } from "./webm.ts";
 
-/** A format of sound, by the ending that upstreams know it by. */
+/** A format of audio, by the file extension under which upstreams know it. */
 export type SoundKind = "flac" | "m4a" | "mp3" | "ogg" | "wav" | "webm";
 
-/** A caller's sound, and how long it is. */
+/** A caller's audio, and its length. */
 export interface MeasuredSound {
   kind: SoundKind;
-  /** What its container says; above 0. */
+  /** The length in its container, above 0. */
   seconds: number;
-  /** What so many bytes of its kind can hold: at least `seconds`. */
+  /** The greatest length that this many bytes of its kind can have, at least `seconds`. */
   mostSeconds: number;
-  /** The file as it came; of a WebM that is cut short, up to its last whole block. */
+  /** The original file. A WebM that is cut short ends with its last whole block. */
   bytes: Uint8Array<ArrayBuffer>;
 }
 
@@ -38,15 +38,15 @@ const kinds: ReadonlyMap<InputFormat, SoundKind> = new Map<InputFormat, SoundKin
   [MP3, "mp3"],
 ]);
 
-/** Bytes of a second at 6 kbit/s: the lowest rate of Opus (RFC 6716, section 2.1.1). Encoders of AAC and Vorbis go no lower. */
+/** Bytes of a second at 6 kbit/s, the lowest rate of Opus (RFC 6716, section 2.1.1). Encoders of AAC and Vorbis go no lower. */
 const lowestPacked = 750;
 /** The same of MP3's lowest rate, 8 kbit/s (ISO 13818-3, 2.4.2.3), in frames without padding: 26 bytes for 576 samples at 22,050 Hz. */
 const lowestMp3 = 995;
 
 /**
- * The fewest bytes that a second of speech takes in each format. Silence can take fewer; then what the container says counts.
- * A WAV counts as an MP3, because many decoders play frames of MP3 that stand in the place of its samples. FLAC has no lowest rate:
- * this is an eighth of what a telephone's samples take (8 kHz, 8 bits), and people who speak take half.
+ * The fewest bytes of a second of speech in each format. Silence can take fewer. Then the length in the container counts. A WAV counts
+ * like an MP3, because many decoders play frames of MP3 instead of its samples. FLAC has no lowest rate. Its number is an eighth of
+ * that of a telephone's samples (8 kHz, 8 bits), and human speech takes half.
  */
 const bytesASecond: Readonly<Record<SoundKind, number>> = {
   m4a: lowestPacked,
@@ -57,15 +57,15 @@ const bytesASecond: Readonly<Record<SoundKind, number>> = {
   flac: 1_000,
 };
 
-/** {@link measureSound}, in a thread. */
+/** {@link measureSound} in a thread. */
 export const inThread = measureSound;
 
-/** A sound goes back as it came: its bytes are not copied. */
+/** The buffers to hand back. The audio goes back with its original bytes, without a copy. */
 export function buffersOf(found: MeasuredSound | undefined): ArrayBuffer[] {
   return found ? [found.bytes.buffer] : [];
 }
 
-/** Measures a sound by its container; undefined where the library reads none in it. The answer has the bytes themselves, no copy. */
+/** Measures audio by its container. Undefined where the library finds none. The answer has the bytes themselves, not a copy. */
 export async function measureSound(
   file: Uint8Array<ArrayBuffer>,
 ): Promise<MeasuredSound | undefined> {
@@ -86,14 +86,14 @@ async function readSound(
     const seconds = track ? await secondsOf(track) : 0;
     return kind && seconds > 0 && Number.isFinite(seconds) ? { kind, seconds } : undefined;
   } catch {
-    // Whatever the library makes of a broken file: it is no sound.
+    // Any error of the library on a broken file means that it is no audio.
     return undefined;
   }
 }
 
-/** Seconds from a track's first packet to the end of its last: a recorder's file can begin at any time. */
+/** Seconds from a track's first packet to the end of its last. A recorder's file can begin at any time. */
 async function secondsOf(track: InputAudioTrack): Promise<number> {
-  // Without a packet the library looks for the last one of a FLAC for ever.
+  // In a FLAC without a packet the library would look for the last one for ever.
   const first = await new EncodedPacketSink(track).getFirstPacket({ metadataOnly: true });
   return first ? (await track.computeDuration()) - Math.max(0, first.timestamp) : 0;
 }

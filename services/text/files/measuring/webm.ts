@@ -1,22 +1,25 @@
-/** Ids of WebM's elements: its start, what holds all, what holds the packets of some seconds, and a packet with facts of it. */
+/**
+ * Ids of WebM's elements: its start, the element around all others, a group of packets of some seconds, and a packet with facts about
+ * it.
+ */
 const ebml = { start: 0x1a45dfa3, segment: 0x18538067, cluster: 0x1f43b675, group: 0xa0 };
-/** Bytes of an element's id and size at the most. */
+/** The most bytes of an element's id and size. */
 const maxHeadBytes = 4 + 8;
 
 /** An element of EBML. */
 interface Element {
   id: number;
-  /** Where its size is written, and where what it holds begins. */
+  /** The place of its size, and of the beginning of its content. */
   sizeAt: number;
   from: number;
-  /** Where it says that it ends; undefined: it does not say so. */
+  /** The place of its end, by its size. Undefined: it has no size. */
   end: number | undefined;
 }
 
 /**
- * A WebM up to the end of its last whole block, as a recorder leaves it that was switched off: the library reads nothing of a cluster
- * that goes on behind the file's end, and looks for ever for what follows some elements that do. So the last cluster's size is written
- * anew. Other files stay as they are.
+ * A WebM up to the end of its last whole block. A recorder that was switched off leaves a file that is cut short. The library reads
+ * nothing of a cluster that goes on behind the file's end. It looks for ever for the element behind some others that do. So a smaller
+ * size is written into the last cluster. Other files stay unchanged.
  */
 export function wholeWebm(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -52,7 +55,7 @@ function writeSize(view: Buffer, { sizeAt, from }: Element, size: number): void 
   view[sizeAt] = (view[sizeAt] ?? 0) | (0x80 >>> (from - sizeAt - 1));
 }
 
-/** The element whose head stands whole at a place; undefined where none does. */
+/** The element whose whole head is at a place. Undefined where there is none. */
 function elementAt(view: Buffer, at: number): Element | undefined {
   const idBytes = Math.clz32((view[at] ?? 0) << 24) + 1;
   const sizeAt = at + idBytes;

@@ -5,36 +5,36 @@ import { isText } from "../responses/complete-item.ts";
 import { stateBeside } from "./kept-state.ts";
 
 interface Call {
-  /** Its place in `tool_calls`. */
+  /** The call's place in `tool_calls`. */
   index: number;
   id: string;
-  /** "" until it comes: the call is shown with it. */
+  /** "" until it comes. The call is shown when it has come. */
   name: string;
-  /** Arguments so far, as much as is kept. */
+  /** Arguments so far, as much of them as is kept. */
   args: string;
   isPartial: boolean;
-  /** What stood beside the pieces that came before its name. */
+  /** State beside the pieces that came before the call's name. */
   beside?: JsonObject;
 }
 
-/** A call of an upstream that names none. `of`: the completion's id. */
+/** An id for a call of an upstream that gives none. `of`: the completion's id. */
 export function madeCallId(of: string, index: number): string {
   return `call_${of.replace(/^chatcmpl-/, "")}_${index}`;
 }
 
-/** Is it a call of a custom tool? Everything else is one of a function. */
+/** Is it a call of a custom tool? Every other call is one of a function. */
 export function callTypeOf(call: JsonObject): "custom" | "function" {
   return isJsonObject(call.custom) ? "custom" : "function";
 }
 
 /**
- * The calls of one chat stream as the official clients read them: each piece has the index of its call, counted from 0, and the
- * first one an id, a type and a name. Upstreams leave out each of these, or give several calls one index.
+ * The calls of one chat stream as the official clients read them. Each piece has the index of its call, counted from 0. The first piece
+ * of a call has an id, a type and a name. Upstreams leave out each of these, or give several calls one index.
  */
 export class CallPieces {
   readonly #completionId: string;
   readonly #calls: Call[] = [];
-  /** The call that upstream began last under an index, and the one of an id. */
+  /** The call that the upstream began last under an index, and the call of an id. */
   readonly #byIndex = new Map<number, Call>();
   readonly #byId = new Map<string, Call>();
 
@@ -47,7 +47,7 @@ export class CallPieces {
     return this.#calls.some(({ name }) => name !== "");
   }
 
-  /** The pieces as callers see them: the same list where nothing is to be changed. Throws `UpstreamFailure` at too many calls. */
+  /** The pieces as callers see them. The same list where nothing has to change. Throws `UpstreamFailure` at too many calls. */
   take(pieces: JsonValue[]): JsonValue[] {
     const shown = pieces.flatMap((piece) => (isJsonObject(piece) ? this.#take(piece) : []));
     const isSame = shown.length === pieces.length && shown.every((one, at) => one === pieces[at]);
@@ -65,7 +65,7 @@ export class CallPieces {
     if (isFirst) call.name = name;
     const held = isFirst ? call.args : "";
     keep(call, args);
-    // A client can begin a call only where it knows its name.
+    // A client can begin a call only if it knows the call's name.
     if (call.name === "") {
       call.beside = { ...call.beside, ...stateBeside(piece) };
       return [];
@@ -84,12 +84,12 @@ export class CallPieces {
     return [{ ...rest, index, [type]: args === "" ? {} : { [field]: args } }];
   }
 
-  /** The call that a piece goes on with; undefined: it begins one. */
+  /** The call that a piece continues. Undefined: the piece begins a call. */
   #callOf({ index, id }: JsonObject, name: string, args: string): Call | undefined {
     const placed = isIndex(index) ? this.#byIndex.get(index) : undefined;
     if (isText(id)) {
       const known = this.#byId.get(id);
-      // Only what is named begins, under an index of its own; some servers give each piece a new id.
+      // Only a piece with a name begins a call, under an index of its own. Some servers give each piece a new id.
       if (known) return name !== "" && isIndex(index) && !placed ? undefined : known;
       return name === "" && isIndex(index) ? placed : undefined;
     }
@@ -121,7 +121,7 @@ function keep(call: Call, args: string): void {
   else if (!call.isPartial) call.args += args;
 }
 
-/** Are its arguments whole, so that what is named behind them is another call? */
+/** Are the call's arguments complete? Then a name behind them begins another call. */
 function isWhole({ args, isPartial }: Call): boolean {
   if (isPartial || !args.trimEnd().endsWith("}")) return false;
   try {

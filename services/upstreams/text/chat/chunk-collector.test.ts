@@ -37,6 +37,6 @@ test("as many entries as an event has room for are put together at once", async 
     message = collected([{ reasoning_details: many }, { reasoning_details: many }]);
   });
   expect(message?.reasoning_details).toEqual(many.map((_, index) => text("aa", index)));
-  // Looked for one behind the other they take 20 s.
+  // A search through the whole list for each piece takes 20 s.
   expect(kept).toBeLessThan(3_000);
 });

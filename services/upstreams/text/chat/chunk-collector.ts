@@ -9,7 +9,7 @@ export class ChunkCollector {
   readonly #message: JsonObject = { role: "assistant", content: null, refusal: null };
   #characters = 0;
 
-  /** Of what it has put together: the completion has no fewer bytes. */
+  /** Characters of the collected parts. The completion has at least as many bytes. */
   get characters(): number {
     return this.#characters;
   }
@@ -21,7 +21,7 @@ export class ChunkCollector {
     if (isJsonObject(choice)) this.#addChoice(choice);
   }
 
-  /** The completion, with `usage` in the place of what the chunks say; undefined where no chunk said why it ended. */
+  /** The completion, with `usage` instead of the usage in the chunks. Undefined where no chunk had a reason for its end. */
   completion(usage: JsonValue | undefined): JsonObject | undefined {
     if (!this.#head || this.#finish === null) return undefined;
     const { choices: _choices, usage: _usage, ...rest } = this.#head;
@@ -45,11 +45,14 @@ export class ChunkCollector {
   }
 }
 
-/** Texts are appended, lists merged by `index` (or appended), the rest replaced. Changes `into`; gives the characters that it has more. */
+/**
+ * Texts are appended, lists are merged by `index` (or appended), and other values are replaced. Changes `into`. Answers how many
+ * characters it grew by.
+ */
 function mergeDelta(into: JsonObject, delta: JsonObject): number {
   let more = 0;
   for (const [name, value] of Object.entries(delta)) {
-    // JSON may have a field of this name; read as a property it is what every object shares.
+    // JSON may have a field of this name. As a property it would be the prototype that all objects share.
     if (value === null || name === "__proto__") continue;
     const old = into[name] ?? null;
     if (old === null) more += name.length;
@@ -72,7 +75,7 @@ function mergeDelta(into: JsonObject, delta: JsonObject): number {
   return more;
 }
 
-/** Texts that come in one piece, though some upstreams repeat them in every delta. */
+/** Texts that come in one piece. Some upstreams repeat them in every delta. */
 const wholeTexts = new Set([
   ...["role", "id", "type", "name"],
   ...["format", "data", "signature", "thought_signature"],
@@ -97,12 +100,15 @@ function mergeList(list: JsonValue[], added: readonly JsonValue[]): number {
   return more;
 }
 
-/** Sealed reasoning is whole in its entry, and OpenRouter gives that of several calls one index. */
+/** An entry of sealed reasoning is complete. OpenRouter gives those of several calls one index. */
 const isWhole = ({ type }: JsonObject) => type === "reasoning.encrypted";
 
-/** Of a list, what pieces may go on with, by index: a look through a long list for each piece takes the square of its length. */
+/**
+ * The entries of a list that later pieces may continue, by index. A search through the list for each piece would take the square of its
+ * length.
+ */
 const begun = new WeakMap<readonly JsonValue[], Map<JsonValue, JsonObject[]>>();
-/** Entries of one index: reasoning has its text, its summary and one that says no type. */
+/** The most entries of one index. Reasoning has its text, its summary, and an entry without a type. */
 const mostOfIndex = 8;
 
 function noteBegun(list: readonly JsonValue[], entry: JsonObject): void {
@@ -113,7 +119,10 @@ function noteBegun(list: readonly JsonValue[], entry: JsonObject): void {
   if (entries.length < mostOfIndex) byIndex.set(entry.index, [...entries, entry]);
 }
 
-/** What an entry goes on with: what has its index, and no other type. Undefined: it begins one, as what has no index does (log probabilities). */
+/**
+ * The entry that a new one continues: it has the same index, and no other type. Undefined: the new one begins an entry. Entries without
+ * an index always do (log probabilities).
+ */
 function goesOnWith(list: readonly JsonValue[], entry: JsonObject): JsonObject | undefined {
   const { index, type } = entry;
   if (index === undefined || isWhole(entry)) return undefined;
@@ -121,12 +130,12 @@ function goesOnWith(list: readonly JsonValue[], entry: JsonObject): JsonObject |
   return entries?.find((one) => (type ?? one.type ?? type) === (one.type ?? type));
 }
 
-/** Of a text its own; of anything else one at least. */
+/** The length of a text. At least one for any other value. */
 function charactersOf(value: JsonValue): number {
   return typeof value === "string" ? value.length : 1;
 }
 
-/** Calls in a message have no `index`. */
+/** The finished message. Its calls have no `index`. */
 function finished(message: JsonObject): JsonObject {
   if (!Array.isArray(message.tool_calls)) return message;
   const calls = message.tool_calls.map((call) => {

@@ -5,13 +5,13 @@ import { errorBody } from "../frame.ts";
 import type { FinishReason } from "./completion.ts";
 import { logprobFields, messageFields } from "./visible-fields.ts";
 
-/** What every chunk of a stream shows. */
+/** The fields that every chunk of a stream shows. */
 export interface ChunkHead {
   id: string;
   /** Seconds since the epoch. */
   created: number;
   model: string;
-  /** The caller wants usage: every chunk but the last says `usage: null`. */
+  /** True where the caller wants usage. Then every chunk except the last has `usage: null`. */
   withUsage: boolean;
 }
 
@@ -39,7 +39,7 @@ export class ChunkWriter {
     return this.#chunk(only(delta, messageFields), shown, null);
   }
 
-  /** The chunk that says why it ended. */
+  /** The chunk that has the reason for the end. */
   finish(reason: FinishReason): Buffer {
     return this.#chunk({}, null, reason);
   }

@@ -11,7 +11,7 @@ import { completionFields } from "./visible-fields.ts";
 /** Why a choice ended. */
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
-/** How an answer with this reason ended. */
+/** How an answer with this reason ends. */
 export function endingOfFinish(finish: unknown): Ending {
   return finish === "length" || finish === "content_filter" ? "incomplete" : "completed";
 }
@@ -26,13 +26,16 @@ export function finishReasonOf(response: JsonObject, hasCalls: boolean): FinishR
   return hasCalls ? "tool_calls" : "stop";
 }
 
-/** A chat completion of what `readResponse` gave, its text cut at the first of `stops`. A failed response has no such form: it stays what it is. */
+/**
+ * A chat completion made from the answer of `readResponse`, with its text cut at the first of `stops`. A failed response has no such
+ * form, and is answered unchanged.
+ */
 export function toCompletion(
   answer: ReadAnswer,
   id: string,
   stops: readonly string[] = [],
 ): ReadAnswer {
-  // Its usage is charged all the same, and the caller is told of the failure alone.
+  // The usage of a failed answer is charged too. The caller gets the failure alone.
   if (answer.ending === "failed") return answer;
   const response = answer.object;
   const whole = (response.output as JsonObject[]) ?? [];
@@ -60,7 +63,7 @@ export function toCompletion(
   return { ...answer, object: only(object, completionFields) };
 }
 
-/** The items up to the first stop sequence in their text; the same list where it has none. */
+/** The items up to the first stop sequence in their text. The same list where there is none. */
 function outputUpTo(stops: readonly string[], output: JsonObject[]): JsonObject[] {
   if (stops.length === 0) return output;
   const search = new StopSearch(stops);
@@ -77,13 +80,13 @@ function outputUpTo(stops: readonly string[], output: JsonObject[]): JsonObject[
     kept.push(isMessage ? { ...item, content: partsUpTo(left, partsOf(item)) } : item);
     if (!isMessage) continue;
     left -= partsOf(item).reduce((length, part) => length + textOfPart(part).length, 0);
-    // The one that holds the sequence is the last.
+    // The item that holds the sequence is the last one.
     if (left < 0) break;
   }
   return kept;
 }
 
-/** Parts with no more than so many characters of text, and the logprobs of as many. */
+/** Parts with at most `characters` characters of text, and only the log probabilities of that text. */
 function partsUpTo(characters: number, parts: readonly JsonObject[]): JsonObject[] {
   let left = characters;
   return parts.map((part) => {
@@ -104,7 +107,7 @@ function textOfPart(part: JsonObject): string {
   return part.type === "output_text" && typeof part.text === "string" ? part.text : "";
 }
 
-/** Texts of a reasoning item: what was thought, or the summaries of it where that is all there is. */
+/** Texts of a reasoning item: the reasoning, or its summaries where there is nothing else. */
 export function thoughtsOf(item: JsonObject): string[] {
   const textsOf = (parts: JsonValue | undefined) =>
     (Array.isArray(parts) ? parts : []).flatMap((part) =>
@@ -114,7 +117,7 @@ export function thoughtsOf(item: JsonObject): string[] {
   return thought.length > 0 ? thought : textsOf(item.summary);
 }
 
-/** A call as `tool_calls` has it; nothing for other items. */
+/** A call in the form of `tool_calls`. Empty for other items. */
 export function toolCallOf(item: JsonObject): JsonObject[] {
   const id = item.call_id ?? "";
   const name = item.name ?? "";
@@ -129,7 +132,7 @@ export function toolCallOf(item: JsonObject): JsonObject[] {
   return [];
 }
 
-/** `url_citation` in the nested form of Chat Completions; nothing for other annotations. */
+/** `url_citation` in the nested form of Chat Completions. Empty for other annotations. */
 export function annotationOf(annotation: JsonValue | undefined): JsonObject[] {
   if (!isJsonObject(annotation) || annotation.type !== "url_citation") return [];
   const { type, ...citation } = annotation;
@@ -147,7 +150,7 @@ function messageOf(output: readonly JsonObject[], calls: JsonObject[]): JsonObje
   return {
     role: "assistant",
     ...(thoughts.length > 0 ? { reasoning_content: thoughts.join("\n\n") } : {}),
-    // Null where the model said nothing but called, or refused.
+    // Null where the model only called tools, or refused.
     content: texts.length > 0 || calls.length + refusals.length === 0 ? texts.join("") : null,
     refusal: refusals.length > 0 ? refusals.join("") : null,
     annotations,

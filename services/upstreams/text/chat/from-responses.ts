@@ -26,28 +26,28 @@ import { KeptStates } from "./kept-state.ts";
 import { StopSearch } from "./stops.ts";
 import { ToolCalls } from "./tool-calls.ts";
 
-/** What a chat stream shows of itself. */
+/** The facts that a chat stream shows. */
 export interface ChatFacts {
-  /** Of the completion. */
+  /** Id of the completion. */
   id: string;
   modelId: string;
-  /** Seconds since the epoch, where upstream does not say. */
+  /** Seconds since the epoch, for an upstream that reports no time. */
   nowS: () => number;
   /** Did the caller ask for the usage chunk? */
   withUsage: boolean;
-  /** Sequences at which the text ends, where upstream does not know of them. */
+  /** Sequences at which the text ends, where the upstream does not know them. */
   stops?: readonly string[];
 }
 
 const nothing = Buffer.alloc(0);
-/** Types of items whose text goes out, and is counted as it does. */
+/** Types of items whose text is sent, and counted as it is sent. */
 const shownTypes: ReadonlySet<JsonValue | undefined> = new Set([
   "message",
   "function_call",
   "custom_tool_call",
 ]);
 
-/** Turns a Responses stream into chat completion chunks. Reads leniently: what was not streamed comes with its `done`. */
+/** Turns a Responses stream into chat completion chunks. Text that was not streamed is taken from its `done` event. */
 export class ChatFromResponses implements StreamReader {
   isEnded = false;
   isOutputDone = false;
@@ -56,22 +56,22 @@ export class ChatFromResponses implements StreamReader {
   readonly #calls = new ToolCalls();
   /** Characters of each text part that came. */
   readonly #sent = new Map<string, number>();
-  /** Characters of each item's reasoning that went out, or were counted. */
+  /** Characters of each item's reasoning that were sent or counted. */
   readonly #thought = new Map<JsonValue | undefined, number>();
-  /** The part that the reasoning shown last belongs to. */
+  /** The part to which the last shown reasoning belongs. */
   #thinking: string | undefined;
   readonly #states = new KeptStates();
   readonly #stops: StopSearch;
-  /** Of tokens whose text is held back. */
+  /** Log probabilities of tokens whose text is held back. */
   #logprobs: JsonValue[] = [];
   #writer: ChunkWriter | undefined;
   #out: AnswerEvent[] = [];
   readonly #usage = new UsageNote();
-  /** A stop sequence was found. */
+  /** True once a stop sequence was found. */
   #isStopFound = false;
-  /** How it ends, held until what came along with it was looked at for usage. */
+  /** Ends the stream. It waits until the events that came together with it were searched for usage. */
   #held: (() => void) | undefined;
-  /** Is that what the answer's last event says? */
+  /** Does the answer's last event end the stream? */
   #isLast = false;
   #readEvents = 0;
 
@@ -90,7 +90,7 @@ export class ChatFromResponses implements StreamReader {
     else this.#hold(() => this.#breakOff("garbage"));
   }
 
-  /** Nothing more is shown; upstream is read on for usage where the caller has its beginning. */
+  /** True where nothing more is shown. The upstream is read on for its usage where the caller has the answer's beginning. */
   get isStopped(): boolean {
     const isTold = this.#isLast && this.#usage.reported !== undefined;
     const isReadOn = this.#held !== undefined && !isTold && this.#writer !== undefined;
@@ -101,7 +101,7 @@ export class ChatFromResponses implements StreamReader {
     return this.#usage.reported;
   }
 
-  /** As {@link read}, for an event that is parsed already. */
+  /** Like {@link read}, for an event that is parsed already. */
   take(event: JsonObject, out: AnswerEvent[], data?: Uint8Array): void {
     if (this.isEnded) return;
     this.#out = out;
@@ -141,7 +141,7 @@ export class ChatFromResponses implements StreamReader {
     else this.#breakOff(reason);
   }
 
-  /** The first reason to end holds. */
+  /** The first reason to end wins. */
   #hold(end: () => void, isLast = false): void {
     this.#held ??= end;
     this.#isLast ||= isLast;
@@ -206,7 +206,7 @@ export class ChatFromResponses implements StreamReader {
     return true;
   }
 
-  /** What has no place in a chat stream is output all the same. */
+  /** Text that has no place in a chat stream is counted as output too. */
   #silent(event: JsonObject): void {
     const text = textOfDeltaEvent(event);
     if (text !== "") this.#count(event.output_index, text);
@@ -231,11 +231,11 @@ export class ChatFromResponses implements StreamReader {
     }
     if (Array.isArray(logprobs)) this.#logprobs.push(...logprobs);
     this.#show(writer, this.#stops.take(text));
-    // Upstream knows of no stop sequences and goes on: what it thought is known with its usage alone.
+    // The upstream does not know the stop sequences and goes on. Its reasoning is known only from its usage.
     this.#isStopFound = this.#stops.isFound;
   }
 
-  /** What was held back, now that it is clear that it begins no stop sequence. */
+  /** Sends the text that was held back. It is clear now that it begins no stop sequence. */
   #release(writer: ChunkWriter): void {
     this.#show(writer, this.#stops.rest());
   }
@@ -247,7 +247,7 @@ export class ChatFromResponses implements StreamReader {
     this.#push(writer.delta({ content }, shown), content);
   }
 
-  /** Those of the tokens within so many characters. */
+  /** Log probabilities of the tokens within this many characters. */
   #logprobsOf(characters: number): JsonValue[] {
     const all = this.#logprobs;
     let left = characters;
@@ -267,7 +267,7 @@ export class ChatFromResponses implements StreamReader {
     this.#push(writer.delta({ refusal }), refusal);
   }
 
-  /** Reasoning, and summaries of it: the parts are paragraphs. */
+  /** Shows reasoning and its summaries. The parts are paragraphs. */
   #think(writer: ChunkWriter, event: JsonObject, text: JsonValue | undefined): void {
     if (!isText(text)) return;
     const { output_index: item } = event;
@@ -278,7 +278,7 @@ export class ChatFromResponses implements StreamReader {
     this.#push(writer.delta({ reasoning_content: (isNext ? "\n\n" : "") + text }), text);
   }
 
-  /** What an item beside texts and calls has beyond its deltas: reasoning is shown, other text is output all the same. */
+  /** Handles the text of an item that is beyond its deltas. Reasoning is shown. Other text is only counted as output. */
   #reasoned(writer: ChunkWriter, event: JsonObject, item: JsonValue | undefined): void {
     if (!isJsonObject(item) || shownTypes.has(item.type)) return;
     const rest = textOfItem(item).slice(this.#thought.get(event.output_index) ?? 0);
@@ -286,7 +286,7 @@ export class ChatFromResponses implements StreamReader {
     else if (rest !== "") this.#count(event.output_index, rest);
   }
 
-  /** What upstream wants back in the next turn, beside calls: once, though the last event repeats it. */
+  /** Sends the state that the upstream wants back in the next turn, except that of calls. The last event's repetition is not sent. */
   #state(writer: ChunkWriter, items: readonly JsonValue[]): void {
     const state = this.#states.take(items.filter(isJsonObject));
     if (!state) return;
@@ -316,8 +316,8 @@ export class ChatFromResponses implements StreamReader {
   }
 
   /**
-   * The items beside texts and calls, each under the index that its deltas came with: upstream's own may have begun anywhere, or been left
-   * out, and then they come again in their order.
+   * The items other than texts and calls, each under the index of its deltas. The upstream's own indexes may begin anywhere or be left
+   * out. Then the last event has the items again in their order.
    */
   #placesOf(output: readonly JsonValue[]): [place: JsonValue | undefined, item: JsonValue][] {
     const others = [...output.entries()].filter(
@@ -331,7 +331,7 @@ export class ChatFromResponses implements StreamReader {
     });
   }
 
-  /** What upstream shows in its last event alone: every text where it streamed none, and calls. */
+  /** Shows everything that is in the upstream's last event alone: all texts where it streamed none, and calls. */
   #showOutput(writer: ChunkWriter, output: readonly JsonValue[]): void {
     const hasSaid = this.#sent.size > 0;
     for (const [index, item] of output.entries()) {
@@ -343,7 +343,7 @@ export class ChatFromResponses implements StreamReader {
       }
     }
     for (const item of this.#calls.missingOf(output)) {
-      // Under an index of its own: upstream may have streamed another item under this place.
+      // An index of its own, because the upstream may have streamed another item under this place.
       const index = `last/${this.#calls.count}`;
       this.#call(writer, { type: "response.output_item.added", output_index: index, item });
     }
@@ -369,7 +369,7 @@ export class ChatFromResponses implements StreamReader {
     this.#out.push({ frame, text: "", ending, isByUs, ...(usage ? { usage } : {}) });
   }
 
-  /** The writer; the chunk with the role goes out first. */
+  /** The writer. The chunk with the role is sent first. */
   #begin(createdAt: JsonValue | undefined): ChunkWriter {
     if (this.#writer) return this.#writer;
     const { id, modelId: model, withUsage } = this.#facts;
@@ -379,7 +379,7 @@ export class ChatFromResponses implements StreamReader {
     return this.#writer;
   }
 
-  /** Behind a stop sequence nothing more is shown; it is output all the same. */
+  /** Sends a frame. Nothing more is shown behind a stop sequence, but it is counted as output too. */
   #push(frame: Buffer, text = ""): void {
     this.#out.push({ frame: this.#isStopFound ? nothing : frame, text });
   }
@@ -393,7 +393,7 @@ function note(sent: Map<string, number>, key: string, text: string): void {
   sent.set(key, (sent.get(key) ?? 0) + text.length);
 }
 
-/** What a part's deltas left out of its whole text. */
+/** The end of a part's whole text that its deltas left out. */
 function restOf(whole: JsonValue | undefined, sent = 0): string {
   return typeof whole === "string" ? whole.slice(sent) : "";
 }

@@ -5,18 +5,18 @@ import type { ChatFacts } from "./from-responses.ts";
 const dataField = Buffer.from("data: ");
 const frameEnd = Buffer.from("\n\n");
 
-/** What of a chunk is ours. */
+/** The facts of a chunk that genmesh sets. */
 type Head = Pick<ChatFacts, "id" | "modelId">;
 
 /**
- * Puts our id and the public model id into chunks without writing them anew: the chunks of one stream begin with the same bytes
- * up to and with both, so that beginning is learned once and exchanged.
+ * Puts genmesh's id and the public model id into chunks without serializing them again. The chunks of one stream all begin with the
+ * same bytes, and these hold both ids. So this beginning is learned once and exchanged.
  */
 export class HeadSplice {
   readonly #head: Head;
-  /** What upstream calls them. */
+  /** The upstream's id and model. */
   #theirs: JsonObject = {};
-  /** The learned beginning, and the whole beginning of a frame in its place. */
+  /** The learned beginning, and the beginning of a frame that replaces it. */
   #from: Buffer | undefined;
   #to: Buffer | undefined;
   #canLearn = true;
@@ -25,13 +25,13 @@ export class HeadSplice {
     this.#head = head;
   }
 
-  /** The chunk's frame, or undefined where it must be written anew. `chunk` is what `source` parses to. */
+  /** The chunk's frame. Undefined where it must be serialized again. `chunk` was parsed from `source`. */
   frame(chunk: JsonObject, source: SseEvent): Uint8Array | undefined {
     if (!this.#from && this.#canLearn) this.#learn(chunk, source.data);
     const { data, frame } = source;
     if (!this.#from || !this.#to || !frame || source.name !== "") return undefined;
     const isSame = data.length > this.#from.length && data.indexOf(this.#from) === 0;
-    // One that names them twice is read by the last.
+    // Of a field that stands twice, the last one counts.
     if (!isSame || chunk.id !== this.#theirs.id || chunk.model !== this.#theirs.model)
       return undefined;
     return Buffer.concat([this.#to, data.subarray(this.#from.length), frameEnd]);
@@ -64,7 +64,10 @@ export class HeadSplice {
     this.#to = Buffer.concat([dataField, to]);
   }
 
-  /** One could have been the field of something within: the proof is that the chunk then reads as it should. */
+  /**
+   * Does the new chunk have the right head? A learned place could have been that of a nested field, so the new chunk is parsed as a
+   * proof.
+   */
   #isRight(spliced: Buffer): boolean {
     try {
       return this.#isOurs(JSON.parse(spliced.toString()));
@@ -74,7 +77,7 @@ export class HeadSplice {
   }
 }
 
-/** Where the value of a chunk's field stands in its bytes: first of all that look like it. */
+/** The place of a field's value in a chunk's bytes: the first place that looks like it. */
 function placeOf(
   name: string,
   chunk: JsonObject,

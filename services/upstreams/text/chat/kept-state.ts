@@ -2,14 +2,14 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts
 import { isText } from "../responses/complete-item.ts";
 
 /**
- * What an upstream asks to be sent back in the next turn, where a chat stands on one of the Responses protocol: its items of sealed
- * reasoning are `reasoning_details`, in OpenRouter's form, and what it wrote beside a message or a call stays beside that.
+ * State that an upstream wants back in the next turn, where a chat is served by an upstream of the Responses protocol. Its items of
+ * sealed reasoning become `reasoning_details`, in OpenRouter's form. State beside a message or a call stays beside it.
  */
 
 /** Fields of messages and calls, as Gemini's servers name them. */
 const besideNames = ["extra_content", "thought_signature"];
 
-/** What an item, a message or a call has to be sent back with it. */
+/** State that must be sent back with an item, a message or a call. */
 export function stateBeside(said: JsonObject): JsonObject {
   const state: JsonObject = {};
   for (const name of besideNames) {
@@ -19,12 +19,15 @@ export function stateBeside(said: JsonObject): JsonObject {
   return state;
 }
 
-/** OpenRouter's name for what the Responses protocol seals. */
+/** OpenRouter's name for the sealed reasoning of the Responses protocol. */
 const responsesFormat = "openai-responses-v1";
-/** Of other vendors' Responses likewise (`xai-responses-v1`). */
+/** The same for other companies' Responses (`xai-responses-v1`). */
 const responsesFormats = /-responses-v\d+$/;
 
-/** What a message made of these items has to be sent back: `reasoning_details` and what stood beside the items of text. `before`: details so far. */
+/**
+ * State that must be sent back with a message made of these items: `reasoning_details`, and the state beside the items of text.
+ * `before`: details so far.
+ */
 export function stateOfItems(items: readonly JsonObject[], before = 0): JsonObject {
   const details = items.filter(isSealedItem).map((item, at) => ({
     type: "reasoning.encrypted",
@@ -37,12 +40,12 @@ export function stateOfItems(items: readonly JsonObject[], before = 0): JsonObje
   return Object.assign(details.length > 0 ? { reasoning_details: details } : {}, ...beside);
 }
 
-/** The states of a stream, whose last event repeats them. */
+/** The states of a stream. Its last event repeats them. */
 export class KeptStates {
   readonly #seen = new Set<string>();
   #details = 0;
 
-  /** What these items add, as a delta; undefined: nothing that did not go out before. */
+  /** The state that these items add, as a delta. Undefined: all of it was sent before. */
   take(items: readonly JsonObject[]): JsonObject | undefined {
     const fresh = items.filter((item) => {
       const { reasoning_details: _, ...beside } = stateOfItems([item]);
@@ -62,7 +65,7 @@ function isSealedItem({ type, encrypted_content: sealed }: JsonObject): boolean 
   return type === "reasoning" && isText(sealed);
 }
 
-/** The items of reasoning that a message's `reasoning_details` were made of. Those of other protocols have no such form. */
+/** The items of reasoning from which a message's `reasoning_details` were made. Details of other protocols have no such form. */
 export function reasoningItemsOf({ reasoning_details: details }: JsonObject): JsonObject[] {
   const entries: JsonValue[] = Array.isArray(details) ? details : [];
   return entries.filter(isJsonObject).flatMap(({ type, id, format, data }) => {

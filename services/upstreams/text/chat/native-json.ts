@@ -13,7 +13,7 @@ import type { ChatFacts } from "./from-responses.ts";
 import { createdOf, errorOfChoice } from "./native.ts";
 import { completionFields, plainlySaid } from "./visible-fields.ts";
 
-/** A chat completion of an upstream's own, complete and with our model. Throws `UpstreamFailure` where it is none. */
+/** Makes a chat completion of the upstream's complete, with the public model id. Throws `UpstreamFailure` where it is not one. */
 export function readCompletion(found: JsonObject, facts: ChatFacts): ReadAnswer {
   const choices = Array.isArray(found.choices) ? found.choices.filter(isJsonObject) : [];
   const first = choices[0];
@@ -60,7 +60,7 @@ function completeChoice(choice: JsonObject, index: number, completionId: string)
   };
 }
 
-/** Calls with an id, a type and arguments that are text. */
+/** Calls with an id, a type, and arguments as text. */
 function completeCalls(calls: readonly JsonObject[], completionId: string): JsonObject[] {
   return calls.map(({ index: _, ...call }, at) => {
     const type = callTypeOf(call);

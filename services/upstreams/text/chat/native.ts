@@ -31,8 +31,8 @@ import { chunkFields, messageFields, plainlySaid, shownUsage } from "./visible-f
 const nothing = Buffer.alloc(0);
 
 /**
- * Passes on a chat completion stream of an upstream's own: its id is ours, the model is shown by its public id, the role comes first,
- * the reason last, and usage (which upstream is always asked for) only where the caller wants it.
+ * Passes on a chat completion stream of the upstream's. Its id is genmesh's, and the model has its public id. The role comes first, the
+ * reason for the end last. The upstream is always asked for usage, which is shown only where the caller wants it.
  */
 export class NativeChat implements StreamReader {
   isEnded = false;
@@ -40,16 +40,16 @@ export class NativeChat implements StreamReader {
   readonly #facts: ChatFacts;
   readonly #splice: HeadSplice;
   readonly #calls: CallPieces;
-  /** The caller has the beginning of a stream. */
+  /** True once the caller has the beginning of a stream. */
   #hasBegun = false;
-  /** The first chunk without its choices: what an added chunk shows. */
+  /** The first chunk without its choices. An added chunk shows it. */
   #head: JsonObject = {};
-  /** Why it ended, by the last word on it: held back until usage or the end has come, for more may come behind it. */
+  /** The last reason for the end that came. It is held back until usage or the end has come, because more output may come behind it. */
   #reason: string | undefined;
   /** Entries of sealed reasoning so far. */
   #sealed = 0;
   readonly #usage = new UsageNote();
-  /** A failure, held until what came along with it was looked at for usage. */
+  /** Ends the stream with a failure. It waits until the chunks that came together with it were searched for usage. */
   #held: (() => void) | undefined;
   #out: AnswerEvent[] = [];
 
@@ -74,7 +74,7 @@ export class NativeChat implements StreamReader {
     }
     const fault = faultOf(chunk, source.data);
     const error = errorOfChunk(chunk);
-    // A chunk without choices is usage, or a note of upstream's own (content filters, progress).
+    // A chunk without choices is usage, or a note of the upstream's (content filters, progress).
     const choices = chunk.choices ?? [];
     this.#usage.note(chunk, this.#reason !== undefined || isLast(chunk));
     if (this.#held) return;
@@ -83,7 +83,7 @@ export class NativeChat implements StreamReader {
     else this.#take(chunk, choices[0], source);
   }
 
-  /** It has failed; upstream is read on for usage where the caller has its beginning. */
+  /** True after a failure. The upstream is read on for its usage where the caller has the answer's beginning. */
   get isStopped(): boolean {
     return this.#held !== undefined && this.#hasBegun;
   }
@@ -92,7 +92,7 @@ export class NativeChat implements StreamReader {
     return this.#usage.reported;
   }
 
-  /** After the reason only usage is awaited. */
+  /** After the reason for the end, only usage is awaited. */
   get isOutputDone(): boolean {
     return this.#reason !== undefined;
   }
@@ -108,14 +108,14 @@ export class NativeChat implements StreamReader {
     else this.#breakOff(reason);
   }
 
-  /** The first reason to end holds. */
+  /** The first reason to end wins. */
   #hold(end: () => void): void {
     this.#held ??= end;
   }
 
   #breakOff(reason: CutReason): void {
     if (!this.#hasBegun) throw failureOfCut(reason);
-    // Some servers send no [DONE]; the reason has come, so the answer is whole.
+    // Some servers send no [DONE]. The reason for the end has come, so the answer is complete.
     if (reason === "end" && this.#reason !== undefined) this.#complete(this.#reason);
     else this.#fail(reasonOfCut(reason), isByUs(reason));
   }
@@ -138,7 +138,7 @@ export class NativeChat implements StreamReader {
       return;
     }
     const reason = isText(choice.finish_reason) ? choice.finish_reason : undefined;
-    // Without a delta it is a note, too, and not what a stream begins with.
+    // A choice without a delta is a note too, and does not begin a stream.
     if (isJsonObject(choice.delta)) this.#say(chunk, choice, choice.delta, reason, source);
     if (reason === undefined) return;
     this.#begin(chunk, {});
@@ -158,7 +158,7 @@ export class NativeChat implements StreamReader {
     this.unseen.noteChunk(chunk);
     const pieces = Array.isArray(plain.tool_calls) ? this.#pieces(plain.tool_calls) : undefined;
     const delta = pieces === plain.tool_calls ? plain : { ...plain, tool_calls: pieces ?? [] };
-    // What is said beside a reason goes out now; the reason alone waits.
+    // Text beside a reason for the end is sent now. Only the reason waits.
     const mayBeBare = reason !== undefined || pieces?.length === 0;
     const isBare = mayBeBare && !carries({ ...choice, delta });
     this.#begin(chunk, isBare ? {} : delta);
@@ -188,7 +188,7 @@ export class NativeChat implements StreamReader {
     }
   }
 
-  /** Sends the chunk with the role where upstream does not begin with it. */
+  /** Sends the chunk with the role where the upstream does not begin with it. */
   #begin(chunk: JsonObject, delta: JsonObject): void {
     if (this.#hasBegun) return;
     this.#hasBegun = true;
@@ -196,7 +196,7 @@ export class NativeChat implements StreamReader {
     if (!isText(delta.role)) this.#send({ role: "assistant", content: "" }, null);
   }
 
-  /** Sends a chunk of ours. */
+  /** Sends a chunk that was made here. */
   #send(delta: JsonObject, reason: string | null): void {
     this.#out.push({ frame: this.#framed(delta, reason), text: "" });
   }
@@ -206,14 +206,17 @@ export class NativeChat implements StreamReader {
     return dataFrame({ ...this.#head, choices: [choice] });
   }
 
-  /** The chunk's bytes with our id and model in them; undefined where it holds more or less than callers see, or has another head. */
+  /**
+   * The chunk's bytes with genmesh's id and model in them. Undefined where callers see more or fewer fields, or where it has another
+   * head.
+   */
   #asItCame(chunk: JsonObject, source: SseEvent): Uint8Array | undefined {
     const isWhole = chunk.object === "chat.completion.chunk";
     const isOurs = isWhole && chunk.created === this.#head.created && !isJsonObject(chunk.usage);
     return isOurs && fits(chunk, chunkFields) ? this.#splice.frame(chunk, source) : undefined;
   }
 
-  /** What callers see of the chunk as an object of ours, without usage. */
+  /** The fields of the chunk that callers see, as a new object without usage. */
   #own(chunk: JsonObject): JsonObject {
     const { usage: _, ...rest } = only(chunk, chunkFields);
     const { id, modelId: model, nowS, withUsage } = this.#facts;
@@ -258,13 +261,13 @@ export class NativeChat implements StreamReader {
   }
 }
 
-/** Says the chunk why the answer ended? */
+/** Does the chunk have the reason for the answer's end? */
 function isLast({ choices }: JsonObject): boolean {
   const [choice] = Array.isArray(choices) ? choices : [];
   return isJsonObject(choice) && isText(choice.finish_reason);
 }
 
-/** Does a choice say anything beside its role and why it ended? */
+/** Does a choice have anything beside its role and the reason for its end? */
 function carries({ delta, logprobs }: JsonObject): boolean {
   const said = isJsonObject(delta) ? only(delta, messageFields) : {};
   const hasSaid = Object.entries(said).some(([name, value]) => name !== "role" && !isEmpty(value));
@@ -275,12 +278,12 @@ function isEmpty(value: JsonValue): boolean {
   return value === null || value === "" || (Array.isArray(value) && value.length === 0);
 }
 
-/** When it was made, in seconds since the epoch; undefined where it does not say. */
+/** The time at which it was made, in seconds since the epoch. Undefined where it has none. */
 export function createdOf({ created }: JsonObject): number | undefined {
   return typeof created === "number" && created > 0 ? created : undefined;
 }
 
-/** The error that a chunk, or an answer, tells in the place of choices, as an object; undefined where it tells none. */
+/** The error that a chunk or an answer has instead of choices, as an object. Undefined where it has none. */
 export function errorOfChunk(chunk: JsonObject): JsonObject | undefined {
   const { error } = chunk;
   if (isJsonObject(error)) return error;
@@ -289,7 +292,7 @@ export function errorOfChunk(chunk: JsonObject): JsonObject | undefined {
   return chunk.object === "error" ? chunk : undefined;
 }
 
-/** What routers tell of a model that broke off, in the words of the server that it came from; undefined where it did not. */
+/** The error that routers report of a model that broke off, in the words of its server. Undefined where there is none. */
 export function errorOfChoice(choice: JsonObject): JsonObject | undefined {
   if (isJsonObject(choice.error)) return choice.error;
   return choice.finish_reason === "error" ? {} : undefined;

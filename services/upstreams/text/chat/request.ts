@@ -3,8 +3,8 @@ import { reasoningItemsOf, stateBeside } from "./kept-state.ts";
 import { isTooMuch, maxStopCharacters, maxStops, stopsOf } from "./stops.ts";
 
 /**
- * A Chat Completions request in the Responses format, for upstreams that speak only that. Fields that mean the same under
- * the same name go on untouched. {@link untranslatable} says what has no such form.
+ * A Chat Completions request in the Responses format, for upstreams that know only that format. Fields that mean the same under the
+ * same name stay unchanged. {@link untranslatable} finds fields without such a form.
  */
 export function toResponsesRequest(chat: JsonObject, passed: readonly string[]): JsonObject {
   const responses: JsonObject = {};
@@ -29,7 +29,10 @@ export function toResponsesRequest(chat: JsonObject, passed: readonly string[]):
   return responses;
 }
 
-/** Fields that become others, or that only steer this side. `seed` is a hint that Responses do not have, unless the model's upstream is said to take it. */
+/**
+ * Fields that become others, or that only control genmesh. `seed` is a hint that Responses do not have, except where the catalog says
+ * that the model's upstream takes it.
+ */
 const translated = new Set([
   "messages",
   "max_completion_tokens",
@@ -46,12 +49,12 @@ const translated = new Set([
   "web_search_options",
 ]);
 
-/** Chat's own fields for which Responses have nothing, unless the model's upstream is said to take them. */
+/** Fields of Chat Completions that Responses do not have, except where the catalog says that the model's upstream takes them. */
 const chatOnly = ["function_call", "functions", "logit_bias", "prediction"];
 /** Types of `response_format` that Responses have too. */
 const formats: readonly JsonValue[] = ["text", "json_object", "json_schema"];
 
-/** What a translated request would lack; undefined where it lacks nothing. `passed`: the model's `passParameters`. */
+/** The field that a translated request would lack. Undefined where it lacks none. `passed`: the model's `passParameters`. */
 export function untranslatable(
   chat: JsonObject,
   passed: readonly string[],
@@ -80,7 +83,7 @@ function isPassed(name: string, passed: readonly string[]): boolean {
   return passed.includes(name) || passed.includes("*");
 }
 
-/** Is it a value that says no more than leaving the field out? Responses do not know these fields. */
+/** Does the value mean the same as an absent field? Responses do not know these fields. */
 export function isDefault(name: string, value: JsonValue): boolean {
   switch (name) {
     case "n":
@@ -103,7 +106,7 @@ export function isDefault(name: string, value: JsonValue): boolean {
   }
 }
 
-/** The usage chunk is made here; only the padding of deltas is upstream's. */
+/** The usage chunk is made here. Of these options, the upstream gets only the padding of deltas. */
 function streamOptionsOf(options: JsonValue | undefined): JsonValue | undefined {
   if (!isJsonObject(options) || options.include_obfuscation === undefined) return undefined;
   return { include_obfuscation: options.include_obfuscation };
@@ -130,7 +133,7 @@ function itemsOf(message: JsonObject, customCalls: Set<JsonValue>): JsonObject[]
       const thoughts = reasoningItemsOf(message);
       const items = calls.filter(isJsonObject).map((call) => callItem(call, customCalls));
       const said = content ?? message.refusal ?? null;
-      // Beside calls, an empty text says nothing; alone it is a turn of the conversation.
+      // Beside calls, an empty text says nothing. Alone it is a turn of the conversation.
       const isSilent = said === null || (said === "" && items.length > 0);
       if (isSilent) return [...thoughts, ...items];
       const spoken = { type: "message", role, content: said, ...stateBeside(message) };
@@ -141,7 +144,7 @@ function itemsOf(message: JsonObject, customCalls: Set<JsonValue>): JsonObject[]
   }
 }
 
-/** Content in parts, as it is beside files, as the parts of Responses; text as it is. */
+/** Content in parts (as it is beside files) as the parts of Responses. Text stays unchanged. */
 function partsOf(content: JsonValue | undefined): JsonValue | undefined {
   if (!Array.isArray(content)) return content;
   return content.filter(isJsonObject).map((part) => {
@@ -170,13 +173,13 @@ function toolOutput(message: JsonObject, customCalls: ReadonlySet<JsonValue>): J
   return { type, call_id: id, output: message.content ?? "" };
 }
 
-/** Fields of a named function, custom tool, grammar and schema: what else a caller wrote there must not become the tool's. */
+/** Fields of a named function, custom tool, grammar and schema. Other fields of the caller's must not become fields of the tool. */
 const functionFields = ["name", "description", "parameters", "strict"];
 const customFields = ["name", "description"];
 const grammarFields = ["definition", "syntax"];
 const schemaFields = ["name", "description", "schema", "strict"];
 
-/** Tools of a chat request in the flat form of Responses, and `search`; types that are flat already stay as they are. */
+/** Tools of a chat request in the flat form of Responses, and `search`. Types that are flat already stay unchanged. */
 function toolsOf(
   tools: JsonValue | undefined,
   search: JsonObject | undefined,
@@ -185,7 +188,7 @@ function toolsOf(
   return search ? [...(flat ?? []), search] : flat;
 }
 
-/** `web_search_options` as the tool that Responses have for it. */
+/** `web_search_options` as the tool that Responses have for the search. */
 function searchTool(options: JsonValue | undefined): JsonObject | undefined {
   if (!isJsonObject(options)) return undefined;
   const tool: JsonObject = { type: "web_search", ...only(options, ["search_context_size"]) };
@@ -224,7 +227,7 @@ function formatOf(chat: JsonObject): JsonObject | undefined {
 function flatTool(tool: JsonValue): JsonValue {
   if (!isJsonObject(tool)) return tool;
   if (tool.type === "function" && isJsonObject(tool.function)) {
-    // Without a word Responses are strict and Chat Completions are not.
+    // Where `strict` is absent, Responses are strict and Chat Completions are not.
     const { function: named, ...rest } = tool;
     return { ...rest, parameters: null, strict: false, ...only(named, functionFields) };
   }
@@ -251,7 +254,7 @@ function flatName(choice: JsonValue): JsonValue {
     : choice;
 }
 
-/** The fields of these names that are there and not null. */
+/** The fields of these names that are present and not null. */
 function only(object: JsonObject, names: readonly string[]): JsonObject {
   const kept = names.filter((name) => Object.hasOwn(object, name) && object[name] !== null);
   return Object.fromEntries(kept.map((name) => [name, object[name] as JsonValue]));

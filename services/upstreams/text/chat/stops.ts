@@ -1,8 +1,8 @@
 import type { JsonValue } from "#kit/base/json.ts";
 
-/** Stop sequences that are looked for here in one stream: four times as many as OpenAI takes. */
+/** The most stop sequences that are looked for here in one stream: four times OpenAI's maximum. */
 export const maxStops = 16;
-/** UTF-16 units of one: as many are held back of a stream, and looked through again with each delta. */
+/** The most UTF-16 units of one sequence. That much of a stream is held back, and searched again with each delta. */
 export const maxStopCharacters = 256;
 
 /** The sequences that a request's `stop` names. */
@@ -11,21 +11,21 @@ export function stopsOf(stop: JsonValue | undefined): string[] {
   return list.filter((one): one is string => typeof one === "string" && one !== "");
 }
 
-/** Are they more, or longer, than is looked for? */
+/** Are the sequences too many or too long? */
 export function isTooMuch(stops: readonly string[]): boolean {
   return stops.length > maxStops || stops.some((one) => one.length > maxStopCharacters);
 }
 
-/** The text before the first stop sequence; undefined where there is none. */
+/** The text before the first stop sequence. Undefined where there is none. */
 export function cutAtStop(text: string, stops: readonly string[]): string | undefined {
   const found = stops.map((one) => text.indexOf(one)).filter((at) => at !== -1);
   return found.length > 0 ? text.slice(0, Math.min(...found)) : undefined;
 }
 
-/** Looks for stop sequences in a text that comes in pieces; one may be split over any number of them. */
+/** Looks for stop sequences in a text that comes in pieces. A sequence may be split over any number of pieces. */
 export class StopSearch {
   readonly #stops: readonly string[];
-  /** The end of what came, which may be the beginning of a sequence. */
+  /** The end of the text so far that may be the beginning of a sequence. */
   #held = "";
   isFound = false;
 
@@ -33,7 +33,7 @@ export class StopSearch {
     this.#stops = stops;
   }
 
-  /** What of the text may go out, now that `piece` has come: up to a sequence, and to what may become one. */
+  /** The text that may be sent now that `piece` has come. It ends before a sequence, and before the possible beginning of one. */
   take(piece: string): string {
     if (this.isFound || this.#stops.length === 0) return this.isFound ? "" : piece;
     const text = this.#held + piece;
@@ -48,7 +48,7 @@ export class StopSearch {
     return text.slice(0, text.length - kept);
   }
 
-  /** What was held back: nothing more comes, so it is no sequence. */
+  /** The text that was held back. Nothing more comes, so it is no sequence. */
   rest(): string {
     const rest = this.#held;
     this.#held = "";
@@ -56,7 +56,7 @@ export class StopSearch {
   }
 }
 
-/** Length of the longest end of `text` that `stop` begins with. */
+/** Length of the longest end of `text` that is a beginning of `stop`. */
 function overlap(text: string, stop: string): number {
   for (let length = Math.min(text.length, stop.length - 1); length > 0; length--) {
     if (text[text.length - length] !== stop[0]) continue;

@@ -211,7 +211,7 @@ test.each<[string, JsonObject]>([
   ["first", { id: "up-1", object: "chat.completion.chunk", created: 7, model: "up" }],
   ["last", { model: "up", created: 7, object: "chat.completion.chunk", id: "up-1" }],
 ])("native: a chunk's bytes are those that came, but for our id and model: id %s", (_, head) => {
-  // As Python writes JSON: written anew it would have other spaces.
+  // JSON with the spaces that Python writes. A chunk that was serialized again would have other spaces.
   const spaced = (value: JsonObject) => JSON.stringify(value, null, 1).replaceAll(/\n */g, " ");
   const deltas = [{ role: "assistant", content: "" }, { content: "Hi" }, { content: " 🦊" }];
   const events = (shown: JsonObject) =>

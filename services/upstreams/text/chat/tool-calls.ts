@@ -3,28 +3,28 @@ import { toolCallOf } from "./completion.ts";
 import { stateBeside } from "./kept-state.ts";
 
 interface Call {
-  /** Of its item, as it was called first. */
+  /** The first id of its item. */
   itemId: JsonValue | undefined;
-  /** Its place in `tool_calls`. */
+  /** The call's place in `tool_calls`. */
   index: number;
   isCustom: boolean;
-  /** Characters of its arguments that went out. */
+  /** Characters of its arguments that were sent. */
   sent: number;
-  /** What upstream wants back beside it went out. */
+  /** True once the state was sent that the upstream wants back beside the call. */
   hasState: boolean;
 }
 
-/** What an event adds to `tool_calls`. */
+/** The addition of an event to `tool_calls`. */
 export interface CallDelta {
-  /** An entry of `delta.tool_calls`; undefined: it adds nothing. */
+  /** An entry of `delta.tool_calls`. Undefined: the event adds nothing. */
   chunk?: JsonObject;
-  /** Generated text in it. */
+  /** Generated text in the entry. */
   text: string;
 }
 
 /** The function and custom calls of a Responses stream as the deltas of a chat stream. */
 export class ToolCalls {
-  /** By their index: the one that was begun last under it. */
+  /** The call that was begun last under each index. */
   readonly #calls = new Map<JsonValue, Call>();
   #count = 0;
   readonly #ids = new Set<JsonValue | undefined>();
@@ -34,7 +34,7 @@ export class ToolCalls {
     return this.#count;
   }
 
-  /** What an event adds; undefined where it is not about a call. */
+  /** The addition of an event. Undefined where the event is not about a call. */
   take(event: JsonObject): CallDelta | undefined {
     switch (event.type) {
       case "response.output_item.added":
@@ -52,7 +52,10 @@ export class ToolCalls {
     }
   }
 
-  /** Calls of a whole output that were not streamed: as many as it has more, for servers may call the others anew. */
+  /**
+   * Calls of a whole output that were not streamed. Only the number of calls decides, because servers may give the streamed calls new
+   * names.
+   */
   missingOf(output: readonly JsonValue[]): JsonObject[] {
     const calls = output.filter(isJsonObject).filter((item) => toolCallOf(item).length > 0);
     const more = calls.length - this.#count;
@@ -105,12 +108,12 @@ export class ToolCalls {
   }
 }
 
-/** Items are told apart by their index; by their id where upstream gives none. */
+/** Items are told apart by their index, or by their id where the upstream gives no index. */
 function keyOf(event: JsonObject, id: JsonValue | undefined): JsonValue {
   return event.output_index ?? id ?? 0;
 }
 
-/** What callers know a call by. */
+/** The id by which callers know a call. */
 function idOf(item: JsonObject): JsonValue {
   return item.call_id ?? item.id ?? "";
 }

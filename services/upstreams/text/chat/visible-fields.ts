@@ -4,9 +4,9 @@ import { withArgumentsText } from "../call-arguments.ts";
 import { chatNames, plainUsage } from "../usage.ts";
 
 /**
- * What callers see of chat answers and chunks: `ChatCompletion` and `ChatCompletionChunk` of the openai package, 7.57,
- * without sound and moderation, reasoning as most servers stream it, and what servers ask to be sent back in the next turn. Everything
- * else stays here: servers add fields in which they repeat what they were sent, the developer prompt with it.
+ * Fields of chat answers and chunks that callers see: those of `ChatCompletion` and `ChatCompletionChunk` in the openai package, 7.57,
+ * without audio and moderation. There is also reasoning in the form of most servers, and the state that servers want back in the next
+ * turn. All other fields are hidden: servers add fields that repeat their request, and the developer prompt with it.
  */
 const usage: Fields = {
   prompt_tokens: "plain",
@@ -27,17 +27,17 @@ const usage: Fields = {
     rejected_prediction_tokens: "plain",
     text_tokens: "plain",
   },
-  // Ours, and so another genmesh's: the tokens were counted, not reported.
+  // Set by genmesh, and so by an upstream that is a genmesh: the tokens were counted, not reported.
   estimated: "plain",
 };
 
 const googleState: Fields = { thought: "plain", thought_signature: "plain" };
-/** What Gemini's OpenAI-compatible servers want back beside a text or a call, in AI Studio's and in Vertex' name. */
+/** State that Gemini's OpenAI-compatible servers want back beside a text or a call, under the names of AI Studio and Vertex. */
 const wantedBack: Fields = {
   extra_content: { google: googleState, vertex: googleState },
   thought_signature: "plain",
 };
-/** Reasoning as OpenRouter wants it back. */
+/** Reasoning in the form in which OpenRouter wants it back. */
 const reasoningDetail: Fields = {
   type: "plain",
   id: "plain",
@@ -77,9 +77,9 @@ export const messageFields: Fields = {
 };
 
 const alternativeFields: Fields = { token: "plain", bytes: "list", logprob: "plain" };
-/** Fields of one token's logprobs. */
+/** Fields of one token's log probabilities. */
 export const tokenFields: Fields = { ...alternativeFields, top_logprobs: [alternativeFields] };
-/** Fields of the logprobs of a choice. */
+/** Fields of the log probabilities of a choice. */
 export const logprobFields: Fields = { content: [tokenFields], refusal: [tokenFields] };
 const choice: Fields = {
   index: "plain",
@@ -105,7 +105,7 @@ export const completionFields: Fields = {
 export const chunkFields: Fields = {
   ...head,
   choices: [{ ...choice, delta: messageFields }],
-  // Padding against guesses by the length of a delta.
+  // Padding that hides the length of a delta.
   obfuscation: "plain",
 };
 
@@ -114,7 +114,7 @@ export function shownUsage(found: JsonObject): JsonObject {
   return only(plainUsage(found, chatNames), usage);
 }
 
-/** A message or delta whose reasoning, text and arguments are in the form that callers see: the same object where they were. */
+/** A message or delta with its reasoning, text and arguments in the form that callers see. The same object where it had that form. */
 export function plainlySaid(said: JsonObject): JsonObject {
   const calls = Array.isArray(said.tool_calls) ? said.tool_calls.map(plainCall) : [];
   const isPlain = calls.every((call, at) => call === (said.tool_calls as JsonValue[])[at]);
@@ -135,10 +135,10 @@ function plainCall(call: JsonValue): JsonValue {
 function plainWords(said: JsonObject): JsonObject {
   const { reasoning, ...rest } = said;
   const plain: JsonObject = { ...rest };
-  // One name of two for the same: some servers send both.
+  // One of two names for the same text. Some servers send both.
   if (typeof reasoning === "string") plain.reasoning_content ??= reasoning;
   if (!Array.isArray(said.content)) return plain;
-  // Mistral's servers stream thoughts and text as parts.
+  // Mistral's servers stream reasoning and text as parts.
   const parts = said.content.filter(isJsonObject);
   const thought = parts.filter(({ type }) => type === "thinking").map(({ thinking }) => thinking);
   const thoughtText = thought.map(textOf).join("");

@@ -1,26 +1,28 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { textOfItem, thoughtOfChoice } from "../generated.ts";
 
-/** What is known of output that an answer did not show: reasoning, most of all. */
+/** Facts about output that an answer did not show, mostly reasoning. */
 export interface Unseen {
-  /** Reasoning and state that only upstream can read, in characters of base64. */
+  /** Reasoning and state that only the upstream can read, in characters of base64. */
   sealedCharacters: number;
-  /** Reasoning that was shown: where it is more than what is hidden, it was counted already. */
+  /** Characters of reasoning that was shown. Where they are more than the hidden ones, they were counted already. */
   shownCharacters: number;
-  /** Items of reasoning that showed nothing at all, neither text nor a seal. */
+  /** Items of reasoning that showed neither text nor sealed state. */
   silentItems: number;
-  /** Items of tools that upstream carried out, whose results became input; undefined: the protocol does not tell. */
+  /** Items of tools that the upstream carried out, whose results became input. Undefined where the protocol does not report them. */
   hostedCalls?: number | undefined;
 }
 
-/** Notes, of one stream, what the model did unseen. */
+/** Notes the hidden output of one stream. */
 export class UnseenNotes implements Unseen {
   sealedCharacters = 0;
   silentItems = 0;
   #shown = 0;
-  /** By the first events of their items, by the last ones, and by the answer's end; undefined: nothing told of items. */
+  /**
+   * Counted by the first events of the items, by their last events, and by the answer's end. Undefined where nothing reported items.
+   */
   #hosted: { begun: number; done: number; whole: number } | undefined;
-  /** Of the reasoning item that is under way. */
+  /** Characters of the reasoning item that is under way. */
   #shownNow = 0;
 
   get shownCharacters(): number {
@@ -31,7 +33,7 @@ export class UnseenNotes implements Unseen {
     return this.#hosted && Math.max(this.#hosted.begun, this.#hosted.done, this.#hosted.whole);
   }
 
-  /** An event of the Responses protocol. */
+  /** Notes an event of the Responses protocol. */
   noteEvent(event: JsonObject): void {
     this.#hosted ??= { begun: 0, done: 0, whole: 0 };
     const type = `${event.type}`;
@@ -48,7 +50,7 @@ export class UnseenNotes implements Unseen {
     }
   }
 
-  /** A chunk of a chat completion. */
+  /** Notes a chunk of a chat completion. */
   noteChunk(chunk: JsonObject): void {
     const { sealedCharacters, shownCharacters } = unseenOf(chunk);
     this.sealedCharacters += sealedCharacters;
@@ -75,7 +77,7 @@ export class UnseenNotes implements Unseen {
   }
 }
 
-/** Of a complete answer, or one chunk, of either protocol. */
+/** The hidden output of a complete answer, or of one chunk, of either protocol. */
 export function unseenOf(answer: JsonObject): Unseen {
   const choices = Array.isArray(answer.choices) ? answer.choices.filter(isJsonObject) : [];
   const items = Array.isArray(answer.output) ? answer.output.filter(isJsonObject) : [];
@@ -91,7 +93,7 @@ export function unseenOf(answer: JsonObject): Unseen {
   };
 }
 
-/** Types of items that are no work of a tool which upstream carries out. */
+/** Types of items that are not the work of a tool of the upstream. */
 const ownTypes: ReadonlySet<JsonValue | undefined> = new Set([
   ...[
     undefined,
@@ -113,9 +115,9 @@ function isSilent(item: JsonObject): boolean {
   return item.type === "reasoning" && sealedIn(item) === 0 && textOfItem(item) === "";
 }
 
-/** Fields whose text is sealed by upstream. */
+/** Fields whose text the upstream sealed. */
 const sealedFields = new Set(["encrypted_content", "signature", "thought_signature"]);
-/** Items nest parts and those nest little more, calls of chat `extra_content`; deeper is the model's own data. */
+/** Items nest parts, and parts nest little more. Calls of chat nest `extra_content`. Deeper values are the model's own data. */
 const maxDepth = 6;
 
 function sealedIn(value: JsonValue, depth = 0): number {

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 
-/** Events after which a text or a call is whole. */
+/** Events after which a text or a call is complete. */
 const wholeTypes = new Set([
   "response.output_text.done",
   "response.refusal.done",
@@ -11,8 +11,8 @@ const wholeTypes = new Set([
 const begunTypes = new Set(["response.output_item.added", "response.content_part.added"]);
 
 /**
- * Is the output of a Responses stream whole after this event? A model that has only thought so far still owes its answer.
- * `before`: what it was.
+ * Is the output of a Responses stream complete after this event? A model that has only reasoned so far still has its answer to write.
+ * `before`: the result for the event before.
  */
 export function isOutputDoneAfter(event: JsonObject, before: boolean): boolean {
   const type = `${event.type}`;

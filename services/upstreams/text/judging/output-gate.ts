@@ -16,8 +16,9 @@ import {
 } from "./output-margin.ts";
 
 /**
- * Does the upstream count its output with its own tokenizer, because it was told its bound, or has the model's own maximum? Then
- * it is cut only where it must have gone past. One that knows no bound does not count: it is cut at the bound itself.
+ * Does the upstream count its output with its own tokenizer? It does where it was sent its bound, or has the model's own maximum. Then
+ * its output is cut only where it must be past the bound. An upstream that knows no bound does not count, and its output is cut at the
+ * bound itself.
  */
 export function countsItself(
   { maxOutputTokens }: Pick<UpstreamRequest, "maxOutputTokens">,
@@ -26,34 +27,37 @@ export function countsItself(
   return outputLimit !== OutputLimit.NONE || maxOutputTokens === undefined;
 }
 
-/** What passed, by our count: within the bound, above it where its upstream may still keep to it, or certainly past it. */
+/**
+ * The output that passed, by the count of genmesh. `within` the bound, `above` it where the upstream may still keep to it, or certainly
+ * `past` it.
+ */
 export type Counted = "within" | "above" | "past";
 
 /**
- * Counts the output of one answer as it passes. A token has at least one byte, so counting is asked for only where the
- * bytes since the last count could be more tokens than are left: twice or three times in an answer that uses its bound.
+ * Counts the output of one answer as it passes. A token has at least one byte. So a count is needed only where the bytes since the last
+ * count could be more tokens than are left. That is twice or three times in an answer that uses its bound.
  */
 export class OutputGate {
   readonly #bound: OutputBound;
   readonly #countsItself: boolean;
-  /** What was counted is made of, as far as it was looked at. */
+  /** Composition of the counted text, up to the last look at it. */
   #looked: Composition = nothing();
   /** Tokens at the last count. */
   #counted = 0;
-  /** Tokens of what stands before {@link #recent}. */
+  /** Tokens of the text before {@link #recent}. */
   #before = 0;
-  /** What that is made of. */
+  /** Composition of that text. */
   readonly #beforeParts: Composition = nothing();
-  /** What passed last, some of it counted. */
+  /** The text that passed last. Some of it is counted. */
   #recent = "";
-  /** Of what passed since the last count. */
+  /** Bytes that passed since the last count. */
   #uncountedBytes = 0;
-  /** Characters so far. */
+  /** Characters that passed so far. */
   #passed = 0;
-  /** What is above the bound by our count counts from now on as what its upstream may have made within it. */
+  /** From now on, output above the bound counts as output that the upstream may have made within it. */
   #isLenient: boolean;
 
-  /** `countsItself`: as {@link countsItself} has it of the upstream. */
+  /** `countsItself`: the result of the function {@link countsItself} for the upstream. */
   constructor(bound: OutputBound, countsItself: boolean) {
     this.#bound = bound;
     this.#countsItself = countsItself;
@@ -61,25 +65,25 @@ export class OutputGate {
   }
 
   /**
-   * What goes past the bound by our count may be within it by the upstream's own: that is told by its usage, and until then nothing of
-   * it is given away. False once it was told, or where the upstream knows no bound.
+   * Output past the bound by this count may be within it by the upstream's own count. The upstream's usage shows that, and until then
+   * none of that output goes to the caller. False once usage has shown it, or where the upstream knows no bound.
    */
   get mayWithhold(): boolean {
     return !this.#isLenient;
   }
 
-  /** From now on output may come up to what its upstream can have made within the bound. */
+  /** From now on output may come up to the most that the upstream can have made within the bound. */
   lenient(): void {
     this.#isLenient = true;
   }
 
-  /** Does an upstream that counts for itself say that it kept to the bound? */
+  /** Does an upstream that counts its output report that it kept to the bound? */
   isKept(usage: ReportedUsage | undefined): boolean {
     if (!usage || !(usage.outputTokens > 0)) return false;
     return usage.outputTokens <= this.#bound.tokens + boundSlack;
   }
 
-  /** Output that was read. */
+  /** Notes output that was read. */
   saw(text: string): void {
     if (text === "") return;
     this.#recent += text;
@@ -87,23 +91,23 @@ export class OutputGate {
     this.#passed += text.length;
   }
 
-  /** Is it certain, without a count, that what passed and so many bytes more are within the limit? */
+  /** Is it certain, without a count, that the output that passed and this many more bytes are within the limit? */
   admits(bytes = 0): boolean {
     const more = this.#uncountedBytes + bytes;
-    // All that comes is taken to be what leaves the least room.
+    // All that comes is taken to be of the kind that leaves the least room.
     const parts = { ...this.#looked, close: this.#looked.close + more };
     const slack = this.mayWithhold ? boundSlack : 0;
     return this.#counted + more <= this.#limit(parts) + slack;
   }
 
-  /** Is what passed to be counted before more is read? */
+  /** Must the output be counted before more is read? */
   mustCount(): boolean {
     return !this.admits() || this.#uncountedBytes > maxUncountedBytes;
   }
 
   /**
-   * Counts what passed. The end of what was counted before is counted again together
-   * with what came since: the pieces of a word would be more tokens than the word.
+   * Counts the output that passed. The end of the counted text is counted again together with the new text, because the pieces of a
+   * word would be more tokens than the word.
    */
   async count(): Promise<Counted> {
     const text = this.#recent;
@@ -126,8 +130,8 @@ export class OutputGate {
   }
 
   /**
-   * Must an event be looked at before it is read, because it alone could go far past the limit? Small ones are counted
-   * once they are read.
+   * Must an event be looked at before it is read, because it alone could go far past the limit? Small events are counted after they are
+   * read.
    */
   isDoubtful({ data }: SseEvent): boolean {
     if (data.length <= largeEventBytes || this.admits(data.length)) return false;
@@ -135,7 +139,7 @@ export class OutputGate {
     return event !== undefined && !this.admits(Buffer.byteLength(this.newText(event)));
   }
 
-  /** A doubtful event with no more text than fits; the event itself where all of it does. */
+  /** A doubtful event with no more text than fits. The event itself where all of its text fits. */
   async fitting(source: SseEvent): Promise<SseEvent> {
     const event = objectIn(source.data);
     if (!event) return source;
@@ -149,11 +153,11 @@ export class OutputGate {
   }
 
   /**
-   * An answer that came whole, cut at the bound where it is past the limit; undefined where it is not. What its upstream does not say to
-   * be within the bound is cut where it is above it by our count.
+   * A whole answer, cut at the bound where it is past the limit. Undefined where it is not. An answer whose upstream does not report
+   * that it kept to the bound is cut where it is above it by this count.
    */
   async cutWhole(answer: JsonObject): Promise<JsonObject | undefined> {
-    // Of a failure nothing is given.
+    // A failed answer gives no output.
     if (answer.status === "failed") return undefined;
     if (this.isKept(usageIn(answer)?.usage)) this.lenient();
     const text = textOfAnswer(answer);
@@ -163,13 +167,13 @@ export class OutputGate {
     return cutAnswer(answer, await this.#prefix(text, this.#bound.tokens));
   }
 
-  /** Tokens beyond which an answer of such text is cut. */
+  /** Tokens beyond which an answer of this composition is cut. */
   #limit(parts: Composition): number {
     const { tokens } = this.#bound;
     return this.#countsItself && this.#isLenient ? mostTokens(tokens, parts) : tokens;
   }
 
-  /** What all that passed is made of, where `recent` is its end. */
+  /** Composition of all output that passed, where `recent` is its end. */
   #partsWith(recent: string): Composition {
     const whole = { ...this.#beforeParts };
     add(whole, compositionOf(recent));
@@ -180,19 +184,19 @@ export class OutputGate {
     return this.#bound.count([this.#countsItself ? countedText(text) : text], limit);
   }
 
-  /** Text of an event that was not streamed before: those that show an item or the whole answer repeat what was. */
+  /** Text of an event that was not streamed before. Events that show an item or the whole answer repeat streamed text. */
   newText(event: JsonObject): string {
     const text = textOfAnswer(event);
     const isDelta = Array.isArray(event.choices) || `${event.type}`.endsWith(".delta");
     return isDelta ? text : text.slice(this.#passed);
   }
 
-  /** Characters of the longest beginning of `text` that has at most so many tokens. */
+  /** Characters of the longest beginning of `text` that has at most `tokens` tokens. */
   async #prefix(text: string, tokens: number): Promise<number> {
     let fits = 0;
     let exceeds = text.length + 1;
     while (exceeds - fits > 1) {
-      // What fits is near its beginning, as a rule: tokens are a few characters long.
+      // The part that fits usually ends near the beginning: tokens are a few characters long.
       const half = Math.floor((fits + exceeds) / 2);
       const at = Math.min(half, Math.max(fits * 2, tokens, 1));
       const count = await this.#tokensOf(text.slice(0, at), tokens);

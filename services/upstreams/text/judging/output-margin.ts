@@ -1,34 +1,34 @@
 import { cutMargin, elsewhereFactors, maxComposedCharacters, scriptFactors } from "../limits.ts";
 
-/** A text by how far tokenizers differ over it, in bytes of UTF-8. */
+/** The bytes of a text (UTF-8), by how far tokenizers differ over them. */
 export interface Composition {
-  /** What all vocabularies know about equally well: words of ASCII letters, code, numbers, base64. */
+  /** Text that all vocabularies know about equally well: words of ASCII letters, code, numbers, base64. */
   close: number;
   /** Words with letters of another script, or with accents. */
   script: number;
-  /** Rare scripts, emoji and short repetitions, for which one vocabulary has long tokens and another only bytes. */
+  /** Rare scripts, emoji and short repetitions. One vocabulary has long tokens for them, another only bytes. */
   loose: number;
-  /** All bytes, each as often as another vocabulary may make more tokens of it than ours does. */
+  /** All bytes, each multiplied by a factor: how many more tokens another vocabulary may make of it than this one does. */
   elsewhere: number;
-  /** Bytes of scripts that were not measured: another vocabulary may have a token for each, and no more. Not in `elsewhere`. */
+  /** Bytes of scripts that were not measured. Another vocabulary may have at most one token for each. They are not in `elsewhere`. */
   unmeasured: number;
 }
 
-/** A repetition is of so many characters at most, and so many times at least: some vocabularies have tokens for those. */
+/** A repetition repeats at most this many characters, and at least this many times. Some vocabularies have tokens for those. */
 const longestRepeated = 4;
 const leastRepetitions = 8;
-/** Parts of a long text that are looked at in its place. */
+/** A long text is judged by this many parts of it. */
 const samples = 16;
-/** How servers that write the arguments of a call anew put what is not ASCII, or could end a script in a page. */
+/** Some servers write the arguments of a call again, with escapes for letters that are not ASCII or could end a script in a page. */
 const escapes = /\\u([0-9a-f]{4})/gi;
 const escapedAscii = "<>&'";
 
-/** What no text is made of. */
+/** The composition of an empty text. */
 export function nothing(): Composition {
   return { close: 0, script: 0, loose: 0, elsewhere: 0, unmeasured: 0 };
 }
 
-/** What a text is made of; of a long one, what parts of it are made of. */
+/** The composition of a text. That of a long text is made from parts of it. */
 export function compositionOf(text: string): Composition {
   if (text.length <= maxComposedCharacters) return composed(text);
   const sum = nothing();
@@ -47,7 +47,7 @@ export function compositionOf(text: string): Composition {
   };
 }
 
-/** Adds to a composition that of what follows. */
+/** Adds the composition of further text. */
 export function add(sum: Composition, more: Composition): void {
   sum.close += more.close;
   sum.script += more.script;
@@ -60,7 +60,7 @@ type Kind = "close" | "script" | "loose";
 
 function composed(text: string): Composition {
   const sum = nothing();
-  /** Bytes of ASCII letters in the word that is under way, and whether it has others. */
+  /** Bytes of ASCII letters in the word that is under way. `hasOthers`: does the word have other letters? */
   let letters = 0;
   let hasOthers = false;
   let wasRepeated = false;
@@ -78,9 +78,9 @@ function composed(text: string): Composition {
       same[period] = text.charCodeAt(i - period) === code ? (same[period] ?? 0) + 1 : 0;
       if ((same[period] ?? 0) >= (leastRepetitions - 1) * period) repeated ||= period;
     }
-    // Indentation is known to all.
+    // All vocabularies have tokens for indentation.
     if (code === 0x20 || code === 0x09) repeated = 0;
-    // The repetition began before it was noticed.
+    // Adds the characters of the repetition that came before it was noticed.
     if (repeated && !wasRepeated) {
       sum.loose += (leastRepetitions - 1) * repeated;
       sum.elsewhere += (leastRepetitions - 1) * repeated * elsewhereFactors.loose;
@@ -101,7 +101,7 @@ function composed(text: string): Composition {
   return sum;
 }
 
-/** Scripts over which the tokenizers of today differ by less than two: they are in every vocabulary. */
+/** Scripts over which the tokenizers of today differ by a factor of less than two. They are in every vocabulary. */
 const scripts: readonly [from: number, to: number][] = [
   // Latin with accents, Greek, Cyrillic.
   [0xc0, 0x24f],
@@ -117,7 +117,7 @@ const scripts: readonly [from: number, to: number][] = [
   [0xff00, 0xffef],
 ];
 
-/** Scripts and letters that were measured, the more special first. */
+/** Scripts and letters that were measured. The more special ones come first. */
 const measured: readonly [from: number, to: number, factor: number][] = [
   [0x00, 0x36f, elsewhereFactors.script],
   [0x370, 0x3ff, scriptFactors.greek],
@@ -125,7 +125,7 @@ const measured: readonly [from: number, to: number, factor: number][] = [
   [0x490, 0x52f, scriptFactors.kazakh],
   [0x531, 0x58f, scriptFactors.armenian],
   [0x590, 0x5ff, scriptFactors.hebrew],
-  // Its letters in the order of their codes; those of Persian lie between them.
+  // Letters of Urdu in the order of their codes. Those of Persian lie between them.
   [0x679, 0x67d, scriptFactors.urdu],
   [0x687, 0x697, scriptFactors.urdu],
   [0x6ba, 0x6c3, scriptFactors.urdu],
@@ -147,13 +147,13 @@ const measured: readonly [from: number, to: number, factor: number][] = [
   [0x3000, 0x30ff, elsewhereFactors.script],
   [0x4e00, 0x9fff, elsewhereFactors.script],
   [0xac00, 0xd7af, scriptFactors.korean],
-  // Emoji are halves of pairs, and what follows them.
+  // Emoji are halves of surrogate pairs, and the selectors behind them.
   [0xd800, 0xdfff, elsewhereFactors.loose],
   [0xfe00, 0xfe0f, elsewhereFactors.loose],
   [0xff00, 0xffef, elsewhereFactors.script],
 ];
 
-/** How many more tokens than ours another tokenizer makes of a character; undefined: not measured. */
+/** How many more tokens another tokenizer makes of a character than the one here. Undefined: not measured. */
 function factorOf(code: number): number | undefined {
   return measured.find(([from, to]) => code >= from && code <= to)?.[2];
 }
@@ -165,7 +165,7 @@ function kindOf(code: number): Kind {
 
 function bytesOf(code: number): number {
   if (code < 0x80) return 1;
-  // Half of a surrogate pair, which is four bytes.
+  // Half of a surrogate pair. The pair is four bytes.
   return code < 0x800 || (code >= 0xd800 && code <= 0xdfff) ? 2 : 3;
 }
 
@@ -173,7 +173,7 @@ function isLetter(code: number): boolean {
   return (code >= 0x61 && code <= 0x7a) || (code >= 0x41 && code <= 0x5a);
 }
 
-/** What is counted of a text: the characters that its escapes stand for, not their spelling. */
+/** The text to count: the characters that its escapes mean, not the escapes. */
 export function countedText(text: string): string {
   if (!text.includes("\\u")) return text;
   return text.replace(escapes, (found, digits) => {
@@ -183,7 +183,7 @@ export function countedText(text: string): string {
   });
 }
 
-/** The most tokens by our count that an upstream generates which keeps to a bound by its own tokenizer. */
+/** The most tokens, by the count of genmesh, of an upstream that keeps to a bound by its own tokenizer. */
 export function mostTokens(bound: number, { close, script, loose }: Composition): number {
   const { factors, tokens } = cutMargin;
   const all = close + script + loose;

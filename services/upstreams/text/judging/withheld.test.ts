@@ -4,17 +4,17 @@ import { testRequest } from "../../../../test/support/text-requests.ts";
 import { startUpstreamWorld } from "../../../../test/support/upstream-world.ts";
 import type { UpstreamRequest } from "../port.ts";
 
-// An upstream that lets its bound pass: no more than the bound is given away before it has told what it used.
+// An upstream that goes past its bound. No more than the bound goes to the caller before the upstream has reported its usage.
 
 const world = await startUpstreamWorld();
 afterAll(() => world[Symbol.asyncDispose]());
 
 const word = " word";
 const bound = 200;
-/** What may go out beyond it: what passes between two counts. */
+/** The output that may go out beyond the bound: that between two counts. */
 const slack = 64;
 const words = Array<string>(3_000).fill(word);
-/** Each word is a token, by a count that the thread of tokens needs not be started for. */
+/** Each word is a token. This count does not need the thread of tokens. */
 const countOf = (text: string) => Math.ceil(text.length / word.length);
 const outputBound = { tokens: bound, count: async (texts: string[]) => countOf(texts.join("")) };
 

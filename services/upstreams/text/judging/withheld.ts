@@ -6,13 +6,13 @@ import type { ReportedUsage } from "../port.ts";
 import { isFinalType, UsageNote } from "../usage-note.ts";
 
 /**
- * Events of an answer that is above its bound by our count. No reader sees them, and so no caller, until their upstream has told what it used: then they are
- * read like any other, or the answer is cut before the first of them.
+ * Events of an answer that is above its bound by the count of genmesh. No reader sees them, and so no caller, until the upstream has
+ * reported its usage. Then they are read like any others, or the answer is cut before the first of them.
  */
 export class Withheld {
-  /** In the order of their coming. */
+  /** In the order in which they came. */
   readonly events: SseEvent[] = [];
-  /** What of the first fits into the bound; undefined: nothing. */
+  /** The first event with no more text than fits into the bound. Undefined: nothing fits. */
   readonly fitting: SseEvent | undefined;
   readonly #usage = new UsageNote();
   #bytes = 0;
@@ -23,11 +23,11 @@ export class Withheld {
     this.fitting = fitting;
   }
 
-  /** Takes an event; gives it as an object, where it is one. */
+  /** Takes an event. Answers it as an object where it is one. */
   add(source: SseEvent): JsonObject | undefined {
     this.events.push(source);
     this.#bytes += source.data.length;
-    // A copy: reading it again must find it as it came.
+    // A copy. The event must be unchanged when it is read again.
     const event = parseEvent({ ...source });
     if (event === "done") this.#isOver = true;
     if (!isJsonObject(event)) return undefined;
@@ -36,22 +36,22 @@ export class Withheld {
     return event;
   }
 
-  /** Nothing more will come. */
+  /** Notes that nothing more will come. */
   end(): void {
     this.#isOver = true;
   }
 
-  /** What upstream used, as far as it has told. */
+  /** The usage that the upstream has reported so far. */
   get usage(): ReportedUsage | undefined {
     return this.#usage.reported;
   }
 
-  /** Has upstream said its last word, though not its usage? A little later it may. */
+  /** Has the upstream sent its last event, but not its usage? The usage may come a little later. */
   get isUsageAwaited(): boolean {
     return this.#hasLast && this.usage === undefined;
   }
 
-  /** Is there all that will be told, or more than is held? */
+  /** Has all come that will be reported, or more than may be withheld? */
   get isDecided(): boolean {
     const isTold = this.#hasLast && this.usage !== undefined;
     return this.#isOver || isTold || this.#bytes > maxWithheldBytes;

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
-/** What completing items needs. */
+/** The facts that completing items needs. */
 export interface ItemFacts {
   /** A new id with this prefix. */
   newId: (prefix: string) => string;
@@ -20,14 +20,14 @@ export function idPrefixOf(type: string): string {
   return (Object.hasOwn(idPrefixes, type) && idPrefixes[type]) || "item";
 }
 
-/** Is it a string with something in it? */
+/** Is it a string that is not empty? */
 export function isText(value: JsonValue | undefined): value is string {
   return typeof value === "string" && value !== "";
 }
 
 /**
- * An output item with the fields that clients rely on: the same object where nothing was missing. Types that we do not
- * know get an id and nothing else.
+ * An output item with the fields that clients rely on. The same object where no field was missing. Items of unknown types get an id
+ * alone.
  */
 export function completeItem(item: JsonObject, facts: ItemFacts, status = "completed"): JsonObject {
   const type = isText(item.type) ? item.type : "message";
@@ -54,7 +54,7 @@ export function completeItem(item: JsonObject, facts: ItemFacts, status = "compl
   return hasNames(missing) ? { ...item, ...missing } : item;
 }
 
-/** A content part with the arrays that clients rely on: the same object where nothing was missing. */
+/** A content part with the arrays that clients rely on. The same object where none was missing. */
 export function completePart(part: JsonObject): JsonObject {
   const missing: JsonObject = {};
   if (part.type === "output_text") {

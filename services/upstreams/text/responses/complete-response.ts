@@ -6,26 +6,29 @@ import { plainItems } from "./plain-calls.ts";
 import { responseFields } from "./visible-fields.ts";
 
 /**
- * Properties by which a caller names its end users and its caches: upstreams tell by them whose cache a prompt may be read from. They go
- * up in another form than the caller sent them (text/request/caller-names.ts).
+ * Properties by which a caller names its end users and its caches. By them upstreams decide whose cache a prompt may be read from. They
+ * are sent in another form than the caller's (text/request/caller-names.ts).
  */
 export const callerNames = ["prompt_cache_key", "safety_identifier", "user"] as const;
 
-/** What we know of an answer beside what upstream says. */
+/** Facts about an answer beside those that the upstream reports. */
 export interface ResponseFacts extends ItemFacts {
-  /** Of the response. */
+  /** Id of the response. */
   id: string;
   /** Public id of the model. */
   modelId: string;
-  /** What `instructions` shows: never the developer prompt. */
+  /** Shown in `instructions`, which never shows the developer prompt. */
   callerInstructions: string | null;
-  /** The configured prompt that went up; "" or undefined: none. */
+  /** The configured prompt that was sent. "" or undefined: none. */
   developerPrompt?: string;
-  /** The request as its caller sent it: names of its own are shown as it said them. Absent: as they went up. */
+  /**
+   * The request as its caller sent it. The caller's own names are shown as in it. Absent: they are shown as they were sent to the
+   * upstream.
+   */
   asked?: JsonObject;
-  /** The request in the Responses format: options that upstream does not echo are echoed from it. */
+  /** The request in the Responses format. Options that the upstream does not echo are echoed from it. */
   body: JsonObject;
-  /** Seconds since the epoch now. */
+  /** The time now, in seconds since the epoch. */
   nowS: () => number;
 }
 
@@ -33,9 +36,9 @@ export interface ResponseFacts extends ItemFacts {
 export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplete" | "failed";
 
 /**
- * The response object with every field of OpenAI's and Open Responses', and no other. What upstream says of them stays; what
- * it left out is filled in from the request or with the default; what is ours (`id`, `model`, `instructions`, `store`) is ours.
- * `output` must be set by the caller.
+ * The response object with every field of OpenAI's and Open Responses', and no other. Fields that the upstream gave stay. Others come
+ * from the request or have the default. `id`, `model`, `instructions` and `store` are always those of genmesh. The caller of this
+ * function must set `output`.
  */
 export function completeResponse(
   found: JsonObject,
@@ -45,7 +48,7 @@ export function completeResponse(
   const merged: JsonObject = { ...defaults(facts, status) };
   for (const [name, value] of Object.entries(found)) {
     if (!responseFields.has(name)) continue;
-    // A null where we have a value says no more than an absent field.
+    // A null here says no more than an absent field. It must not replace a value.
     if (value !== null || merged[name] === undefined) merged[name] = value;
   }
   for (const name of callerNames) {
@@ -66,7 +69,7 @@ export function completeResponse(
   };
 }
 
-/** An `output` as clients rely on it; ids that are missing are made. */
+/** An `output` as clients rely on it. Missing ids are made. */
 export function completeOutput(output: JsonValue | undefined, facts: ItemFacts): JsonObject[] {
   if (!Array.isArray(output)) return [];
   return plainItems(output)
@@ -113,7 +116,7 @@ function defaults(facts: ResponseFacts, status: ResponseStatus): JsonObject {
   };
 }
 
-/** Why it is incomplete: a reason is one word, and no text of upstream's. */
+/** Why it is incomplete. A reason is one word, and never a text of the upstream's. */
 function detailsOf(found: JsonValue | undefined): JsonValue {
   const reason = isJsonObject(found) ? found.reason : undefined;
   return typeof reason === "string" && /^\w{1,64}$/.test(reason) ? { reason } : null;
@@ -136,7 +139,7 @@ function objectOf(value: JsonValue | undefined): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** A complete response object as failed, in our words. */
+/** A complete response object as failed, with the error's text of genmesh. */
 export function failedResponse(response: JsonObject, reason: Reason): JsonObject {
   const { code, message } = errorRow(reason);
   return {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { JsonObject } from "#kit/base/json.ts";
 import { inPart, perfect, read } from "../../../../test/support/responses-streams.ts";
 
-// What a caller is shown of a stream is counted as output, once, however its upstream shows it.
+// Text that a caller is shown of a stream is counted as output once, in each of the forms in which upstreams show it.
 
 const said = "All of this was generated.";
 const begin = perfect.slice(0, 2);

@@ -3,9 +3,9 @@ import type { SseEvent } from "#kit/upstream/sse.ts";
 import { typedFrame, typedFrameOf } from "../frame.ts";
 import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";
 
-/** What an event carries beside its frame. */
+/** Facts that an event carries beside its frame. */
 export interface EventNotes {
-  /** Generated text in it. */
+  /** Generated text in the event. */
   text?: string;
   usage?: ReportedUsage | undefined;
   ending?: Ending;
@@ -15,20 +15,20 @@ export interface EventNotes {
 
 const lineFeed = 10;
 
-/** Numbers the events of one stream and makes their frames. */
+/** Numbers the events of one stream, and makes their frames. */
 export class Emitter {
-  /** Where events go; set before each use. */
+  /** The list that gets the events. It is set before each use. */
   out: AnswerEvent[] = [];
   #sequence = 0;
 
-  /** Sends an event of ours, or one that we changed. */
+  /** Sends an event that was made or changed here. */
   send(event: JsonObject, notes?: EventNotes): void {
     this.#push(typedFrame({ ...event, sequence_number: this.#sequence }), notes);
   }
 
   /**
-   * Sends upstream's `event` (what `source` parses to). Where `isChanged` is false and its number is right, the bytes
-   * are those that came.
+   * Sends an `event` of the upstream's, parsed from `source`. Where `isChanged` is false and its number is right, the original bytes
+   * are sent.
    */
   pass(event: JsonObject, source: SseEvent, isChanged: boolean, notes?: EventNotes): void {
     const type = event.type as string;

@@ -12,8 +12,8 @@ export interface FinalOutput {
 }
 
 /**
- * The `output` of the terminal event. What was left open is closed before it, what upstream shows only here gets its
- * events, and every item is called what it was called in the stream, and stands where it stood.
+ * The `output` of the terminal event. Open items and parts are closed before it. Items that the upstream shows only here get their
+ * events. Every item keeps its name and its place in the stream.
  */
 export function finalOutput(
   state: StreamState,
@@ -32,11 +32,11 @@ export function finalOutput(
     if (twin) twin.item = renamed(state, item, twin);
     text += tracker.uncounted(twin ?? bringUp(state, item, status), item);
   }
-  // In the order of the stream, not in that of upstream's list: `output_index` is the place in it.
+  // In the order of the stream, not in that of the upstream's list. `output_index` is the place in the stream.
   return { items: tracker.all().map((open) => open.item), text };
 }
 
-/** For each shown item the streamed one that it is: by its name, else by its place and type. */
+/** Finds the streamed item of each shown item, by its name or else by its place and type. */
 function pair(
   shown: readonly JsonObject[],
   streamed: readonly OpenItem[],
@@ -44,7 +44,7 @@ function pair(
   const left = new Set(streamed);
   const byId = new Map<JsonValue | undefined, OpenItem>();
   const byType = new Map<JsonValue | undefined, OpenItem[]>();
-  // Backwards: the first of a name is found, and each list is taken from its end.
+  // Backwards, so that the first item of a name stays in the map, and each list is taken from its end.
   for (const open of streamed.toReversed()) {
     byId.set(open.id, open);
     const same = byType.get(open.type);

@@ -7,10 +7,10 @@ import type { OpenItem } from "./output-tracker.ts";
 import { type CallKind, callKinds, type PartKind, partKindOf, partKinds } from "./parts.ts";
 import type { StreamState } from "./stream-state.ts";
 
-/** Passes one event on, with what is missing before and in it. */
+/** Passes one event on, with everything that is missing before and in it. */
 export type EventHandler = (state: StreamState, event: JsonObject, source: SseEvent) => void;
 
-/** The handler of a type; unknown types pass. */
+/** The handler of a type. Events of unknown types pass. */
 export function handlerOf(type: string): EventHandler {
   return handlers.get(type) ?? other;
 }
@@ -107,7 +107,7 @@ function itemDone(state: StreamState, event: JsonObject, source: SseEvent): void
   emitter.pass(event, source, isChanged, { text, opaque: state.fresh(opaqueIn(item)) });
 }
 
-/** Do both have the very same values under the same names? */
+/** Do both have exactly the same values under the same names? */
 function hasSameFields(a: JsonObject, b: JsonObject): boolean {
   const names = Object.keys(a);
   return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name]);
@@ -117,7 +117,7 @@ function partAddedOrDone(state: StreamState, event: JsonObject, source: SseEvent
   const { tracker, emitter } = state;
   const found = isJsonObject(event.part) ? event.part : {};
   const kind = partKindOf(found.type);
-  // A kind of part that we do not know: nothing to keep track of.
+  // For an unknown kind of part nothing has to be remembered.
   if (!kind) {
     other(state, event, source);
     return;
@@ -142,7 +142,10 @@ function partAddedOrDone(state: StreamState, event: JsonObject, source: SseEvent
   emitter.pass(event, source, isChanged, { text });
 }
 
-/** An event that we have no rule for: it passes, with the item's name made right, and what callers see of its `response`. */
+/**
+ * Passes an event that has no rule of its own. The item's name in it is corrected, and its `response` has only the fields that callers
+ * see.
+ */
 function other(state: StreamState, event: JsonObject, source: SseEvent): void {
   const item = state.tracker.at(event.output_index);
   let isChanged = false;
@@ -157,7 +160,7 @@ function other(state: StreamState, event: JsonObject, source: SseEvent): void {
   }
   const isDelta = `${event.type}`.endsWith(".delta");
   const owner = item ?? state.tracker.elsewhere;
-  // What is no delta repeats deltas, as a rule.
+  // An event that is not a delta usually repeats deltas.
   const said = textOfEvent(event) + textOfItem(event.item ?? null);
   const text = isDelta ? said : said.slice(owner.counted);
   owner.counted += text.length;
@@ -165,7 +168,7 @@ function other(state: StreamState, event: JsonObject, source: SseEvent): void {
   state.emitter.pass(event, source, isChanged, { text, opaque });
 }
 
-/** Makes an event name its item rightly. */
+/** Gives an event the right name and place of its item. */
 function place(event: JsonObject, item: OpenItem): boolean {
   const isRenamed = put(event, "item_id", item.id);
   return put(event, "output_index", item.index) || isRenamed;
@@ -177,7 +180,7 @@ function logprobs(event: JsonObject, kind: PartKind): boolean {
   return true;
 }
 
-/** Sets a field; true where that changed it. */
+/** Sets a field. True where that changed the event. */
 function put(event: JsonObject, name: string, value: string | number): boolean {
   if (event[name] === value) return false;
   event[name] = value;

@@ -1,13 +1,13 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { callKindOf, type OpenPart, partKindOf, partObject } from "./parts.ts";
 
-/** Where in the output something is. */
+/** The place of an item in the output. */
 export interface ItemPlace {
   index: number;
   id: string;
 }
 
-/** Cuts a text into the deltas that it is streamed in. */
+/** Cuts a text into the deltas in which it is streamed. */
 export type Splitter = (text: string) => readonly string[];
 
 const whole: Splitter = (text) => (text ? [text] : []);
@@ -54,8 +54,8 @@ function textEvent(step: string, place: ItemPlace, part: OpenPart, fields: JsonO
 }
 
 /**
- * All events of a complete item, without sequence numbers, its texts cut by `split`. The item must have passed
- * `completeItem`. Types whose texts are not streamed give `added` and `done` alone.
+ * All events of a complete item, without sequence numbers. Its texts are cut by `split`. The item must have passed `completeItem`.
+ * Types whose texts are not streamed give `added` and `done` alone.
  */
 export function* itemEvents(
   item: JsonObject,

@@ -19,7 +19,10 @@ export interface ReadAnswer extends Omit<JsonAnswer, "kind" | "body" | "upstream
   object: JsonObject;
 }
 
-/** A Responses object of upstream's, complete and ours. Throws `UpstreamFailure` where it is none. */
+/**
+ * Makes a Responses object of the upstream's complete, with the fields of genmesh. Throws `UpstreamFailure` where it is not such an
+ * object.
+ */
 export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswer {
   if (hasTooManyPieces({ response: found })) throw new UpstreamFailure("too_large");
   const ending = endingOf(found);
@@ -38,7 +41,10 @@ export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswe
   };
 }
 
-/** A compaction of upstream's; its items go on as they are, the arguments of calls as text. Throws `UpstreamFailure` where it is none. */
+/**
+ * Reads a compaction of the upstream's. Its items stay as they are, the arguments of calls as text. Throws `UpstreamFailure` where it
+ * is not a compaction.
+ */
 export function readCompaction(found: JsonObject, facts: ResponseFacts): ReadAnswer {
   if (!Array.isArray(found.output) || found.output.length > textLimits.compactedItems) {
     throw new UpstreamFailure("garbage");
@@ -51,7 +57,7 @@ export function readCompaction(found: JsonObject, facts: ResponseFacts): ReadAns
     output,
     usage: completeUsage(found.usage),
   };
-  // Not part of a compaction's format; where an upstream repeats the request, not its words but ours.
+  // These are not part of a compaction's format. Where an upstream repeats the request, its words are replaced by those of genmesh.
   if ("model" in found) object.model = facts.modelId;
   if ("instructions" in found) object.instructions = facts.callerInstructions;
   return {

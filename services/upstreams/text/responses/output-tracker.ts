@@ -7,25 +7,25 @@ import type { Emitter } from "./emitter.ts";
 import { partAdded, partDone, textDelta, textDone } from "./item-events.ts";
 import { callKindOf, type OpenPart, type PartKind, partKindOf, partObject } from "./parts.ts";
 
-/** An item that upstream streams. */
+/** An item that the upstream streams. */
 export interface OpenItem {
   /** Its `output_index`: its place in the output. */
   index: number;
-  /** What it is called from its first event to its last. */
+  /** Its name from its first event to its last. */
   id: string;
   type: string;
-  /** As it was last shown whole: at its beginning, or when it was done. */
+  /** Its last whole form: from its beginning, or from when it was done. */
   item: JsonObject;
   parts: OpenPart[];
-  /** Arguments of a call so far, as much as is kept. */
+  /** Arguments of a call so far, as much of them as is kept. */
   args: string;
-  /** Arguments that it began with: its own where nothing else is said of them. */
+  /** Arguments that it began with. They stand where no event shows others. */
   givenArgs: string;
-  /** More was streamed than is kept. */
+  /** True where more was streamed than is kept. */
   isPartial: boolean;
   areArgsDone: boolean;
   isDone: boolean;
-  /** Characters of it that were counted as output. */
+  /** Characters of the item that were counted as output. */
   counted: number;
 }
 
@@ -35,15 +35,15 @@ export class OutputTracker {
   readonly #facts: ItemFacts;
   /** In the order in which they began. */
   readonly #items: OpenItem[] = [];
-  /** The item that upstream began last under each index of its own, which may begin anywhere and leave some out. */
+  /** The item that the upstream began last under each index of its own. These indexes may begin anywhere and leave some out. */
   readonly #placed = new Map<number, OpenItem>();
   /** The first item of each type and id. */
   readonly #named = new Map<string, OpenItem>();
-  /** The item of each type that is furthest behind. */
+  /** The last item of each type. */
   readonly #lastOf = new Map<string, OpenItem>();
   /** Items and parts so far. */
   #pieces = 0;
-  /** Characters counted of events that belong to no item. */
+  /** Counted characters of events that belong to no item. */
   readonly elsewhere = { counted: 0 };
 
   constructor(emitter: Emitter, facts: ItemFacts) {
@@ -51,7 +51,7 @@ export class OutputTracker {
     this.#facts = facts;
   }
 
-  /** The item at an `output_index` of upstream's. */
+  /** The item at an `output_index` of the upstream's. */
   at(index: JsonValue | undefined): OpenItem | undefined {
     return typeof index === "number" ? this.#placed.get(index) : undefined;
   }
@@ -62,8 +62,8 @@ export class OutputTracker {
   }
 
   /**
-   * Remembers an item, under upstream's index where it has one; its `added` goes out by the caller. `item` is complete, and is
-   * changed: a client appends the deltas to what a call begins with, so it begins with nothing.
+   * Remembers an item, under the upstream's index where it has one. The caller of this function sends its `added`. `item` is complete,
+   * and is changed: a client appends the deltas to the text that a call begins with, so a call begins with none.
    */
   begin(item: JsonObject, upstreamIndex?: JsonValue): OpenItem {
     const type = item.type as string;
@@ -84,7 +84,7 @@ export class OutputTracker {
     return open;
   }
 
-  /** The item that an event of its text belongs to; where upstream never began it, it begins now. */
+  /** The item that an event of its text belongs to. An item that the upstream never began begins now. */
   itemFor(event: JsonObject, type: string): OpenItem {
     const found = this.at(event.output_index);
     if (found?.type === type) return found;
@@ -99,7 +99,7 @@ export class OutputTracker {
     return begun;
   }
 
-  /** The part that an event belongs to; where upstream never began it, it begins now. */
+  /** The part that an event belongs to. A part that the upstream never began begins now. */
   partFor(item: OpenItem, kind: PartKind, index: JsonValue | undefined): OpenPart {
     const direct = typeof index === "number" ? item.parts[index] : undefined;
     if (direct?.index === index && direct?.kind === kind) return direct;
@@ -113,7 +113,7 @@ export class OutputTracker {
     return part;
   }
 
-  /** Remembers a part whose `added` goes out by the caller. */
+  /** Remembers a part. The caller of this function sends its `added`. */
   beginPart(item: OpenItem, kind: PartKind, index: number): OpenPart {
     this.#admit();
     const part = { kind, index, text: "", isPartial: false, isTextDone: false, isDone: false };
@@ -121,14 +121,14 @@ export class OutputTracker {
     return part;
   }
 
-  /** Text of a whole item beyond what was streamed of it, which counts as output from now on. */
+  /** Text of a whole item beyond its streamed text. From now on it counts as output. */
   uncounted(open: OpenItem, whole: JsonObject): string {
     const rest = textOfItem(whole).slice(open.counted);
     open.counted += rest.length;
     return rest;
   }
 
-  /** What an event shows whole of an item's text or arguments beyond all that was counted of the item, which counts from now on. */
+  /** The end of a whole text or of whole arguments, beyond all that was counted of the item. From now on it counts as output. */
   unlike(open: OpenItem, whole: string): string {
     const rest = whole.slice(open.counted);
     open.counted += rest.length;
@@ -149,7 +149,7 @@ export class OutputTracker {
     else if (!item.isPartial) item.args += delta;
   }
 
-  /** Sends what is left of a part's text where the deltas were short of it. */
+  /** Sends the end of a part's text where the deltas were short of it. */
   catchUpText(item: OpenItem, part: OpenPart, text: JsonValue | undefined): void {
     if (typeof text !== "string" || part.isTextDone || part.isPartial) return;
     if (text.length <= part.text.length || !text.startsWith(part.text)) return;
@@ -159,7 +159,7 @@ export class OutputTracker {
     this.#emitter.send(textDelta(item, part, rest), { text: rest });
   }
 
-  /** Sends what is left of a call's arguments where the deltas were short of them. */
+  /** Sends the end of a call's arguments where the deltas were short of them. */
   catchUpArgs(item: OpenItem, args: JsonValue | undefined): void {
     const kind = callKindOf(item.type);
     if (!kind || typeof args !== "string" || item.areArgsDone || item.isPartial) return;
@@ -171,7 +171,7 @@ export class OutputTracker {
     this.#emitter.send({ type: `${kind.event}.delta`, ...place, delta }, { text: delta });
   }
 
-  /** Sends the `done` events within an item that upstream left out; `final` is the whole item. */
+  /** Sends the `done` events within an item that the upstream left out. `final` is the whole item. */
   closeWithin(item: OpenItem, final: JsonObject | undefined): void {
     const call = callKindOf(item.type);
     if (call && !item.areArgsDone) {
@@ -194,7 +194,7 @@ export class OutputTracker {
     }
   }
 
-  /** An item as upstream finished it, called what it was called, with what only its deltas said. */
+  /** An item as the upstream finished it, under the name of its first event. Text that only its deltas had is added. */
   finished(item: OpenItem, found: JsonObject): JsonObject {
     const streamed = this.snapshot(item, "completed");
     const final: JsonObject = { ...found, id: item.id };
@@ -208,7 +208,7 @@ export class OutputTracker {
     return final;
   }
 
-  /** An item as it stands: as upstream finished it, or with what was streamed of it. */
+  /** The present state of an item: as the upstream finished it, or with the text that was streamed of it. */
   snapshot(item: OpenItem, status: "completed" | "incomplete"): JsonObject {
     if (item.isDone) return item.item;
     const shown: JsonObject = { ...item.item };
@@ -222,7 +222,7 @@ export class OutputTracker {
     return shown;
   }
 
-  /** Counts one item or part more. Throws `UpstreamFailure` where there are too many. */
+  /** Counts one item or part more. Throws `UpstreamFailure` at too many. */
   #admit(): void {
     if (++this.#pieces > textLimits.pieces) throw new UpstreamFailure("too_large");
   }

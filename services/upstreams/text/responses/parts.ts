@@ -4,13 +4,13 @@ import type { JsonObject } from "#kit/base/json.ts";
 export interface PartKind {
   /** Type of the item that has such parts. */
   itemType: "message" | "reasoning";
-  /** `type` of the part. */
+  /** Field of the item that lists it. */
   type: "output_text" | "refusal" | "reasoning_text" | "summary_text";
   /** Where the item lists it. */
   list: "content" | "summary";
-  /** Name of its number in events. */
+  /** Prefix of the part's `.added` and `.done`. */
   indexField: "content_index" | "summary_index";
-  /** Prefix of `.added` and `.done` of the part. */
+  /** Prefix of its text's `.delta` and `.done`. */
   partEvent: string;
   /** Prefix of `.delta` and `.done` of its text. */
   textEvent: string;
@@ -66,9 +66,9 @@ export function partKindOf(type: unknown): PartKind | undefined {
 export interface OpenPart {
   kind: PartKind;
   index: number;
-  /** Its text so far, as much as is kept. */
+  /** Its text so far, as much of it as is kept. */
   text: string;
-  /** More was streamed than is kept. */
+  /** True where more was streamed than is kept. */
   isPartial: boolean;
   isTextDone: boolean;
   isDone: boolean;
@@ -80,12 +80,12 @@ export function partObject(kind: PartKind, text: string): JsonObject {
   return kind.type === "output_text" ? { ...part, annotations: [], logprobs: [] } : part;
 }
 
-/** A kind of text that an item streams as a whole: arguments of a call. */
+/** A kind of text that an item streams as a whole: the arguments of a call. */
 export interface CallKind {
   itemType: "function_call" | "custom_tool_call";
-  /** Prefix of its `.delta` and `.done` events. */
+  /** Prefix of the text's `.delta` and `.done` events. */
   event: string;
-  /** Field that holds it, in the item and in the `.done` event. */
+  /** Field that holds the text, in the item and in the `.done` event. */
   field: "arguments" | "input";
 }
 

@@ -12,7 +12,7 @@ const argumentFields: Readonly<Record<string, string>> = {
 /** Events about arguments, by the ends of their types. */
 const argumentEvents = /(?:_arguments|_tool_call_input)\.(?:delta|done)$/;
 
-/** An output item whose arguments are text and whose lists hold no nulls: the same object where that is so. */
+/** An output item whose arguments are text and whose lists hold no nulls. The same object where it was one already. */
 export function plainItem(item: JsonObject): JsonObject {
   const type = `${item.type}`;
   const field = Object.hasOwn(argumentFields, type) ? argumentFields[type] : undefined;
@@ -32,8 +32,8 @@ export function plainItems(output: readonly JsonValue[]): JsonValue[] {
 }
 
 /**
- * Makes the calls in an event of a stream plain, as {@link plainItem} does; true where that changed it. An event about an
- * item or a part that is null has nothing to say: undefined.
+ * Makes the calls in an event of a stream plain, like {@link plainItem}. True where that changed the event. Undefined for an event
+ * about an item or a part that is null: there is nothing to pass on.
  */
 export function makePlain(event: JsonObject): boolean | undefined {
   if (event.item === null || event.part === null) return undefined;

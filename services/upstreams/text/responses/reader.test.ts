@@ -25,7 +25,7 @@ test("a perfect stream goes on as the bytes that came, but for its response obje
   const out: AnswerEvent[] = [];
   for (const event of createSseParser({ maxEventBytes: 1e6 }).push(chunk)) reader.read(event, out);
   reader.settle(out);
-  // Views of the chunk, not copies: nothing was written anew.
+  // The frames are views of the chunk, not copies: nothing was serialized again.
   expect(out.slice(2, 9).map((event) => event.frame.buffer)).toEqual(Array(7).fill(chunk.buffer));
   expect(out.map((event) => event.text).join("")).toBe("Hello");
   expect(out.at(-1)).toMatchObject({
@@ -235,7 +235,7 @@ test("a text that is too long to be kept passes whole, and nothing of it twice",
   for (const event of [...deltas, done, end]) {
     for (const read of parser.push(Buffer.from(frame(event)))) reader.read(read, out);
   }
-  // Nothing was told of usage.
+  // The upstream reported no usage.
   reader.end("end", out);
   expect(out.reduce((sum, { text }) => sum + text.length, 0)).toBe(2 * long.length);
   expect(out.at(-1)?.ending).toBe("completed");

@@ -35,8 +35,8 @@ import { takeOut } from "./visible-fields.ts";
 const lifecycleTypes = new Set(["response.created", "response.queued", "response.in_progress"]);
 
 /**
- * Makes a Responses stream whole for the official SDKs: the order of events, their numbers, ids, arrays and `response`
- * objects. An event that needs no change goes out as the bytes that came.
+ * Makes a Responses stream whole for the official SDKs: the order of events, their numbers, ids, arrays and `response` objects. An
+ * event that needs no change is sent with its original bytes.
  */
 export class ResponsesReader implements StreamReader, StreamState {
   readonly facts: ResponseFacts;
@@ -46,15 +46,15 @@ export class ResponsesReader implements StreamReader, StreamState {
   isOutputDone = false;
   readonly unseen = new UnseenNotes();
   readonly #reported = new Set<string>();
-  /** The `response` of the last event that had one, completed. */
+  /** The `response` of the last event that had one, made complete. */
   #response: JsonObject | undefined;
   #isCreated = false;
   #isInProgress = false;
   #readEvents = 0;
   readonly #usage = new UsageNote();
-  /** How it ends, held until what came along with it was looked at for usage. */
+  /** Ends the stream. It waits until the events that came together with it were searched for usage. */
   #held: (() => void) | undefined;
-  /** Is that what the answer's last event says? */
+  /** Does the answer's last event end the stream? */
   #isLast = false;
 
   constructor(facts: ResponseFacts) {
@@ -62,7 +62,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     this.tracker = new OutputTracker(this.emitter, facts);
   }
 
-  /** It is over, and nothing was told of usage: upstream is read on for it where the caller has its beginning. */
+  /** The answer is over, but its usage is unknown. The upstream is read on for usage where the caller has the answer's beginning. */
   get isStopped(): boolean {
     const isTold = this.#isLast && this.#usage.reported !== undefined;
     return this.#held !== undefined && !isTold && this.#isCreated && !this.isEnded;
@@ -78,7 +78,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     const event = parseEvent(source);
     if (event === "nothing") return;
     if (event === "done") {
-      // What failed is over with it.
+      // A failed answer is over at this point.
       this.end("end", out);
       return;
     }
@@ -118,7 +118,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     else this.#breakOff(reason);
   }
 
-  /** The first reason to end holds. */
+  /** The first reason to end wins. */
   #hold(end: () => void, isLast = false): void {
     this.#held ??= end;
     this.#isLast ||= isLast;
@@ -176,7 +176,7 @@ export class ResponsesReader implements StreamReader, StreamState {
   #lifecycle(found: JsonObject, type: string): void {
     if (type !== "response.created") this.#create();
     const status = type === "response.queued" ? "queued" : "in_progress";
-    // A first event whose output is not empty is a stream taken up in its middle; items come with their own events.
+    // Where the first event has output already, the stream was joined in its middle. Its items come in their own events.
     const shown = { ...this.complete(found, status), output: [] };
     this.#response = shown;
     this.#isCreated = true;
@@ -184,7 +184,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     this.emitter.send({ type, response: shown });
   }
 
-  /** Sends `created` where upstream did not. */
+  /** Sends `created` where the upstream did not. */
   #create(): void {
     if (this.#isCreated) return;
     this.#isCreated = true;
@@ -192,7 +192,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     this.emitter.send({ type: "response.created", response });
   }
 
-  /** Sends the beginning of the stream where upstream did not. */
+  /** Sends the beginning of the stream where the upstream did not. */
   #begin(): void {
     if (this.#isInProgress) return;
     this.#create();
@@ -217,7 +217,7 @@ export class ResponsesReader implements StreamReader, StreamState {
   }
 
   #refuse(error: JsonObject): void {
-    // Nothing is out and nothing was used: the caller gets an error instead of a stream.
+    // Nothing was sent and nothing used, so the caller gets an error instead of a stream.
     if (!this.#isCreated && !this.#usage.reported) throw failureOfError(error);
     this.#fail(reasonOfError(error));
   }
@@ -237,7 +237,7 @@ export class ResponsesReader implements StreamReader, StreamState {
   }
 }
 
-/** The bytes as they came say something else still. */
+/** Replaces the original bytes, which still have the event before its change. */
 function rewrite(source: SseEvent, event: JsonObject): void {
   source.frame = undefined;
   source.data = Buffer.from(JSON.stringify(event));

@@ -8,8 +8,8 @@ export interface StreamState {
   readonly facts: ResponseFacts;
   readonly emitter: Emitter;
   readonly tracker: OutputTracker;
-  /** Those of `opaque` that were not reported yet. */
+  /** Those of `opaque` that were not reported before. */
   fresh(opaque: readonly string[]): string[];
-  /** Completes an event's `response`; its id and time stay those of the first. */
+  /** Completes an event's `response`. Its id and time stay those of the first. */
   complete(response: JsonObject, status: ResponseStatus): JsonObject;
 }

@@ -1,10 +1,10 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /**
- * Fields of a response object that callers see as upstream says them: `Response` of the openai package, 7.57, and Open
- * Responses. Without those that are always ours (id, instructions, model, store), those of state upstream (conversation,
- * prompt, previous_response_id), upstream's words (error) and what speaks of the operator's account (access_programs,
- * moderation). Everything else stays here: servers add fields in which they repeat what they were sent, the developer prompt
+ * Fields of a response object that callers see with the upstream's values: those of `Response` in the openai package, 7.57, and of Open
+ * Responses. Left out are fields that genmesh always sets (id, instructions, model, store) and those of state at the upstream
+ * (conversation, prompt, previous_response_id). Left out are also the upstream's words (error) and fields about the operator's account
+ * (access_programs, moderation). All other fields are hidden: servers add fields that repeat their request, and the developer prompt
  * with it.
  */
 export const responseFields: ReadonlySet<string> = new Set([
@@ -66,8 +66,8 @@ const eventFields: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Takes out of an event what callers do not see: fields, unknown to the API, that hold the developer prompt, and every
- * unknown field beside a `response`. What the known ones say is the model's. Changes `event`; true where that changed it.
+ * Removes fields from an event that callers do not see. Fields unknown to the API that hold the developer prompt go, and every unknown
+ * field beside a `response`. The text of known fields is the model's. Changes `event`. True where that changed it.
  */
 export function takeOut(event: JsonObject, prompt: string): boolean {
   let isChanged = false;

@@ -5,7 +5,7 @@ import { usageOfResponse } from "../usage.ts";
 import { Emitter } from "./emitter.ts";
 import { itemEvents, type Splitter } from "./item-events.ts";
 
-/** A complete response object (of a public answer) as the stream that would have given it. */
+/** The events of the stream that would have given a complete response object of a public answer. */
 export function* wholeAnswerEvents(response: JsonObject, split?: Splitter): Iterable<AnswerEvent> {
   const emitter = new Emitter();
   for (const event of wholeEvents(response, split)) {
@@ -22,7 +22,7 @@ export function* wholeAnswerEvents(response: JsonObject, split?: Splitter): Iter
   }
 }
 
-/** The events of a complete response object, without sequence numbers; its texts are cut by `split`. */
+/** The events of a complete response object, without sequence numbers. Its texts are cut by `split`. */
 export function* wholeEvents(response: JsonObject, split?: Splitter): Iterable<JsonObject> {
   const begun: JsonObject = {
     ...response,
