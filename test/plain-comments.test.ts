@@ -20,7 +20,6 @@ const notYet: readonly string[] = [
   "gateway/console/admin",
   "gateway/console/app",
   "services/billing/alerts",
-  "services/host/cli",
   "services/media/speech",
   "services/media/webhooks",
   "services/upstreams/text",
