@@ -5,6 +5,7 @@ import { faultsOf } from "./support/plain-comments.ts";
 /** The folders whose comments are held to these rules already. A folder includes those in it. */
 const held: readonly string[] = [
   "gateway",
+  "services/auth",
   "services/billing",
   "services/builtin",
   "services/catalog",
@@ -15,14 +16,17 @@ const held: readonly string[] = [
   "services/upstreams",
 ];
 
-/** Folders within those that are not held to the rules yet. */
+/** The beginnings of paths within those folders that are not held to the rules yet. */
 const notYet: readonly string[] = [
-  "gateway/console/admin",
-  "gateway/console/app",
-  "services/billing/alerts",
-  "services/media/speech",
-  "services/media/webhooks",
-  "services/upstreams/text",
+  "gateway/console/admin/",
+  "gateway/console/app/",
+  "services/auth/action-store",
+  "services/auth/session-store",
+  "services/auth/store",
+  "services/billing/alerts/",
+  "services/media/speech/",
+  "services/media/webhooks/",
+  "services/upstreams/text/",
 ];
 
 const isIn = (file: string, folder: string) => file.startsWith(`${folder}/`);
@@ -31,7 +35,7 @@ const sources = ownFiles().filter(
   (file) =>
     /\.(tsx?|js|proto)$/.test(file) &&
     !isIn(file, "proto/gen") &&
-    !notYet.some((folder) => isIn(file, folder)),
+    !notYet.some((beginning) => file.startsWith(beginning)),
 );
 
 describe("comments are plain", () => {
