@@ -14,6 +14,8 @@ const held: readonly string[] = [
   "services/kit",
   "services/media",
   "services/upstreams",
+  "test/e2e",
+  "test/edge",
   "test/support",
 ];
 
