@@ -14,6 +14,7 @@ const held: readonly string[] = [
   "services/kit",
   "services/media",
   "services/upstreams",
+  "test/attacks",
   "test/contract",
   "test/e2e",
   "test/edge",
