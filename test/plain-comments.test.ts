@@ -18,6 +18,9 @@ const held: readonly string[] = [
   "test/contract",
   "test/e2e",
   "test/edge",
+  "test/faults",
+  "test/host",
+  "test/mesh",
   "test/support",
 ];
 
