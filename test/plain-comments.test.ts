@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import { ownFiles } from "./support/own-files.ts";
 import { faultsOf } from "./support/plain-comments.ts";
 
-/** The folders whose comments are held to these rules already. A folder includes those in it. */
+/** The folders whose comments follow these rules. A folder includes those in it. */
 const held: readonly string[] = [
+  "bench",
   "gateway",
   "services/auth",
   "services/billing",
@@ -14,17 +15,10 @@ const held: readonly string[] = [
   "services/kit",
   "services/media",
   "services/upstreams",
-  "test/attacks",
-  "test/contract",
-  "test/e2e",
-  "test/edge",
-  "test/faults",
-  "test/host",
-  "test/mesh",
-  "test/support",
+  "test",
 ];
 
-/** The beginnings of paths within those folders that are not held to the rules yet. */
+/** The beginnings of paths within those folders whose comments do not follow the rules yet. */
 const notYet: readonly string[] = [
   "gateway/console/admin/",
   "gateway/console/app/",
