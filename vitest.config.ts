@@ -3,18 +3,18 @@ import { join } from "node:path";
 import { configDefaults, defineConfig } from "vitest/config";
 import { eventsVariable, writeEvents } from "./test/proof/events.ts";
 
-// For the workers, and the threads and processes that they start: most of what a short one does is to compile.
+// For the workers, and the threads and processes that they start. In short ones most of the time is compiling.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
 
-// A real server starts inside several suites; a slow shared machine needs the room, and a test that waits for what never comes is
-// stopped all the same. No test is tried again here: what fails in a proof is run once more, alone, and said so (test/proof/suite.ts).
+// A real server starts inside several suites, and a slow shared machine needs the time. A test that waits in vain is stopped in any case.
+// Tests are not tried again here. A proof runs a failed test once more, alone, and reports that (test/proof/suite.ts).
 const common = {
   setupFiles: "test/proof/begun.setup.ts",
   testTimeout: 240_000,
   hookTimeout: 240_000,
   expect: { poll: { timeout: 60_000 } },
 };
-/** What renders, starts processes or waits for long: a third of the files' time in a tenth of the files. */
+/** Tests that render, start processes or wait for long: a third of the files' time in a tenth of the files. */
 const long = [
   "services/builtin/**/*.test.ts",
   "services/kit/images/{broken,fair-share,large,verifier}.test.ts",
@@ -30,23 +30,22 @@ const long = [
   "test/upgrade/**/*.test.ts",
 ];
 /**
- * End-to-end tests that run in one process alone, in the other projects: what they look at is decided within one role, by the same code in
- * both forms (how a body is read and translated, what a number of tokens costs, a protocol's driver), or it is about one process.
+ * End-to-end tests that run only in one process, in the other projects. Some test code of one role that is the same in both forms: how a
+ * body is read and translated, the price of tokens, a protocol's driver. Others are about one process.
  */
 const sameOnAMesh =
   "test/e2e/{called,comfyui,context,crash,data-uris,developer-prompt,elevenlabs,embeddings,errors,fallback,file-costs,file-parts,forms*,half-characters,image-ratios,images,large-bodies,lifecycle,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation}.test.ts";
 /**
- * Of the others, those that say again on a mesh what a mesh seldom changes: the operator's days, settings, webhooks, what builtin makes; and
- * what crosses the wire as the usual answer and stream do, and keys and usage: other forms of both, keys' management, models' lists, prices,
- * figures.
+ * Others that repeat on a mesh what a mesh seldom changes: the operator's days, settings, webhooks, outputs of the built-in models. Some
+ * cross roles like the usual answer and stream do: other forms of both, keys' management, models' lists, prices, figures.
  */
 const longRoles =
   "test/e2e/{alerts,billing,chat,compact,console-admin,console-daily,console-flow,cost,key-lifecycle,key-management,media-access,media-jobs,media-line,models,webhooks}.test.ts";
-/** What each store, queue and blob folder must do, on all that can stand there, and what else needs one server. */
+/** The rules for each store, queue and blob folder, with all their adapters, and other tests that need one server. */
 const contracts = ["test/contract/**/*.test.ts", "test/host/{mesh,migrate}.test.ts"];
 /**
- * Of these, half of the time in a quarter of the files: whole services on servers, whose stores' contracts and whose behaviour on the
- * embedded ones the others look at; several processes at one store, and their deaths; servers that are away; what is large.
+ * Of these, half of the time in a quarter of the files. They test whole services on servers, several processes at one store with their
+ * deaths, servers that are away, and large data. The others test the same stores' contracts, and the same services on embedded stores.
  */
 const longContracts = [
   "test/contract/*.{services.mongo,mongo-processes,jetstream-processes,mongo-crash}.test.ts",
@@ -55,31 +54,33 @@ const longContracts = [
   "test/host/mesh.test.ts",
 ];
 const attacks = "test/attacks/**/*.test.ts";
-/** All of them but the day that the README promises, which every run of the main suite has where there is a browser. */
+/** All except the day of the README. Every run of the main suite has that where there is a browser. */
 const browser = "test/console/**/!(whole-day).test.ts";
 const faults = "test/faults/**/*.test.ts";
 const mesh = "test/mesh/**/*.test.ts";
-/** Of these, days, upgrades under load, a key by the README, large answers, wrong clocks, and certificates: half of the time in six files. */
+/**
+ * Of these, days, upgrades under load, a key by the README, large answers, wrong clocks, and certificates: half of the time in six files.
+ */
 const longMesh = "test/mesh/{clocks,large-answers,readme-key,rolling,run-mesh,whole-day}.test.ts";
 /** Their processes are killed and started all the time. */
 const bundles = "test/support/bundles.setup.ts";
 /**
- * Modules are loaded once a worker: loading them for each file took a quarter of the whole run. What our modules keep of their own is
- * caches; what a test makes comes from a context, so files cannot meet through one.
+ * Modules are loaded once in each worker. Loading them for each file took a quarter of the whole run. genmesh's modules keep only caches of
+ * their own. Other state comes from a context of the test, so files cannot disturb each other.
  */
 const isolate = false;
 
 export default defineConfig({
   plugins: [writeEvents()],
   test: {
-    // The report of a proof names the line of each test.
+    // The report of a proof has the line of each test.
     includeTaskLocation: process.env[eventsVariable] !== undefined,
-    // Most suites wait for sockets and processes more than they compute, so two cores carry three files at once.
+    // Most suites wait for sockets and processes longer than they compute, so two cores can run three files at once.
     maxWorkers: 3,
     experimental: { viteModuleRunner: false },
     projects: [
       {
-        // `npm test`: all that needs nothing but the install and a few minutes.
+        // `npm test`: all tests that need only the install and a few minutes.
         test: {
           name: "main",
           include: ["{services,gateway,test,bin}/**/*.test.ts"],
@@ -96,9 +97,9 @@ export default defineConfig({
           ...common,
         },
       },
-      // `npm run test:long`: the rest of what needs nothing but the install.
+      // `npm run test:long`: the other tests that need only the install.
       { test: { name: "long", include: long, isolate, ...common } },
-      // `npm run test:contracts`: both adapters of each store, the embedded one and that of the servers there are.
+      // `npm run test:contracts`: both adapters of each store, the embedded one and those of the available servers.
       {
         test: {
           name: "contracts",
@@ -110,18 +111,18 @@ export default defineConfig({
       },
       // `npm run test:contracts:long`: the rest of them.
       { test: { name: "contracts-long", include: longContracts, isolate, ...common } },
-      // `npm run test:attacks`: what callers do to be charged less, to read what is not theirs, or to stop others. Much of it waits for
-      // the clock: readers that stand still, callers that leave at every moment, disks that fill.
+      // `npm run test:attacks`: attempts to be charged less, to read others' data, or to stop others. Much of it waits for the clock:
+      // readers that stop reading, callers that leave at every moment, disks that become full.
       { test: { name: "attacks", include: [attacks], isolate, ...common } },
       // `npm run test:browser`: the console in Chromium.
       { test: { name: "browser", include: [browser], isolate, ...common } },
-      // Failures that the proof's own tests look at: no other run has them.
+      // Failures for the proof's own tests. No other run has them.
       ...(process.env.GENMESH_PROOF_FIXTURES
         ? [{ test: { ...common, name: "fixtures", include: ["test/proof/fixtures/*.fixture.ts"] } }]
         : []),
-      // `npm run test:faults`: processes that are killed at every step, again and again, which takes minutes.
+      // `npm run test:faults`: processes are killed at every step, again and again, which takes minutes.
       { test: { name: "faults", include: [faults], globalSetup: bundles, isolate, ...common } },
-      // `npm run test:roles`: end to end on a mesh, what crosses roles.
+      // `npm run test:roles`: end-to-end tests across roles, on a mesh.
       {
         test: {
           name: "roles",

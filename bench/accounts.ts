@@ -5,16 +5,16 @@ import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { models, postRequest, rangeRequest } from "./requests.ts";
 import type { Target } from "./target.ts";
 
-/** Accounts that the load is spread over, each with a key. */
+/** Accounts that share the load, each with a key. */
 const accountCount = 16;
-/** Of either unit; more than any run can spend. */
+/** The balance in either unit: more than any run can be charged. */
 const funds = 1_000_000_000_000n;
-/** Of a key; more than any run can send. */
+/** The rate of a key: more than any run can send. */
 const requestsPerMinute = 1_000_000;
-/** Pixels of a side of the downloaded picture: noise, so that it is 12 MiB as a PNG too. */
+/** Pixels of a side of the downloaded image. It is noise, so that it has 12 MiB as a PNG too. */
 const sidePixels = 2_048;
 
-/** A catalog with the bench's models at its mock. */
+/** A catalog with the bench's models at the mock. */
 export function catalogFor(upstreamPort: number): object {
   const upstream = (path: string) => ({
     protocol: "openai",
@@ -40,7 +40,7 @@ export function catalogFor(upstreamPort: number): object {
     maxReferences: 0,
   };
   const waiting = {
-    // One is with the mock, for ever; what is measured is taking the others in, not doing them.
+    // The mock holds one job for ever. The bench measures how jobs are accepted, not how they are done.
     maxConcurrent: 1,
   };
   return {
@@ -59,7 +59,7 @@ export function catalogFor(upstreamPort: number): object {
   };
 }
 
-/** Makes accounts with funds; a key of each. */
+/** Makes accounts with funds. Answers a key of each. */
 export function makeKeys({ auth, billing }: Peers): Promise<string[]> {
   const make = async (_: unknown, i: number) => {
     const { account } = await auth.createAccount({ name: `bench ${i}` });
@@ -72,7 +72,7 @@ export function makeKeys({ auth, billing }: Peers): Promise<string[]> {
   return Promise.all(Array.from({ length: accountCount }, make));
 }
 
-/** Every kind of request of all the keys; the ranges are of a picture that the first one's account has. */
+/** Every kind of request with all the keys. Ranges are of an image of the first account. */
 export async function requestsOf(
   baseUrl: string,
   keys: readonly string[],
@@ -92,7 +92,7 @@ export async function requestsOf(
   };
 }
 
-/** A large picture, which nothing can make smaller. */
+/** A large image that cannot be compressed. */
 export async function noisePicture(): Promise<Buffer> {
   const raw = { width: sidePixels, height: sidePixels, channels: 3 as const };
   return sharp(randomBytes(sidePixels * sidePixels * raw.channels), { raw })

@@ -1,15 +1,15 @@
-/** Text deltas of one streamed answer: about what a short paragraph has. */
+/** Text deltas of one streamed answer: about as many as a short paragraph has. */
 export const deltasPerStream = 100;
 
 const words = ["The ", "river ", "runs ", "past ", "the ", "mill ", "and ", "on ", "to ", "sea. "];
-/** Bytes of such an answer, at least: a shorter one broke off. */
+/** Least bytes of such an answer. A shorter one broke off. */
 export const leastStreamBytes = deltasPerStream * "event: response.output_text.delta".length;
-/** A complete answer, as a model server gives it. */
+/** A complete answer in the form of a model server. */
 export function jsonAnswer(): Buffer {
   return Buffer.from(JSON.stringify(response("completed", deltasOf(deltasPerStream))));
 }
 
-/** The same as events, of so many deltas: what goes out before the first delta, each delta, what follows the last. */
+/** The same answer as `count` deltas: the part before the first delta, each delta, and the part after the last. */
 export function streamAnswer(count = deltasPerStream): {
   head: Buffer;
   deltas: Buffer[];

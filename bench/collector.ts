@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-// A collector that takes everything and keeps nothing. It prints its port.
+// A collector that accepts everything and stores nothing. It prints its port.
 
 const server = createServer((request, response) => {
   request.resume().on("end", () => response.writeHead(200).end());

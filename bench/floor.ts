@@ -6,11 +6,11 @@ import fastify from "fastify";
 import { Pool } from "undici";
 import { jsonAnswer } from "./answers.ts";
 
-// The ground below one process of genmesh: what the API cannot do without, on the same parts, and nothing else. Its first
-// argument says how much of it: a body taken and answered from memory; its JSON parsed and written anew; the model server
-// asked; one durable write, shared by all that ask in the same turn. The second is the mock's port. It prints its own.
+// The least work below one process of genmesh: only what the API needs, with the same parts. The first argument chooses how much: answering
+// a body from memory, parsing and writing its JSON, asking the model server, or one durable write. All requests of a turn share a write.
+// The second argument is the mock's port. It prints its own port.
 
-/** Each does what those before it do. */
+/** Each includes the work of those before it. */
 export type FloorLayer = "answer" | "parse" | "forward" | "write";
 
 const [, , layer = "write", upstreamPort = ""] = process.argv;
@@ -27,7 +27,7 @@ const database = new DatabaseSync(join(folder, "floor.sqlite"));
 database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
 database.exec("CREATE TABLE entry (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT");
 const insert = database.prepare("INSERT INTO entry (text) VALUES (?)");
-/** About what an entry of a journal holds. */
+/** About as large as an entry of a journal. */
 const entry = "x".repeat(300);
 
 let waiting: (() => void)[] = [];

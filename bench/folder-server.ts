@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { pipeline } from "node:stream";
 
-// What a folder gives by itself: the named file, in ranges, over node:http and nothing else. It prints its port.
+// The speed of a folder alone: the named file, in ranges, over node:http and nothing else. It prints its port.
 
 const file = process.argv[2] ?? "";
 const { size } = statSync(file);

@@ -14,21 +14,21 @@ import { host, nextPort } from "./ports.ts";
 import { type ProgramOptions, startProgram, targetCore } from "./processes.ts";
 import type { Target } from "./target.ts";
 
-/** A genmesh in front of the bench's mock, with accounts that can pay. */
+/** A genmesh in front of the bench's mock, with accounts that have funds. */
 export type Genmesh = Target & AsyncDisposable;
 /** A genmesh on real stores. */
 export type GenmeshMesh = Genmesh & { databaseUrl: string; blobsUrl: string };
 
-/** How it is started. */
+/** Settings of its start. */
 export interface GenmeshOptions {
   upstreamPort: number;
-  /** Where CPU profiles go; undefined: none is taken. */
+  /** The folder for CPU profiles. Undefined: none is taken. */
   profileFolder: string | undefined;
 }
 
-/** What the image runs; the bench builds it before anything is started. */
+/** The program of the image. The bench builds it before anything is started. */
 export const genmeshProgram = `../${bundleOf("services/host/main.ts")}`;
-/** As `npm start` and the image have it: flags of Node, and of the allocator. */
+/** The flags of `npm start` and of the image, for Node and the allocator. */
 export const genmeshNodeArgs = ["--use-largepages=silent", "--max-semi-space-size=8"] as const;
 export const genmeshEnv = {
   MALLOC_ARENA_MAX: "2",
@@ -38,7 +38,7 @@ export const genmeshEnv = {
 const adminToken = "admin-token-of-the-bench";
 const meshToken = "mesh-token-of-the-bench";
 
-/** Variables of a process that traces a tenth of its requests, as a busy installation does. */
+/** Variables of a process that traces a tenth of its requests, like a busy installation. */
 export function tracingEnv(collectorPort: number): Record<string, string> {
   return {
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://${host}:${collectorPort}`,
@@ -47,7 +47,7 @@ export function tracingEnv(collectorPort: number): Record<string, string> {
   };
 }
 
-/** Starts one process on a new data directory, as the image would but for ports, catalog and accounts. */
+/** Starts one process on a new data directory. It is like the image, except for ports, catalog and accounts. */
 export async function startOneProcess(
   options: GenmeshOptions,
   { name, env }: { name: "one" | "traced"; env: Record<string, string> } = { name: "one", env: {} },
@@ -82,7 +82,7 @@ export async function startOneProcess(
   };
 }
 
-/** Starts a mesh, one process a role, on stores of its own at real servers; they are removed with it. */
+/** Starts a mesh, one process for each role, on its own stores at real servers. They are removed at its end. */
 export async function startMesh(urls: ServerUrls, options: GenmeshOptions): Promise<GenmeshMesh> {
   await using stack = new AsyncDisposableStack();
   const folder = await scratchFolder(stack);
@@ -139,7 +139,7 @@ async function commonEnv(folder: string, { upstreamPort }: GenmeshOptions) {
   };
 }
 
-/** The public base URL in the line that a process says when it is ready. */
+/** The public base URL in the line that a process prints when it is ready. */
 function baseUrlIn(line: string): string {
   return `${new URL(/http:\S+/.exec(line)?.[0] ?? "").origin}/v1`;
 }

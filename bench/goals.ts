@@ -2,19 +2,19 @@ import type { LineName } from "./lines.ts";
 import type { Figure, Sample } from "./rounds.ts";
 import type { TargetName } from "./target.ts";
 
-/** One figure of the report, with what it is held against. */
+/** One figure of the report, and the figure that it is compared with. */
 export interface Goal {
   line: LineName | "starts";
   label: string;
   unit: "a second" | "ms" | "µs" | "MB/s" | "MiB";
-  /** The figure of one of them in a round. */
+  /** The figure of one target in a round. */
   value(round: Round, name: TargetName): number;
-  /** The other side of the ratio: Portkey in the same round, or something of the contestant's own. */
+  /** The other side of the ratio: Portkey in the same round, or a figure of the target itself. */
   base: TargetName | "own JSON" | "raw store";
-  /** Ratios that are asked for; undefined: none is. */
+  /** The ratio that is demanded. Undefined: none. */
   one?: number;
   mesh?: number;
-  /** What is asked of the mesh in the goal's own unit, in place of a ratio. */
+  /** The bound for the mesh in the goal's own unit, in place of a ratio. */
   meshAtMost?: number;
   /** Is more of it better? */
   isMoreBetter: boolean;
@@ -27,7 +27,7 @@ const of =
   (figure: Figure) =>
   (round: Round, name: TargetName): number =>
     round.get(name)?.[figure] ?? Number.NaN;
-/** What is more than without it. */
+/** The part that is more than without the gateway. */
 const added = (figure: Figure) => (round: Round, name: TargetName) =>
   of(figure)(round, name) - of(figure)(round, "direct");
 

@@ -5,10 +5,10 @@ import { startBinary, targetCore } from "./processes.ts";
 import { models, postRequest } from "./requests.ts";
 import type { Target } from "./target.ts";
 
-/** Names GoModel's binary, a gateway in Go that keeps no money; without it the column stays empty. */
+/** Names GoModel's binary, a gateway in Go without accounts of money. Without it the column is empty. */
 export const goModelVariable = "GENMESH_BENCH_GOMODEL";
 
-/** Starts it with its defaults, the mock as its only model server, and no network for its list of models. */
+/** Starts it with its defaults. The mock is its only model server, and it has no network for its list of models. */
 export async function startGoModel(
   binary: string,
   upstreamPort: number,

@@ -16,40 +16,40 @@ import { createCounting } from "../services/billing/usage/usage-counting.ts";
 /** A ledger of one account. */
 export interface LedgerSize {
   accountId: string;
-  /** The keys that pay in turn. */
+  /** The keys that are charged in turn. */
   keyIds: readonly string[];
-  /** Of the dollars' wallet: two for each request. */
+  /** Entries of the dollars' wallet: two for each request. */
   entries: number;
 }
 
-/** Days that requests are spread over, up to now: as many as one page of usage has. */
+/** Days of requests until now: as many as one page of usage has. */
 const days = 31;
 const dayMs = 86_400_000;
-/** Least number of batches: some in each hour, so that the rollup of a small ledger has all rows of a large one's. */
+/** Least number of batches. Each hour has some, so that the rollup of a small ledger has all rows of a large one's. */
 const leastBatches = 3_000;
-/** Operations written at once, at most: all of them have one time. */
+/** Operations that are written at once, at most. All of them have one time. */
 const mostAtOnce = 256;
 /** Holds that are left open. */
 const openHolds = 20;
-/** Of so many requests one failed. */
+/** One request of this number failed. */
 const oneFailedOf = 50;
 
-/** Models of the requests, in turn; the last one is what few ask for. */
+/** Models of the requests, in turn. Few requests name the last one. */
 export const ledgerModels = ["often", "often", "sometimes", "seldom"] as const;
 const operations = { often: "responses", sometimes: "chat", seldom: "speech" } as const;
 
-/** The answer and the caller's request of a place in the ledger. */
+/** The ids of the answer and of the caller's request at a place in the ledger. */
 export const answerIdOf = (request: number) => `resp_${String(request).padStart(24, "0")}`;
 export const requestIdOf = (request: number) => `req_${String(request).padStart(24, "0")}`;
 
-/** When the first request was charged, in ms since the epoch. */
+/** The time of the first request's charge, in ms since the epoch. */
 export function firstTime(now: number): number {
   return Math.floor(now / dayMs) * dayMs - (days - 1) * dayMs;
 }
 
 /**
- * Writes a journal through the product's own ledger, and counts it: it audits. Requests come at even distances from the first day to
- * `now`, by every key and model.
+ * Writes a journal through the product's own ledger, and counts it. It can be audited. Requests are evenly spread from the first day to
+ * `now`, over all keys and models.
  */
 export async function fillLedger(
   database: Database,

@@ -18,25 +18,25 @@ import { host } from "./ports.ts";
 import { cpuMicrosOf, loadCore, startProgram } from "./processes.ts";
 import { getRequest } from "./requests.ts";
 
-/** Entries of the ledger that a large one is held against: 31 days of hours are full in it, and so is every page. */
+/** Entries of the small ledger, with which a large one is compared. It fills all hours of 31 days, and every page. */
 const fewEntries = 50_000;
-/** Bytes that an entry takes on disk with what is counted of it, at most. */
+/** Bytes on disk for an entry and its counts, at most. */
 const mostBytesOfEntry = 1_500;
-/** Calls of a page before any is counted, and those that are; so many are open at once. */
+/** Calls of a page that are not counted, those that are counted, and how many are open at once. */
 const [warmUp, counted, inFlight] = [40, 120, 2];
-/** CSV files that are begun. */
+/** CSV files whose first bytes are measured. */
 const csvFiles = 20;
 const keyCount = 4;
 const mostSeconds = 120;
 
-/** What one call of a page costs: CPU of the process in microseconds, and milliseconds until its answer. */
+/** The cost of one call of a page: CPU time of the process in microseconds, and milliseconds until its answer. */
 interface PageCost {
   cpuMicros: number;
   medianMs: number;
 }
 type PageCosts = Record<string, PageCost>;
 
-/** What pages of a small and of a large ledger cost. */
+/** The costs of pages with a small and with a large ledger. */
 export interface PageGrowth {
   few: PageCosts;
   many: PageCosts;
@@ -44,7 +44,10 @@ export interface PageGrowth {
   store: string;
 }
 
-/** Measures what the pages of an account's ledger cost, with few entries and with many: in a SQLite file, or at a MongoDB server. */
+/**
+ * Measures the costs of an account's pages of its ledger, with few entries and with many. The ledger is in a SQLite file, or at a MongoDB
+ * server.
+ */
 export async function growPages(
   entries: number,
   { servers, signal }: { servers: ServerUrls | undefined; signal: AbortSignal },
@@ -91,7 +94,7 @@ async function measureLedger(
   return { costs, mib: stores ? 0 : statSync(file).size / 2 ** 20 };
 }
 
-/** An account, and a key of it that sees all of it. */
+/** An account, and a key that sees all of it. */
 interface Owner {
   accountId: string;
   keyIds: string[];
@@ -116,7 +119,7 @@ function pagesOf(owner: Owner, { now, requests }: { now: number; requests: numbe
   const [day, begin] = [86_400, Math.floor(firstTime(now) / 1_000)];
   const month = `/usage?start_time=${begin}&end_time=${begin + 31 * day}&limit=31`;
   const week = `/usage?start_time=${begin + 24 * day}&end_time=${begin + 31 * day}&bucket_width=1h&limit=168`;
-  // A place two days after the first request: also in a small ledger and by any filter a page is full there.
+  // A place two days after the first request. There a page is full even in a small ledger and with any filter.
   const deep = `after=${firstTime(now) + 2 * 86_400_000}.u.1`;
   const key = owner.keyIds[1];
   const middle = Math.floor(requests / 2);
@@ -193,7 +196,7 @@ async function measurePages(
   return costs;
 }
 
-/** Asks for a file and leaves with its first bytes; milliseconds until they came. */
+/** Requests a file and leaves after its first bytes. Answers the milliseconds until they came. */
 function firstBytes(port: number, path: string, headers: Record<string, string>): Promise<number> {
   const beganAt = performance.now();
   return new Promise((resolve, reject) => {
@@ -209,7 +212,7 @@ function firstBytes(port: number, path: string, headers: Record<string, string>)
   });
 }
 
-/** A line for each page: what it costs with few entries, with many, and how many times as much. */
+/** A line for each page: its cost with few entries, with many, and their ratio. */
 export function pagesReport({ few, many, entries, store }: PageGrowth): string {
   const lines = Object.entries(many).map(([name, cost]) => {
     const before = few[name] ?? cost;

@@ -1,30 +1,30 @@
 import { DatabaseSync } from "node:sqlite";
 import { maxRepublishMs } from "../services/media/limits.ts";
 
-/** How much a store is filled with. */
+/** The content of a filled store. */
 export interface GrowthSize {
   accounts: number;
-  /** Of all accounts together. */
+  /** Those of all accounts together. */
   entries: number;
   endedJobs: number;
   waitingJobs: number;
-  /** Accounts that the waiting jobs are of. */
+  /** The number of accounts with waiting jobs. */
   waitingAccounts: number;
 }
 
-/** What the product wrote and is multiplied: ids of one account, of a job of its that ended and of one that waits. */
+/** Rows of the product that are copied: the ids of one account, of its ended job and of its waiting one. */
 export interface Template {
   accountId: string;
   endedJob: string;
   waitingJob: string;
 }
 
-/** Characters at the end of an id that a copy has of its own: its number, in hexadecimal digits. */
+/** Characters at the end of an id that differ in a copy: its number, in hexadecimal digits. */
 const ownCharacters = 8;
 
 /**
- * Fills a SQLite store: rows that the product itself wrote, copied in the store under other ids. Columns are read from the
- * tables, so what a later version adds to a table is copied as well. The copies' journals do not audit.
+ * Fills a SQLite store: copies rows that the product wrote, under other ids. Columns are read from the tables, so that columns of a later
+ * version are copied too. The copies' journals cannot be audited.
  */
 export function seedSqlite(file: string, size: GrowthSize, template: Template): void {
   using db = new DatabaseSync(file, { readBigInts: true, enableForeignKeyConstraints: false });
@@ -41,7 +41,7 @@ export function seedSqlite(file: string, size: GrowthSize, template: Template): 
   const firstWallet = BigInt(Number(db.prepare("SELECT max(id) AS n FROM ledger_wallet").get()?.n));
   const ofWallets = `IN (${walletIds.join(", ")})`;
   const accountIds = [accountId, ...keys];
-  // `i` counts the copies, `a` is the account that a copy belongs to.
+  // `i` counts the copies. `a` is the account of a copy.
   const copy = (
     table: string,
     where: string,
@@ -74,13 +74,13 @@ export function seedSqlite(file: string, size: GrowthSize, template: Template): 
   for (const table of ["auth_account", "auth_key", "media_quota"]) {
     copy(table, ofAccount, each);
   }
-  // Its last number is behind the entries that it gets below.
+  // Its last number is that of the last entry that it gets below.
   const perAccount = Math.ceil(size.entries / size.accounts);
   copy("ledger_wallet", ofAccount, each, { n: `t.n + ${perAccount}` });
   copy("ledger_key", `wallet ${ofWallets}`, each);
   const entry = `wallet = ${usdWallet} AND n = (SELECT max(n) FROM ledger_entry WHERE wallet = ${usdWallet})`;
   const lastEntry = Number(db.prepare(`SELECT n FROM ledger_entry WHERE ${entry}`).get()?.n);
-  // Behind the entries that the template has: each account's are numbered on.
+  // The numbers of each account's entries continue those of the template.
   copy(
     "ledger_entry",
     entry,
@@ -97,7 +97,7 @@ export function seedSqlite(file: string, size: GrowthSize, template: Template): 
   for (const [job, range] of jobs) {
     const files = idsOf(db, "SELECT file_id FROM media_job_output WHERE job_id = ?", job);
     const copies = { ...range, ids: [job, ...files] };
-    // What waits is looked after at intervals that have grown: not all of it at the same moment.
+    // Waiting jobs are looked after at intervals that have grown, so that they are not all due at once.
     const due = `t.due_at + i * ${maxRepublishMs} / ${range.times}`;
     copy("media_job", `job_id = '${job}'`, copies, { due_at: due });
     for (const table of ["media_job_spec", "media_job_output"]) {

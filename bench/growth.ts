@@ -16,7 +16,7 @@ import { host, nextPort } from "./ports.ts";
 import { type BenchProcess, cpuMicrosOf, loadCore, startProgram, targetCore } from "./processes.ts";
 import { getRequest, models, postRequest } from "./requests.ts";
 
-/** How far a store is filled, by the words of `--growth`. */
+/** Sizes of a filled store, by the words of `--growth`. */
 export const growthSizes = {
   small: {
     accounts: 10_000,
@@ -36,19 +36,19 @@ export const growthSizes = {
   },
 } as const satisfies Record<string, GrowthSize & { pageEntries: number }>;
 
-/** Bytes that a seeded store takes for each of its rows, at most: what `df` must have before anything is written. */
+/** Bytes of a seeded store for each of its rows, at most. `df` must have room for them before anything is written. */
 const mostBytesOfRow = 3_000;
-/** Requests of a kind before any is counted, and those that are; so many are open at once. */
+/** Requests of a kind that are not counted, those that are counted, and how many are open at once. */
 const [warmUp, counted, inFlight] = [600, 600, 8];
-/** Claims that are timed, straight at the store. */
+/** Claims that are timed directly at the store. */
 const claims = 50;
 const adminToken = "admin-token-of-the-bench";
 const mostSeconds = 120;
 
-/** Microseconds of CPU time each, of a store with so much in it. */
+/** Microseconds of CPU time for each operation. */
 export type GrowthFigures = Record<string, number>;
 
-/** What things cost on an empty store and on a filled one, and how large that is. */
+/** The costs with an empty store and with a filled one, and the size of that. */
 export interface Growth {
   empty: GrowthFigures;
   filled: GrowthFigures;
@@ -76,7 +76,7 @@ export async function grow(
     keys = await makeKeys(first.peers);
     template = await makeTemplate(first);
   }
-  // Both are measured from the same state: what a measurement leaves behind is in neither.
+  // Both are measured from the same state, without the traces of an earlier measurement.
   const begin = join(folder, "begin.sqlite");
   copyFileSync(file, begin);
   const empty = await measure({ folder, file, keys, profileFolder, signal });
@@ -95,14 +95,14 @@ async function refuseFullDisk(folder: string, size: GrowthSize): Promise<void> {
   }
 }
 
-/** A process on a store that is filled. */
+/** A process on a filled store. */
 export interface GrowthProcess extends AsyncDisposable {
   child: BenchProcess;
   port: number;
   peers: Peers;
 }
 
-/** Starts one process whose data and catalog are in a folder. */
+/** Starts one process with data and catalog in a folder. */
 export async function startForGrowth(
   folder: string,
   { profileFolder, env = {} }: { profileFolder?: string | undefined; env?: Record<string, string> },
@@ -133,7 +133,7 @@ export async function startForGrowth(
   };
 }
 
-/** An account as the product makes it: with funds, an answered request, a job that ended and one that waits. */
+/** An account that the product makes: with funds, an answered request, a job that has ended and one that waits. */
 async function makeTemplate({ port, peers }: GrowthProcess): Promise<Template> {
   const { account, secret } = await peers.auth.createAccount({ name: "copied" });
   const accountId = account?.accountId ?? "";
@@ -153,7 +153,7 @@ async function makeTemplate({ port, peers }: GrowthProcess): Promise<Template> {
   await ask("/responses", { model: models.chat, input: "Hi" });
   const drawn = await ask("/images/generations", { model: models.drawn, prompt: "a boat" });
   while (!(await ask(`/images/generations/${drawn.id}`)).terminal) await delay(100);
-  // The first one is with the mock, for ever.
+  // The mock holds the first one for ever.
   await ask("/images/generations", { model: models.image, prompt: "a boat" });
   const waiting = await ask("/images/generations", { model: models.image, prompt: "a boat" });
   return { accountId, endedJob: drawn.id, waitingJob: waiting.id };
@@ -198,7 +198,7 @@ async function measure({
   return figures;
 }
 
-/** Of claims that nothing stands against, by this thread's time. */
+/** The time of a claim without an obstacle, by this thread's clock. */
 async function claimMicros(file: string): Promise<number> {
   using db = openSqlite(file);
   const store = createSqliteJobStore(db);
@@ -219,7 +219,7 @@ async function claimMicros(file: string): Promise<number> {
   return (user + system) / claims;
 }
 
-/** A line each: what it costs on an empty store, on the filled one, and how many times as much. */
+/** A line each: the cost with an empty store, with the filled one, and their ratio. */
 export function growthReport({ empty, filled, fileMib }: Growth, size: GrowthSize): string {
   const words = Object.entries(size).map(([name, count]) => `${name} ${count}`);
   const lines = Object.entries(filled).map(([name, micros]) => {

@@ -1,9 +1,9 @@
 import { isMainThread } from "node:worker_threads";
 
-// Loaded before a program that the bench starts: its parent holds the other end of its standard input, so that
-// ends when the bench is gone, however it went. JavaScript, because the peer too must not pay for types being stripped.
+// Loaded before a program that the bench starts. The parent holds the other end of its standard input, so that input ends when the bench
+// has ended in any way. This is JavaScript, because the peer too must not pay for stripped types.
 
-/** Milliseconds that the program has to end in by itself. */
+/** Milliseconds for the program to end by itself. */
 const endTimeoutMs = 5_000;
 
 function leave() {

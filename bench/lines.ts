@@ -4,11 +4,11 @@ import type { RequestKind } from "./requests.ts";
 import type { Contestant } from "./rounds.ts";
 import type { Target, TargetName } from "./target.ts";
 
-/** One load that several targets are put under. */
+/** One load for several targets. */
 export interface Line {
   kind: RequestKind;
   inFlight: number;
-  /** Who takes part, in this order. */
+  /** The targets, in this order. */
   targets: readonly TargetName[];
 }
 
@@ -20,10 +20,7 @@ const peers = ["direct", "portkey", "gomodel"] as const;
 const layers = ["floor-answer", "floor-parse", "floor-forward", "floor-write"] as const;
 const floor = "floor-write";
 
-/**
- * The lines by their words, in the order in which they are run. Jobs last: those that were taken in wait from then on,
- * and are looked after.
- */
+/** The lines by their names, in the order in which they are run. Jobs are last, because accepted jobs wait from then on and cost time. */
 export const lines = {
   json: { kind: "json", inFlight: many, targets: [...peers, "one", "traced", "mesh"] },
   layers: { kind: "json", inFlight: many, targets: [...layers, "one"] },
@@ -36,10 +33,10 @@ export const lines = {
   jobs: { kind: "submit", inFlight: many, targets: ["one", "mesh"] },
 } as const satisfies Record<string, Line>;
 
-/** A line's word. */
+/** The name of a line. */
 export type LineName = keyof typeof lines;
 
-/** A target under the load of a line. */
+/** A target with the load of a line. */
 export function contestant(target: Target, { kind, inFlight }: Line): Contestant<TargetName> {
   const { name, pids, host, port } = target;
   const requests = target.requests[kind];

@@ -1,48 +1,48 @@
 import { connect } from "node:net";
 import { deltasPerStream, leastStreamBytes } from "./answers.ts";
 
-/** What a load is. */
+/** The settings of a load. */
 export interface Load {
   /** Default: this machine. */
   host?: string;
   port: number;
-  /** Complete requests as they go over the wire, taken in turn. */
+  /** Complete requests in the bytes of the wire, used in turn. */
   requests: readonly Buffer[];
   inFlight: number;
   seconds: number;
-  /** Ends it sooner; default: any number. */
+  /** Ends the load earlier. Default: any number. */
   maxRequests?: number;
 }
 
-/** What came of it. */
+/** The results of a load. */
 export interface LoadResult {
   requestsPerSecond: number;
   deltasPerSecond: number;
   /** Median and 99th percentile of a whole answer, milliseconds. */
   latencyMs: { p50: number; p99: number };
-  /** Median time to the first delta, milliseconds; of streams only. */
+  /** Median time to the first delta in milliseconds, for streams only. */
   firstDeltaMs: number | undefined;
-  /** Answers that were what was asked for; the figures are of them. */
+  /** Correct answers. The figures are about these. */
   requests: number;
-  /** The others. */
+  /** All other answers. */
   failures: number;
-  /** What the first of them was. */
+  /** The first of them. */
   firstFailure: string | undefined;
   deltas: number;
-  /** Of the answers' bodies, in millions of bytes. */
+  /** Millions of bytes of the answers' bodies. */
   megabytesPerSecond: number;
 }
 
 /** Characters of a failure that are kept. */
 const maxFailureLength = 800;
 const headEnd = Buffer.from("\r\n\r\n");
-/** With the end of the chunk before: a CSV line that ends in 0 is none. */
+/** Includes the end of the chunk before, because a CSV line that ends in 0 is no last chunk. */
 const lastChunk = Buffer.from("\r\n0\r\n\r\n");
 const firstDelta = Buffer.from("output_text.delta");
 
 /**
- * Keeps `inFlight` requests open, each on a connection of its own, for so many seconds. Rejects where a connection breaks,
- * and where not one answer was what was asked for.
+ * Keeps `inFlight` requests open for `seconds`, each on a connection of its own. Rejects where a connection breaks, and where no answer was
+ * correct.
  */
 export async function runLoad(load: Load): Promise<LoadResult> {
   const { maxRequests = Number.POSITIVE_INFINITY } = load;
@@ -56,7 +56,7 @@ export async function runLoad(load: Load): Promise<LoadResult> {
   const one = () =>
     runConnection(load, {
       take: () => {
-        // Each connection has one at least, however long it took to come about.
+        // Each connection has at least one request, however long the connect took.
         const isLate = next >= load.inFlight && performance.now() >= endsAt;
         if (isLate || next >= maxRequests) return undefined;
         return load.requests[next++ % load.requests.length];
@@ -90,7 +90,7 @@ interface Turns {
   failed(why: string): void;
 }
 
-/** One request after another on one connection. HTTP/1.1 by hand: it must cost less than what it measures. */
+/** Sends one request after another on one connection. It writes HTTP/1.1 by hand, because it must cost less than the measured program. */
 function runConnection(
   { host = "127.0.0.1", port }: Pick<Load, "host" | "port">,
   turns: Turns,
@@ -99,7 +99,7 @@ function runConnection(
     const socket = connect({ port, host, noDelay: true });
     let sentAt = 0;
     let firstAt: number | undefined;
-    /** Bytes of the body to come; -1: chunked; undefined: the head has not come. */
+    /** Bytes of the body that are still to come. -1: chunked. Undefined: the head has not come. */
     let rest: number | undefined;
     let received = 0;
     let failure: string | undefined;
@@ -156,7 +156,7 @@ function runConnection(
   });
 }
 
-/** The value below which such a share of them lies. */
+/** The value with this share of all values below it. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = Float64Array.from(values).sort();
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;

@@ -19,9 +19,9 @@ import type { TargetName } from "./target.ts";
 import { compileAll, restOf } from "./warm-up.ts";
 import { startWorld, type WorldOptions } from "./world.ts";
 
-/** Seconds of each in a line, at most, before anything is counted. */
+/** Most seconds of each target in a line that are not counted. */
 const maxWarmUpSeconds = 0.5;
-/** What is measured without other products. */
+/** Measured without other products. */
 const alone: ReadonlySet<Measured> = new Set(["memory", "growth", "pages"]);
 
 async function main(): Promise<void> {
@@ -95,7 +95,7 @@ async function measure(
         const measured = await alternate(contestants(line), { ...roundOptions, warmUpSeconds });
         results.set(name as LineName, measured.rounds);
       } catch (error) {
-        // What was measured before, and what can be after, is not lost with one line.
+        // A failed line does not lose the results of the others.
         signal.throwIfAborted();
         fail(`${name}: ${messageOf(error)}`);
       }
@@ -111,7 +111,7 @@ async function measure(
   process.stdout.write(`${report(results)}\n\n${notes(results, firstStart, rest)}\n`);
 }
 
-/** What of genmesh can be measured; says what the mesh lacks. */
+/** The forms of genmesh that can be measured. Prints the reason where the mesh cannot. */
 function wanted({ forms, only, profileFolder }: BenchOptions): WorldOptions {
   const common = {
     one: forms.has("one"),

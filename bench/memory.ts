@@ -10,15 +10,15 @@ import type { Target } from "./target.ts";
 /** Resident memory of one process with its decoders, in MiB, step by step. */
 export interface MemoryFigures {
   idle: number;
-  /** After answers, prompts, jobs, downloads and pictures, when nothing is asked for any more. */
+  /** After answers, prompts, jobs, downloads and images, when there are no further requests. */
   afterLoad: number;
-  /** The most while images of 50 megapixels are taken in. */
+  /** The most while images of 50 megapixels are accepted. */
   largeImages: number;
-  /** Some seconds behind them, when decoders without work have ended. */
+  /** Some seconds later, when decoders without work have ended. */
   afterImages: number;
 }
 
-/** What is asked for, one kind after the other. */
+/** The requests, one kind after the other. */
 const load: readonly { kind: RequestKind; maxRequests: number; inFlight: number }[] = [
   { kind: "json", maxRequests: 8_000, inFlight: 32 },
   { kind: "stream", maxRequests: 1_000, inFlight: 32 },
@@ -26,17 +26,17 @@ const load: readonly { kind: RequestKind; maxRequests: number; inFlight: number 
   { kind: "range", maxRequests: 40, inFlight: 4 },
   { kind: "submit", maxRequests: 600, inFlight: 32 },
 ];
-/** Seconds of a kind, at most. */
+/** Most seconds of a kind. */
 const mostSeconds = 60;
-/** Pictures that are drawn in the process itself, and images of 50 megapixels that are sent at once. */
+/** Images that the process itself renders, and images of 50 megapixels that are sent at once. */
 const [pictures, largeImages] = [24, 8];
-/** Milliseconds until what only the load needed is gone: decoders and threads end after 15 s without work. */
+/** Milliseconds until memory of the load is freed. Decoders and threads end after 15 s without work. */
 const settleMs = 18_000;
-/** Milliseconds between two looks while images are decoded: memory fills at about 1 MiB a millisecond. */
+/** Milliseconds between two looks while images are decoded. Memory grows by about 1 MiB a millisecond. */
 const lookMs = 10;
 const mib = 1_024 * 1_024;
 
-/** Puts one process under load and under large images, and weighs it. */
+/** Measures the memory of one process under load and with large images. */
 export async function weigh(signal: AbortSignal): Promise<MemoryFigures> {
   await using stack = new AsyncDisposableStack();
   const upstream = stack.use(startProgram("./upstream.ts", { core: loadCore }));
@@ -58,7 +58,7 @@ export async function weigh(signal: AbortSignal): Promise<MemoryFigures> {
   return { idle, afterLoad, largeImages: most, afterImages: weightOf(pid) };
 }
 
-/** Pictures of the builtin generator, to their end. */
+/** Images of the builtin generator, to their end. */
 async function draw(target: Target, signal: AbortSignal): Promise<void> {
   const headers = { "content-type": "application/json" };
   const body = (i: number) => JSON.stringify({ model: models.drawn, prompt: `a boat, ${i}` });
@@ -73,7 +73,7 @@ async function draw(target: Target, signal: AbortSignal): Promise<void> {
   await Promise.all(Array.from({ length: pictures }, make));
 }
 
-/** Progressive JPEGs of 50 megapixels with all colours of each pixel: what takes a decoder the most. */
+/** Progressive JPEGs of 50 megapixels with all colours of each pixel. They need the most of a decoder. */
 async function sendLargeImages(target: Target, signal: AbortSignal): Promise<void> {
   const create = { width: 8_000, height: 6_250, channels: 3 as const, background: "#456" };
   const options = { progressive: true, chromaSubsampling: "4:4:4" };
@@ -120,7 +120,7 @@ async function mostWhile(pid: number, work: () => Promise<void>): Promise<number
   return most;
 }
 
-/** MiB of a process and all that it has started. */
+/** MiB of a process and all its children. */
 function weightOf(pid: number): number {
   return familyOf(pid).reduce((sum, one) => sum + residentBytesOf(one), 0) / mib;
 }
@@ -135,7 +135,7 @@ function familyOf(pid: number): number[] {
     );
     return [pid, ...children.flatMap(familyOf)];
   } catch (error) {
-    // It has ended since it was listed.
+    // The process has ended since it was listed.
     if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "")) return [];
     throw error;
   }

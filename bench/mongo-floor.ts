@@ -1,11 +1,11 @@
 import { MongoClient } from "mongodb";
 import { percentile } from "./load.ts";
 
-// What a mesh cannot be faster than on this database: the two durable writes, one after the other, that a request waits
-// for before it may go to a model server. By the driver alone. Prints the median of the pair in milliseconds.
+// The least time of a mesh on this database: the two durable writes, one after the other, that a request waits for before the model server.
+// It uses only the driver. Prints the median of the pair in milliseconds.
 
 const [url = "", seconds = "1"] = process.argv.slice(2);
-/** Pairs before anything is counted: connections are made and code is compiled. */
+/** Pairs that are not counted, while connections are made and code is compiled. */
 const warmUpPairs = 20;
 
 await using client = new MongoClient(url, { writeConcern: { w: "majority", journal: true } });

@@ -2,30 +2,30 @@ import { parseArgs } from "node:util";
 import { growthSizes } from "./growth.ts";
 import { type LineName, lines } from "./lines.ts";
 
-/** What can be measured: lines, and what has a course of its own. */
+/** The measurements: lines, and those with a program of their own. */
 export type Measured = LineName | "starts" | "memory" | "growth" | "pages";
 
-/** What the bench is told by its words. */
+/** The options of the bench. */
 export interface BenchOptions {
-  /** Of each run. */
+  /** For each run. */
   seconds: number;
   rounds: number;
   only: ReadonlySet<Measured>;
-  /** How far stores are filled where `growth` is measured. */
+  /** The size of filled stores for `growth`. */
   growth: keyof typeof growthSizes;
-  /** Entries of the large ledger where `pages` are measured; undefined: as the size says. */
+  /** Entries of the large ledger for `pages`. Undefined: the number for the size. */
   entries: number | undefined;
-  /** Which of genmesh's forms are measured. */
+  /** The forms of genmesh that are measured. */
   forms: ReadonlySet<"one" | "mesh">;
   profileFolder: string | undefined;
 }
 
-/** Measured where nothing is named. */
+/** Measured where no name is given. */
 const usual = ["starts", "memory", ...Object.keys(lines)] as Measured[];
 const names = [...usual, "growth", "pages"] as Measured[];
 const forms = ["one", "mesh"] as const;
 
-/** How it is used. */
+/** The text of its help. */
 export const usage = `npm run bench [-- options]: genmesh in one process and as a mesh, beside Portkey's gateway
 
   --seconds N       seconds of each run (default 2)
@@ -36,7 +36,7 @@ export const usage = `npm run bench [-- options]: genmesh in one process and as 
   --profile FOLDER  writes CPU profiles of genmesh there, one for each process
 `;
 
-/** Reads the words; undefined where help is asked for. Throws where they make no sense. */
+/** Reads the arguments. Undefined where help is requested. Throws where they are invalid. */
 export function readOptions(args: readonly string[]): BenchOptions | undefined {
   const { values } = parseArgs({
     args: [...args],
@@ -76,7 +76,7 @@ export function readOptions(args: readonly string[]): BenchOptions | undefined {
   };
 }
 
-/** Those that were named, or the usual ones where none was. */
+/** The named ones, or the usual ones without names. */
 function chosen<T extends string>(
   all: readonly T[],
   words: readonly string[],

@@ -21,20 +21,20 @@ import { jsonAnswer, streamAnswer } from "./answers.ts";
 import { scratchFolder } from "./genmesh.ts";
 import { models } from "./requests.ts";
 
-// What of the product a text request and a delta run through, in one process of genmesh. `--list` names the functions of a delta.
+// The product's functions on the way of a text request and of a delta, in one process of genmesh. `--list` names the functions of a delta.
 
 const root = new URL("..", import.meta.url).href;
 const [fewDeltas, manyDeltas] = [100, 500];
-/** Of each request, after one that is not counted: what runs beside only some of them is no part of their way. */
+/** Rounds of each request, after one that is not counted. A function that runs only in some of them is not on their way. */
 const rounds = 3;
 const key = "key-of-the-bench-for-paths";
 const input = "Tell me of the sea.";
 
-/** How often each function was called, by its place and name. */
+/** The number of calls of each function, by its place and name. */
 type Calls = ReadonlyMap<string, number>;
 type Row = [name: string, figure: number];
 
-/** The upstream, a process of its own: says its port, then that it was asked, and answers with the pieces that it is given. */
+/** The upstream, a process of its own. It sends its port, then a message for each request, and answers with the given pieces. */
 function serve(): void {
   let reply: ServerResponse | undefined;
   const server = createServer((asked, response) => {
@@ -53,7 +53,10 @@ function serve(): void {
 
 const eventsIn = (text: string) => text.split("\n\n").length - 1;
 
-/** Asks once. The upstream sends a piece when the caller has the one before, so that each passes by itself; `onSend` hears of it. */
+/**
+ * Sends one request. The upstream sends a piece after the caller has the one before, so that each passes alone. `onSend` is called before
+ * each.
+ */
 async function ask(url: string, upstream: ChildProcess, pieces: Buffer[], onSend: () => void) {
   const left = [...pieces];
   let sentEvents = 0;
@@ -76,11 +79,11 @@ async function ask(url: string, upstream: ChildProcess, pieces: Buffer[], onSend
   });
   await once(answer, "end");
   if (!text.includes('"completed"')) throw new Error(`it was answered ${text.slice(-1_000)}`);
-  // What follows an answer's end in its process is over soon after.
+  // Work after an answer's end in its process is soon done.
   for (let turns = 0; turns < 10; turns++) await turn();
 }
 
-/** The machine's clock until it is stopped: then nothing falls due beside what is measured, however long that takes. */
+/** The machine's clock until it is stopped. Then no timer fires during a measurement, however long that takes. */
 function stoppableClock(): Clock & { stop(): void } {
   let clock = systemClock;
   return {
@@ -94,7 +97,10 @@ function stoppableClock(): Clock & { stop(): void } {
   };
 }
 
-/** Starts genmesh in this process, and its upstream. What it gives asks, and tells the calls, and the promises from each piece to the next. */
+/**
+ * Starts genmesh in this process, and its upstream. The result sends requests. It answers the calls, and the promises from each piece to
+ * the next.
+ */
 async function startRuns(stack: AsyncDisposableStack) {
   const upstream = fork(import.meta.filename, ["--serve"]);
   stack.defer(() => upstream.disconnect());
@@ -116,7 +122,7 @@ async function startRuns(stack: AsyncDisposableStack) {
   await session.post("Profiler.enable");
   await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
   return async (pieces: Buffer[]): Promise<{ calls: Calls; promises: number[] }> => {
-    // Looking sets the counts to 0.
+    // A look sets the counts to 0.
     await session.post("Profiler.takePreciseCoverage");
     let made = 0;
     const before: number[] = [];
@@ -146,7 +152,7 @@ function callsIn({ url, functions }: Profiler.ScriptCoverage): Row[] {
   });
 }
 
-/** What each of these runs called, as often as it did at least. */
+/** Calls that are in each of these runs, with their least number. */
 function inAll(runs: readonly { calls: Calls }[]): Calls {
   const least = [...(runs[0]?.calls.keys() ?? [])].map((name): Row => {
     return [name, Math.min(...runs.map(({ calls }) => calls.get(name) ?? 0))];
@@ -162,7 +168,7 @@ function pathRows(name: string, calls: Calls): Row[] {
   ];
 }
 
-/** The value below which this share of them lies. */
+/** The value with this share of all values below it. */
 function quantile(values: readonly number[], share: number): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? 0;
 }
@@ -197,7 +203,7 @@ async function runRows(): Promise<{ rows: Row[]; delta: Calls }> {
   };
 }
 
-/** What `services/text/leases.test.ts` pins, asked in the same way. */
+/** The steps that `services/text/leases.test.ts` pins, requested in the same way. */
 async function stepRows(): Promise<Row[]> {
   const upstreams = scriptedUpstreams(async () => anyAnswer());
   const steps = await textSteps(upstreams, (of) => of.ask("RESPONSES", { model: "chat-1", input }));

@@ -9,10 +9,10 @@ import type { Target } from "./target.ts";
 const folder = fileURLToPath(new URL("./portkey", import.meta.url));
 const gateway = "./portkey/node_modules/@portkey-ai/gateway/build/start-server.js";
 
-/** Answers 200 as soon as it listens. */
+/** Answers 200 as soon as the program listens. */
 export const portkeyReadyPath = "/";
 
-/** Installs Portkey's gateway below the bench, unless it is there. Throws where that cannot be. */
+/** Installs Portkey's gateway below the bench, unless it is there. Throws where that is impossible. */
 export function installPortkey(): void {
   if (existsSync(new URL(gateway, import.meta.url))) return;
   process.stderr.write("installing Portkey's gateway into bench/portkey …\n");
@@ -21,13 +21,13 @@ export function installPortkey(): void {
   if (status !== 0) throw new Error(`npm ${args.slice(0, 2).join(" ")} bench/portkey failed`);
 }
 
-/** Its program and how it is started, as in production: without the console that shows requests. */
+/** Its program and its options in production: without the console that shows requests. */
 export function portkeyProgram(port: number): [file: string, options: ProgramOptions] {
   const env = { NODE_ENV: "production" };
   return [gateway, { args: [`--port=${port}`, "--headless"], env, core: targetCore }];
 }
 
-/** Starts it; the headers of each request name the mock as the model server. */
+/** Starts it. The headers of each request name the mock as the model server. */
 export async function startPortkey(upstreamPort: number): Promise<Target & AsyncDisposable> {
   await using stack = new AsyncDisposableStack();
   const port = await nextPort();

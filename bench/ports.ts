@@ -2,17 +2,17 @@ import { get } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { portsFrom } from "../services/host/run-mesh/ports.ts";
 
-/** Where everything listens. */
+/** The address of all programs. */
 export const host = "127.0.0.1";
-/** Allots ports of this machine that are free. */
+/** Finds free ports of this machine. */
 export const nextPort = portsFrom(host, 0);
 
-/** Milliseconds between two looks at a program that starts: less than a start's own spread. */
+/** Milliseconds between two looks at a program that starts. It is less than the spread of a start. */
 const pollMs = 5;
-/** Milliseconds in which a program answers, at most. */
+/** Milliseconds in which a program must answer. */
 const readyWithinMs = 60_000;
 
-/** Resolves at the first answer 200 from a port. */
+/** Resolves at the first answer of 200 from a port. */
 export async function untilReady(port: number, path: string): Promise<void> {
   const endsAt = performance.now() + readyWithinMs;
   while (!(await answers(port, path))) {

@@ -9,27 +9,27 @@ import { fileURLToPath } from "node:url";
 /** A child process of the bench. */
 export interface BenchProcess extends AsyncDisposable {
   pid: number;
-  /** The first line that it prints; rejects where it ends before. */
+  /** The first line of its output. Rejects where the process ends before. */
   firstLine: Promise<string>;
-  /** Rejects when it ends, for any reason. */
+  /** Rejects at the end of the process, for any reason. */
   ended: Promise<never>;
 }
 
-/** How a program is started. */
+/** Settings of a start. */
 export interface ProgramOptions {
   args?: readonly string[];
-  /** All of its environment but PATH: what the caller's own says must not change what is measured. */
+  /** All of its environment except PATH. The caller's own variables must not change a measurement. */
   env?: Record<string, string | undefined>;
   core?: number;
-  /** Where it is started; default: where the bench was. */
+  /** Its working directory. Default: the bench's. */
   folder?: string;
   nodeArgs?: readonly string[];
 }
 
-/** The core of what is measured, and that of the upstream and the load. */
+/** The core of the measured program, and that of the upstream and the load. */
 export const [targetCore, loadCore] = [0, 1];
 
-/** Two cores and `taskset`: what is measured gets one, everything else the other. */
+/** With two cores and `taskset` the measured program gets one, everything else the other. */
 export const canPin =
   availableParallelism() > 1 && spawnSync("taskset", ["--version"]).status === 0;
 
@@ -40,14 +40,14 @@ export function pinSelf(core: number): void {
   if (canPin) spawnSync("taskset", ["-a", "-c", "-p", `${core}`, `${process.pid}`]);
 }
 
-/** Starts a program of Node, by its path from this folder. It ends with SIGTERM, and when the bench is gone. */
+/** Starts a program for Node, by its path from this folder. It ends by SIGTERM, or when the bench has ended. */
 export function startProgram(file: string, options: ProgramOptions = {}): BenchProcess {
   const path = fileURLToPath(new URL(file, import.meta.url));
   const nodeArgs = ["--import", leaveWithParent, ...(options.nodeArgs ?? [])];
   return startCommand([process.execPath, ...nodeArgs, path, ...(options.args ?? [])], options);
 }
 
-/** Starts a program that is none of Node's. It ends with SIGTERM, and when the bench is gone. */
+/** Starts another program. It ends by SIGTERM, or when the bench has ended. */
 export function startBinary(file: string, options: ProgramOptions): BenchProcess {
   return startCommand(["setpriv", "--pdeathsig", "TERM", file, ...(options.args ?? [])], options);
 }
@@ -66,12 +66,12 @@ function startCommand(command: string[], options: ProgramOptions): BenchProcess 
     throw new Error(`${command.slice(-2).join(" ")} ended with ${signal ?? code}`);
   });
   const firstLine = Promise.race([firstLineOf(child.stdout), ended]);
-  // Who starts several waits for one after the other; a failure is not unheard meanwhile.
+  // A caller that starts several programs awaits them one after the other. A failure meanwhile must not end the bench.
   for (const promise of [firstLine, ended]) promise.catch(() => {});
   return { pid: child.pid ?? 0, firstLine, ended, [Symbol.asyncDispose]: () => end(child) };
 }
 
-/** Microseconds of CPU that processes have used so far, in all of their threads. */
+/** Microseconds of CPU time that processes have used so far, in all of their threads. */
 export function cpuMicrosOf(pids: readonly number[]): number {
   let nanos = 0;
   for (const pid of pids) {
@@ -88,7 +88,7 @@ export function residentBytesOf(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1_024;
 }
 
-/** A thread that ended between the listing and the look has no file any more. */
+/** A thread that ended between the listing and the look has no file. */
 function nanosOf(file: string): number {
   try {
     return Number(readFileSync(file, "utf8").split(" ")[0]);
@@ -103,7 +103,7 @@ async function firstLineOf(output: Readable): Promise<string> {
   return String(line);
 }
 
-/** Milliseconds that a program has to end in, once it is told to. */
+/** Milliseconds for a program to end after its signal. */
 const endTimeoutMs = 10_000;
 
 async function end(child: ChildProcess): Promise<void> {

@@ -5,13 +5,13 @@ import type { MemoryFigures } from "./memory.ts";
 import type { Figure } from "./rounds.ts";
 import type { TargetName } from "./target.ts";
 
-/** All that was measured. */
+/** All measurements. */
 export type Results = ReadonlyMap<LineName | "starts", readonly Round[]>;
 
 const head = ["", "", "direct", "Portkey", "GoModel", "floor", "one process", "ratio", "goal"];
 const meshHead = ["mesh", "ratio", "goal"];
 
-/** Goals and figures side by side: medians of the rounds, ± half of the distance between the extremes. */
+/** Goals and figures side by side. They are medians of the rounds, ± half of the distance between the extremes. */
 export function report(results: Results): string {
   const rows = goals
     .filter(({ line }) => results.has(line))
@@ -28,7 +28,7 @@ export function report(results: Results): string {
   return table([[...head, ...meshHead], ...rows]);
 }
 
-/** What stands beside the goals: floors, raw stores, first starts, and what they use at rest. */
+/** Notes beside the goals: floors, raw stores, first starts, and CPU time at rest. */
 export function notes(
   results: Results,
   firstStart: Round | undefined,
@@ -74,7 +74,7 @@ export function notes(
   return [...said, ...failuresIn(results)].join("\n");
 }
 
-/** Figures are of the answers that came; of whom they did not always come has to be known. */
+/** Figures are about correct answers only. So the report names targets with failures. */
 function failuresIn(results: Results): string[] {
   return [...results].flatMap(([line, rounds]) => {
     const names = [...(rounds[0]?.keys() ?? [])];
@@ -86,10 +86,10 @@ function failuresIn(results: Results): string[] {
   });
 }
 
-/** What one process may have resident, in MiB: what small machines and pods are given. */
+/** Bounds of one process's memory, in MiB: as small machines and pods have it. */
 const memoryGoals = { afterLoad: 300e6 / 2 ** 20, largeImages: 600e6 / 2 ** 20 };
 
-/** Memory of one process with its decoders, and what it may be. */
+/** Memory of one process with its decoders, and its bounds. */
 export function memoryReport({ idle, afterLoad, largeImages, afterImages }: MemoryFigures): string {
   const rows = [
     ["with nothing to do", idle],
@@ -107,12 +107,12 @@ export function memoryReport({ idle, afterLoad, largeImages, afterImages }: Memo
 }
 
 function figure(goal: Goal, results: Results, name: TargetName): string {
-  // What is added to the model server alone is nothing, by definition.
+  // The model server alone adds nothing to itself.
   const values = (results.get(goal.line) ?? []).map((round) => goal.value(round, name));
   return values.every((value) => value === 0) ? "–" : withSpread(values);
 }
 
-/** What each layer of the ground costs, and what genmesh adds to all of them: CPU time of a JSON request at 32 in flight. */
+/** The cost of each layer of the floor, and what genmesh adds to all of them: CPU time of a JSON request at 32 in flight. */
 function layersIn(results: Results): string[] {
   const rounds = results.get("layers") ?? [];
   const microsOf = (name: TargetName) =>

@@ -1,10 +1,10 @@
-/** What a load asks for. */
+/** The kinds of requests in a load. */
 export type RequestKind = "json" | "stream" | "prompt" | "paced" | "submit" | "range";
 
 /** Bytes of a long prompt, and of one range of a download. */
 const [promptBytes, rangeBytes] = [64 * 1_024, 4 * 1_024 * 1_024];
 
-/** Names in the catalog: a model that answers at once, one whose deltas come at a pace, one whose jobs wait, and one that draws. */
+/** Names in the catalog: a model that answers at once, one with deltas at a pace, one with waiting jobs, and one that renders. */
 export const models = {
   chat: "bench",
   paced: "bench-paced",
@@ -23,7 +23,7 @@ const bodies: Record<Exclude<RequestKind, "range">, object> = {
   submit: { model: models.image, prompt: sentence },
 };
 
-/** A POST with the body of its kind, as it goes over the wire. */
+/** A POST with the body of its kind, in the bytes of the wire. */
 export function postRequest(
   kind: keyof typeof bodies,
   path: string,
@@ -39,7 +39,7 @@ export function getRequest(path: string, headers: Record<string, string> = {}): 
   return head(`GET ${path}`, { host: "127.0.0.1", ...headers });
 }
 
-/** A GET of the first 4 MiB of something larger. */
+/** A GET of the first 4 MiB of a larger file. */
 export function rangeRequest(path: string, headers: Record<string, string> = {}): Buffer {
   const range = `bytes=0-${rangeBytes - 1}`;
   return head(`GET ${path}`, { host: "127.0.0.1", ...headers, range });

@@ -1,7 +1,7 @@
-/** What was measured of one contestant in one run. */
+/** The figures of one target in one run. */
 export type Sample = Partial<Record<Figure, number>>;
 
-/** `PerCoreSecond`: for each second of CPU time that it used, however long that took. */
+/** `PerCoreSecond`: for each second of CPU time, however long that took. */
 export type Figure =
   | "requestsPerSecond"
   | "requestsPerCoreSecond"
@@ -14,26 +14,26 @@ export type Figure =
   | "idleMib"
   | "failures";
 
-/** One of those that are measured in turn. */
+/** A target that is measured in turn with others. */
 export interface Contestant<Name extends string = string> {
   name: Name;
   measure(seconds: number): Promise<Sample>;
 }
 
-/** What came of all rounds: by round, then by name. */
+/** The results of all rounds: by round, then by name. */
 export type Rounds = readonly ReadonlyMap<string, Sample>[];
 
-/** How often and how long. */
+/** The number of rounds, and their length. */
 export interface RoundOptions {
   rounds: number;
   seconds: number;
-  /** Seconds of each before anything is counted: code is compiled when it has run for a while. */
+  /** Seconds of each target that are not counted, because code is compiled after it has run for a while. */
   warmUpSeconds: number;
   /** Aborted between two runs. */
   signal: AbortSignal;
 }
 
-/** Measures all of them, one after the other, again and again, so that a drift of the machine hits all alike. */
+/** Measures all of them, one after the other, again and again, so that a drift of the machine changes all figures equally. */
 export async function alternate(
   contestants: readonly Contestant[],
   { rounds, seconds, warmUpSeconds, signal }: RoundOptions,

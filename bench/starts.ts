@@ -7,14 +7,13 @@ import { host, nextPort, untilReady } from "./ports.ts";
 import { type ProgramOptions, residentBytesOf, startProgram, targetCore } from "./processes.ts";
 import type { Contestant } from "./rounds.ts";
 
-/** Milliseconds from the first answer to the look at the memory: what only the start needed is gone by then. */
+/** Milliseconds from the first answer to the look at the memory. Memory of the start is freed by then. */
 const settleMs = 1_500;
 const mib = 1_024 * 1_024;
 
 /**
- * Starts of one process until it answers, and its memory when it has nothing to do. Each start of genmesh has a data
- * directory of its own; what is compiled is kept in a folder of the bench, so the first start of all finds nothing
- * compiled and the others do.
+ * Measures starts of one process until it answers, and its memory without work. Each start of genmesh has a data directory of its own.
+ * Compiled code is kept in a folder of the bench, so that only the very first start compiles.
  */
 export async function startContestants(stack: AsyncDisposableStack): Promise<Contestant[]> {
   const folder = await scratchFolder(stack);

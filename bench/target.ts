@@ -1,21 +1,21 @@
 import type { FloorLayer } from "./floor.ts";
 import type { RequestKind } from "./requests.ts";
 
-/** What a load can be put on: genmesh, its peer, or what lies behind them. */
+/** A target of a load: genmesh, its peer, or a server behind them. */
 export interface Target {
   name: TargetName;
   /** Default: this machine. */
   host?: string;
   port: number;
-  /** What it can be asked, as it goes over the wire; the requests of a kind are taken in turn. */
+  /** The possible requests in the bytes of the wire. Those of a kind are used in turn. */
   requests: Partial<Record<RequestKind, readonly Buffer[]>>;
-  /** Whose CPU time it costs; empty where it is not measured. */
+  /** The processes whose CPU time is measured. Empty where it is not. */
   pids: readonly number[];
 }
 
 /**
- * `direct`: the model server alone. `one` and `mesh`: genmesh; `traced`: `one` with tracing on. `folder` and `bucket`: what keeps the bytes of the one and
- * the other. `writes`: the mesh's database, written to by the driver alone. `floor-…`: the ground below one process, see floor.ts.
+ * `direct`: the model server alone. `one` and `mesh`: genmesh. `traced`: `one` with tracing on. `folder` and `bucket`: their stores of
+ * bytes. `writes`: the mesh's database, used by the driver alone. `floor-…`: the least work below one process, see floor.ts.
  */
 export type TargetName =
   | "direct"

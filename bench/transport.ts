@@ -14,7 +14,7 @@ import { createWireServer } from "#kit/rpc/wire-server.ts";
 import { createWireTransport } from "#kit/rpc/wire-transport.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 
-/** Calls under way at once. */
+/** Calls that run at once. */
 const inFlight = 32;
 /** Bytes of a request and of an answer: a short chat. */
 const bodyBytes = 600;
@@ -64,7 +64,7 @@ function transportOf(kind: Kind, origin: string): Transport {
   }
 }
 
-/** connect-es's own client over undici: what a pool of addresses and repeats would cost comes on top. */
+/** connect-es's own client over undici. A pool of addresses and repeats would add their costs. */
 function libraryTransport(origin: string): Transport {
   const dispatcher: Dispatcher = createWireDispatcher(origin);
   const bytes = 72 * 1024 * 1024;
@@ -122,7 +122,7 @@ async function measure(kind: Kind, calls: number): Promise<void> {
   const text = createClient(TextService, transportOf(kind, `http://127.0.0.1:${port}`));
   for (const [name, { work, weight }] of Object.entries(works)) {
     const count = Math.ceil(calls / weight);
-    // Code is compiled when it has run for a while: a count of calls warms it, not a time.
+    // Code is compiled after it has run for a while, so warming takes a number of calls and no fixed time.
     await load(text, work, count);
     const alone = await latency(text, work, Math.ceil(count / 10));
     const before = { own: cpuMs(), server: await childCpu() };
@@ -136,7 +136,7 @@ async function measure(kind: Kind, calls: number): Promise<void> {
   child?.disconnect();
 }
 
-/** The median of calls that go one after the other, in µs. */
+/** The median of calls one after the other, in µs. */
 async function latency(text: Text, work: (text: Text) => Promise<unknown>, count: number) {
   const took: number[] = [];
   for (let i = 0; i < count; i++) {

@@ -1,9 +1,9 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { jsonAnswer, streamAnswer } from "./answers.ts";
 
-// A model server that costs next to nothing: HTTP/1.1 by hand on bare sockets, answers made beforehand. It prints its
-// port. Below /paced a stream's deltas come 50 times a second, as fast as a model speaks; elsewhere as fast as they can
-// be written. A picture is never done, so that jobs wait.
+// A model server that costs next to nothing: HTTP/1.1 by hand on bare sockets, with prepared answers. It prints its port. Below /paced a
+// stream's deltas come 50 times a second, like a fast model's. Elsewhere they come as fast as they can be written. An image never ends, so
+// that jobs wait.
 
 /** Milliseconds between two deltas of a paced stream. */
 const paceMs = 20;
@@ -57,7 +57,7 @@ function serve(socket: Socket): void {
   });
 }
 
-/** Each delta in a write and a turn of its own, as they come from a model. */
+/** Each delta has a write and a turn of its own, like those of a model. */
 function sendStream(socket: Socket): void {
   let at = 0;
   const next = () => {
@@ -72,7 +72,7 @@ function sendStream(socket: Socket): void {
 
 let pacedStreams = 0;
 
-/** Streams that began together do not speak together: each is some milliseconds off the one before it. */
+/** Streams that began together do not write together. Each is some milliseconds later than the one before it. */
 function sendPaced(socket: Socket): void {
   let at = 0;
   const tick = () => {

@@ -4,8 +4,8 @@ import { cpuMicrosOf } from "./processes.ts";
 import type { Target } from "./target.ts";
 
 /**
- * Code is compiled when it has run for a while: counts of requests warm it, not times; seconds of each, at most. Servers run
- * for days, so it is many: after 5,000 requests genmesh still takes a third more CPU time than after 40,000.
+ * Code is compiled after it has run for a while, so warming takes a number of requests. `seconds` is the most for each. Servers run for
+ * days, so the number is large: after 5,000 requests genmesh still takes a third more CPU time than after 40,000.
  */
 const warmUps = [
   { kind: "json", maxRequests: 40_000, seconds: 25 },
@@ -13,7 +13,7 @@ const warmUps = [
 ] as const;
 const warmUpInFlight = 32;
 
-/** Lets the engine compile what the lines run. */
+/** Lets the engine compile the code of the lines. */
 export async function compileAll(targets: readonly Target[], signal: AbortSignal): Promise<void> {
   for (const { kind, ...bounds } of warmUps) {
     for (const { host, port, requests } of targets) {
@@ -24,10 +24,10 @@ export async function compileAll(targets: readonly Target[], signal: AbortSignal
   }
 }
 
-/** Milliseconds of a look at processes that have nothing to do: several of their periods. */
+/** Milliseconds of a look at processes without work: several of their periods. */
 const lookMs = 3_000;
 
-/** Shares of a core that targets use while they have no request. What one uses, the others lack. */
+/** The shares of a core that targets use while they have no request. The others then lack these. */
 export async function restOf(targets: readonly Target[]): Promise<Map<string, number>> {
   const before = targets.map(({ pids }) => cpuMicrosOf(pids));
   await delay(lookMs);

@@ -19,27 +19,27 @@ import { postRequest, rangeRequest } from "./requests.ts";
 import type { Contestant } from "./rounds.ts";
 import type { Target, TargetName } from "./target.ts";
 
-/** Everything that runs while lines are measured. */
+/** All programs that run while lines are measured. */
 export interface World {
-  /** Those who run, of those that a line wants. */
+  /** The running targets among those that a line names. */
   contestants(line: Line): Contestant<TargetName>[];
-  /** Genmesh, its peers and its ground. */
+  /** Genmesh, its peers and its floors. */
   targets: readonly Target[];
 }
 
-/** What of it is wanted. */
+/** The wanted parts of a world. */
 export interface WorldOptions {
   one: boolean;
-  /** Servers for the mesh's stores; undefined: no mesh. */
+  /** Servers for the mesh's stores. Undefined: no mesh. */
   mesh: ServerUrls | undefined;
-  /** Layers of the ground that lines of this run want. */
+  /** Layers of the floor for the lines of this run. */
   floors: ReadonlySet<FloorLayer>;
-  /** GoModel's binary; undefined: it is left out. */
+  /** GoModel's binary. Undefined: it is left out. */
   goModel: string | undefined;
   profileFolder: string | undefined;
 }
 
-/** Starts the mock, the peer and genmesh, and what their figures are held against; `stack` ends them. */
+/** Starts the mock, the peer, genmesh, and the programs that their figures are compared with. `stack` ends them. */
 export async function startWorld(
   { one, mesh, floors, goModel, profileFolder }: WorldOptions,
   stack: AsyncDisposableStack,
@@ -93,7 +93,7 @@ function directTarget(port: number): Target {
   return { name: "direct", port, requests: plainRequests(), pids: [] };
 }
 
-/** Of the mock, and of what passes its paths on as they are. */
+/** Requests for the mock, and for programs that pass its paths on unchanged. */
 function plainRequests(): Target["requests"] {
   const path = "/v1/responses";
   return {
@@ -113,7 +113,7 @@ async function folderTarget(stack: AsyncDisposableStack): Promise<Target> {
   return { name: "folder", port, requests: { range: [rangeRequest("/")] }, pids: [] };
 }
 
-/** The bucket's own speed: an object straight from the S3 store, under a signed URL. */
+/** The bucket's own speed: an object directly from the S3 store, by a signed URL. */
 async function bucketTarget({ blobsUrl }: GenmeshMesh): Promise<Target> {
   const url = new URL(await putReadable(blobsUrl, "bench/picture.png", await noisePicture()));
   if (url.protocol !== "http:")

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Runs the command on the Node that the install brought, also where the shell's own is another. Plain JavaScript that any
-// supported or older Node can read.
+// Runs the command on the Node of the install, even where the shell has another one. Plain JavaScript, so that every supported Node
+// and older ones can read it.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,14 +12,14 @@ const source = fileURLToPath(new URL("../services/host/cli/main.ts", import.meta
 const bundle = fileURLToPath(new URL("../dist/services/host/cli/main.js", import.meta.url));
 const main = existsSync(source) ? source : bundle;
 const own = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url));
-// The image brings its own Node and leaves the package out.
+// The image has its own Node and leaves the package out.
 const node = existsSync(own) ? own : process.execPath;
 const child = spawn(
   node,
   ["--disable-warning=ExperimentalWarning", main, ...process.argv.slice(2)],
   {
     stdio: "inherit",
-    // What was compiled once starts in half the time. Node goes on without where it cannot write there.
+    // Compiled code that is kept starts in half the time. Where Node cannot write there, it runs without.
     env: { NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"), ...process.env },
   },
 );

@@ -1,5 +1,5 @@
-// `npm run build`: makes dist/, which is what the image runs: our code and the packages that it imports, as few modules as
-// lazy loading leaves. A tenth of the files of the sources are looked for, read and compiled when a process starts.
+// `npm run build`: makes dist/, which the image runs. It has genmesh's code and the packages that it imports, in as few modules as lazy
+// loading allows. So a process searches, reads and compiles a tenth of the sources' files at its start.
 import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,12 +11,12 @@ import { ownFiles } from "./own-files.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Where `npm run build` puts everything, in the clone and in the image. */
+/** The folder of the bundles, in the clone and in the image. */
 export const dist = join(root, "dist");
 
 /**
- * What is started by its path, by people and charts. What the program itself starts or reads by
- * `new URL("./file", import.meta.url)` is found where that stands (own-files.ts).
+ * Programs that people and charts start by their paths. own-files.ts finds those that a program starts or reads by `new URL("./file",
+ * import.meta.url)`.
  */
 export const programs: readonly string[] = [
   "services/host/main.ts",
@@ -27,7 +27,7 @@ export const programs: readonly string[] = [
   "deploy/jobs/smoke.ts",
 ];
 
-/** Where that puts the bundle of a program, from the root of the clone, or from the image's folder. */
+/** The path of a program's bundle, from the root of the clone, or from the image's folder. */
 export function bundleOf(program: string): string {
   return `dist/${program.replace(/ts$/, "js")}`;
 }
@@ -42,9 +42,8 @@ const unbundled = [
 ] as const;
 
 /**
- * Bundles everything into `folder`, which is emptied before: programs under the paths of their sources, with `.js`; the
- * licences of what is in them; and a package.json with the packages that must lie beside or above it. `more`: other
- * programs of this repository.
+ * Bundles everything into `folder`, which is emptied before. Programs have the paths of their sources, with `.js`. The licences of bundled
+ * packages are added, and a package.json with the packages that must be beside or above it. `more` are other programs of this repository.
  */
 export async function build(folder: string, more: readonly string[] = []): Promise<void> {
   await rm(folder, { recursive: true, force: true });
@@ -54,17 +53,17 @@ export async function build(folder: string, more: readonly string[] = []): Promi
     platform: "node",
     external: [...unbundled],
     plugins: [ownFiles(root, [...programs, ...more])],
-    // Files that are also tools are none here: in a bundle they would take the program for themselves.
+    // A file that is also a tool must not act as one. In a bundle it would take the program for itself.
     transform: { define: { "import.meta.main": "false" } },
-    // An import that is lazy for one role and not for another is no mistake.
+    // An import may be lazy for one role and not for another.
     checks: { ineffectiveDynamicImport: false },
   });
-  // Neither minified nor mapped: names and lines of a stack trace can be found in the bundle as they are, while maps would
-  // take 29 MB, a third more CPU time for each start and 25 MiB of memory.
+  // Neither minified nor mapped. A reader can find names and lines of a stack trace in the bundle. Maps would take 29 MB, a third more CPU
+  // time for each start and 25 MiB of memory.
   const { output } = await bundle.write({
     dir: folder,
     format: "esm",
-    // The extension says what they are: for `.js` Node looks for the package.json above each, 2 % of a start.
+    // The extension is the type. For `.js` Node looks for the package.json above each, which takes 2 % of a start.
     chunkFileNames: "chunks/[name].mjs",
   });
   await buildConsole(join(folder, "gateway/console/app"));
@@ -86,15 +85,14 @@ const consolePackages = [
 ];
 
 /**
- * The console as browsers load it, where the gateway looks for it: in place of the page that the bundle took along from the
- * sources.
+ * The console for browsers, in the folder in which the gateway looks for it. It replaces the page that the bundle copied from the sources.
  */
 async function buildConsole(folder: string): Promise<void> {
   const program = join(root, "gateway/console/build.ts");
   await promisify(execFile)(process.execPath, [program, folder], { cwd: root });
 }
 
-/** What npm needs to know of dist/: with it `npm prune` leaves the unbundled packages and theirs. */
+/** The package.json of dist/. With it `npm prune` leaves the unbundled packages and their dependencies. */
 async function manifest(): Promise<string> {
   const own = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
   const { name, version, license, engines } = own;

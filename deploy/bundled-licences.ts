@@ -2,12 +2,12 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const licenceFile = /^(licen[cs]e|copying|notice)([.-].*)?$/i;
-/** The folder of the innermost package that a module belongs to. */
+/** The folder of a module's innermost package. */
 const packageFolder = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/;
 
 /**
- * The licences of the packages that these modules (paths) are of: passing a bundle on passes their terms on with it.
- * One section a package, by name.
+ * The licences of the packages of these modules (paths). A bundle that is passed on must have their terms. Each package has a section, in
+ * the order of names.
  */
 export async function bundledLicences(modules: readonly string[]): Promise<string> {
   const folders = new Set(modules.map((id) => packageFolder.exec(id.replaceAll("\\", "/"))?.[0]));

@@ -2,13 +2,13 @@ import { readFile } from "node:fs/promises";
 import { dirname, relative, resolve } from "node:path";
 import type { Plugin, PluginContext } from "rolldown";
 
-/** `new URL("./file", import.meta.url)`, as we write it; what ends in a dot or a slash is a folder. */
+/** `new URL("./file", import.meta.url)` in the form of this repository. A name that ends in a dot or a slash is a folder. */
 const reference = /new URL\(\s*"(\.{1,2}\/[^"]*[^"./])",\s*import\.meta\.url,?\s*\)/g;
 
 /**
- * Makes a bundle of each of `programs`, and takes along what our modules name by their own place: a program (of a worker,
- * of a child) as one more bundle, any other file as it is. Each gets the path that it has below `root`, with `.js` for
- * `.ts`. The bundler's own handling of such URLs would copy a program as it is.
+ * Makes a bundle of each of `programs`. It adds the files that modules name by `import.meta.url`: a program (of a worker, of a child) as
+ * one more bundle, any other file unchanged. Each gets its path below `root`, with `.js` for `.ts`. The bundler's own handling of such URLs
+ * would copy a program unchanged.
  */
 export function ownFiles(root: string, programs: readonly string[]): Plugin {
   const emitted = new Map<string, Promise<string>>();

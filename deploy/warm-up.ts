@@ -1,6 +1,6 @@
-// Run while the image is built, with a data directory and ports of its own in its environment: starts the mesh in one process on a new data directory, stops it when it is ready, and
-// asks the operator command for its help; then loads what neither of them needs but another role, or another setting, does.
-// What all of them compiled stays in NODE_COMPILE_CACHE, and a container that cannot write there starts with it.
+// Run while the image is built, with a data directory and ports of its own in its environment. It starts the mesh in one process on a new
+// data directory, and stops it when it is ready. Then it runs the operator command's help, and loads code that only other roles or settings
+// need. All compiled code stays in NODE_COMPILE_CACHE. A container that cannot write there starts with it.
 import { spawn } from "node:child_process";
 import { readdir } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 const bundles = new URL("../dist/", import.meta.url);
 const host = fileURLToPath(new URL("services/host/", bundles));
 
-/** Runs a file of the host; with `stopAtReady` it is told to stop at its first line. Rejects unless it ends with 0. */
+/** Runs a file of the host. With `stopAtReady` it is stopped at its first line. Rejects unless the exit code is 0. */
 function run(file: string, args: string[], { stopAtReady }: { stopAtReady: boolean }) {
   return new Promise<void>((resolve, reject) => {
     const flags = process.execArgv;
@@ -27,9 +27,9 @@ function run(file: string, args: string[], { stopAtReady }: { stopAtReady: boole
 await run("main.js", [], { stopAtReady: true });
 await run("cli/main.js", ["--help"], { stopAtReady: false });
 
-// The roles of the mesh, their wire and their stores, the tokenizer, the client of upstreams: all that is loaded when it is
-// needed is one of these, and loading it does nothing more.
+// The roles of the mesh, their calls and their stores, the tokenizer, the client of upstreams. All code that is loaded on demand is in one
+// of these. Loading it has no other effect.
 const chunks = new URL("chunks/", bundles);
 for (const file of await readdir(chunks)) await import(new URL(file, chunks).href);
-// By `require`, as its adapter does.
+// By `require`, like its adapter.
 createRequire(bundles)("mongodb");

@@ -30,7 +30,7 @@ const kib = 1024;
 const mib = 1024 * kib;
 const bodies = edge.bodyBounds(edge.defaultMaxBytesInFlight);
 
-/** The bounds of the table in docs/operations.md, in its units, as the code has them. */
+/** The code's values for the bounds in the table of docs/operations.md, in its units. */
 const inCode: Readonly<Record<string, number>> = {
   "connections of the public port": edge.connectionLimits.total,
   "connections of one address (IPv6: of one /64)": edge.connectionLimits.each,

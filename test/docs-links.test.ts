@@ -12,7 +12,7 @@ const tracked = ownFiles();
 const pages = tracked.filter((file) => file.endsWith(".md"));
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 
-/** Every file, and every folder that has one. */
+/** Every file, and every folder with a file. */
 const paths = new Set(tracked.flatMap((file) => [file, ...foldersOf(file)]));
 
 function foldersOf(file: string): string[] {
@@ -25,7 +25,7 @@ const fence = /^ *```.*?^ *```$/gms;
 /** A page without its blocks of code. */
 const proseOf = (page: string) => read(page).replaceAll(fence, "");
 
-/** The names by which GitHub links to a page's headings. */
+/** The anchors of a page's headings on GitHub. */
 function anchorsOf(page: string): Set<string> {
   const anchors = new Set<string>();
   for (const [, heading = ""] of proseOf(page).matchAll(/^#{1,6} (.+)$/gm)) {
@@ -37,7 +37,7 @@ function anchorsOf(page: string): Set<string> {
   return anchors;
 }
 
-/** What is wrong with a link from a page; undefined: nothing. */
+/** The fault of a link from a page. Undefined: none. */
 function faultOf(page: string, link: string): string | undefined {
   const [file = "", anchor] = link.split("#");
   const target = file === "" ? page : posix.join(dirname(page), file).replace(/\/$/, "");
@@ -53,7 +53,7 @@ describe("what the pages name is there", () => {
   });
 
   test.each(pages)("files in the code words of %s", (page) => {
-    // `limits.ts` stands for many; `kit/base/json.ts` for one, by the end of its path.
+    // `limits.ts` can be any of many files. `kit/base/json.ts` is one, by the end of its path.
     const words = [...proseOf(page).matchAll(/`([\w.-]+(?:\/[\w.*-]+)+\.[a-z]+)`/g)];
     const named = words.map(([, word = ""]) => word);
     const missing = named.filter((word) => {
@@ -102,7 +102,7 @@ function isFile(pattern: string): boolean {
   return tracked.some((file) => end.test(file));
 }
 
-/** `genmesh …` in code words, and in shell lines as `npx genmesh …` or behind the `--` of a `kubectl exec`. */
+/** `genmesh …` in code words, and in shell lines as `npx genmesh …` or after the `--` of a `kubectl exec`. */
 function callsIn(page: string): { page: string; words: string[] }[] {
   const inline = [...proseOf(page).matchAll(/`(?:npx )?genmesh ([^`]+)`/g)];
   const blocks = [...read(page).matchAll(fence)].map(([block]) => block.replaceAll(/\\\n\s*/g, ""));
@@ -115,7 +115,7 @@ function callsIn(page: string): { page: string; words: string[] }[] {
   }));
 }
 
-/** A command of the first words, and options that it has; what stands for an argument is not looked at. */
+/** The first words must be a command, and the options must be its own. Arguments are not checked. */
 function faultOfCall(program: Command, words: readonly string[]): string | undefined {
   let command = program;
   const known = new Set(program.options.map(({ long }) => long));

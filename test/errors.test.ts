@@ -5,7 +5,7 @@ import { ErrorReasonSchema } from "#proto/genmesh/common/v1/error_reason_pb.ts";
 import { toHttpError } from "../gateway/errors.ts";
 import { errorsPage, errorsPageFile } from "../gateway/errors-page.ts";
 
-/** The specification's codes. Three of them have a status of their own; the others are 400. */
+/** The specification's codes. Three of them have a status of their own, and the others are 400. */
 const specified = [
   "invalid_api_key",
   "model_not_found",
@@ -112,7 +112,7 @@ describe("the registry and the contract's table", () => {
   });
 });
 
-/** What the console answers beside that. */
+/** Further codes of the console. */
 const ofConsole: typeof table = [
   [403, "permission_error", ["secret_required", "cross_site_request", "insecure_connection"]],
 ];

@@ -2,9 +2,13 @@ import { describe, expect, test } from "vitest";
 import { ownFiles } from "./support/own-files.ts";
 import { faultsOf } from "./support/plain-comments.ts";
 
-/** The folders whose comments are held to these rules already. A folder includes those in it. */
+/** The folders whose comments follow these rules. A folder includes those in it. */
 const held: readonly string[] = [
+  "bench",
+  "bin",
+  "deploy",
   "gateway",
+  "services/auth",
   "services/billing",
   "services/builtin",
   "services/catalog",
@@ -14,16 +18,19 @@ const held: readonly string[] = [
   "services/media",
   "services/text",
   "services/upstreams",
+  "test",
 ];
 
-/** Folders within those that are not held to the rules yet. */
+/** The beginnings of paths within those folders whose comments do not follow the rules yet. */
 const notYet: readonly string[] = [
-  "gateway/console/admin",
-  "gateway/console/app",
-  "services/billing/alerts",
-  "services/host/cli",
-  "services/media/speech",
-  "services/media/webhooks",
+  "gateway/console/admin/",
+  "gateway/console/app/",
+  "services/auth/action-store",
+  "services/auth/session-store",
+  "services/auth/store",
+  "services/billing/alerts/",
+  "services/media/speech/",
+  "services/media/webhooks/",
   "services/text/store",
 ];
 
@@ -33,7 +40,7 @@ const sources = ownFiles().filter(
   (file) =>
     /\.(tsx?|js|proto)$/.test(file) &&
     !isIn(file, "proto/gen") &&
-    !notYet.some((folder) => isIn(file, folder)),
+    !notYet.some((beginning) => file.startsWith(beginning)),
 );
 
 describe("comments are plain", () => {

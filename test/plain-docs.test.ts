@@ -7,10 +7,13 @@ import { mostWords, sentencesOf, unwanted, unwantedIn, wordsOf } from "./support
 
 const read = (file: string) => readFileSync(join(thisCheckout, file), "utf8");
 const pages = ownFiles().filter((file) => /^(docs\/)?[\w-]+\.md$/.test(file));
-/** Their tables are made of texts in the code. */
+/** Their tables are made from texts in the code. */
 const generated = ["docs/errors.md", "docs/metrics.md"];
 
-/** Paragraphs, items of lists, headings and rows of tables. `code` becomes the one word CODE, a link its text; what is made from code is left out. */
+/**
+ * Paragraphs, items of lists, headings and rows of tables. `code` becomes the one word CODE, a link its text. Parts that are made from code
+ * are left out.
+ */
 function blocksOf(page: string): string[] {
   return read(page)
     .replaceAll(/^ *```.*?^ *```$/gms, "")

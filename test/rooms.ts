@@ -1,16 +1,19 @@
-/** A room of the house: a folder of the product, with all that lies in it but for rooms of its own. */
+/** A room of the product: a folder with all files in it, except for those of inner rooms. */
 export interface Room {
-  /** From the root; `services/` is left out. */
+  /** From the root, without `services/`. */
   path: string;
   /** The question that it answers, in one sentence. */
   decides: string;
-  /** Rooms that it may import, with all that lies in them; beside these its own files, and the files of the room around it but for that one's index. */
+  /**
+   * Rooms that it may import, with everything in them. A room may also import its own files, and those of the outer room except for its
+   * index.
+   */
   imports: readonly string[];
 }
 
 /**
- * All rooms, from the ground up: a room, what it decides, and what it may import. The law: a file imports what its room may, and what is
- * generated from proto. Within one area (the first folder) that goes for what is there at run time alone, and types are free.
+ * All rooms, from the lowest up: a room, its question, and the rooms that it may import. A file may import only those of its room, and
+ * generated code of proto. Within one area (the first folder) the law is about imports at run time. Types are free there.
  */
 const table = `
 kit/base | small things without a subject of their own: errors, ids, JSON, logs, turns of the event loop |
@@ -115,7 +118,8 @@ export const rooms: readonly Room[] = table
   });
 
 /**
- * Tables that name all of a kind, and are named by what all of that kind share: their imports within their area make no way between rooms.
+ * Tables with all members of a kind. The shared code of that kind imports them, so their imports within the area do not count as ways
+ * between rooms.
  */
 export const tables: readonly string[] = [
   "services/upstreams/protocols.ts",
@@ -131,17 +135,17 @@ export const folderOf = ({ path }: Room): string =>
 
 const byLength = [...rooms].sort((a, b) => b.path.length - a.path.length);
 
-/** The room that a file of the product lies in; undefined: in none. */
+/** The room of a file of the product. Undefined: none. */
 export function roomOf(file: string): Room | undefined {
   return byLength.find((one) => file.startsWith(`${folderOf(one)}/`));
 }
 
-/** The area that a file lies in: the first folder of its room. */
+/** The area of a file: the first folder of its room. */
 export function areaOf(file: string): string | undefined {
   return roomOf(file)?.path.split("/")[0];
 }
 
-/** May a file import another one? Both are of the product, by their paths from the root. */
+/** May a file import another one? Both are files of the product, by their paths from the root. */
 export function mayImport(file: string, to: string): boolean {
   const [from, other] = [roomOf(file), roomOf(to)];
   if (!from || !other) return false;
@@ -150,7 +154,7 @@ export function mayImport(file: string, to: string): boolean {
   return from.imports.some((path) => isWithin(other, path));
 }
 
-/** Is a room the one of a path, or within it? */
+/** Is this the room of a path, or a room within that? */
 export function isWithin(one: Room | undefined, path: string | undefined): boolean {
   return one !== undefined && path !== undefined && `${one.path}/`.startsWith(`${path}/`);
 }

@@ -13,10 +13,10 @@ const product = sources.filter((file) => !/\.(test|fixture)\.ts$|^test\/|^bench\
 const house = houseFiles();
 const text = (file: string) => readFileSync(join(root, file), "utf8");
 
-/** Lines of one file: a concept that needs more has parts that a reader would look for separately. */
+/** Lines of one file. A larger concept has parts that a reader would look for separately. */
 const maxLines = 400;
 
-/** Files in the longest chain of imports, those for types alone left out: what a reader opens to follow one thing to its end. */
+/** Files in the longest chain of imports, not counting imports of types. A reader opens these to follow one thing to its end. */
 const maxImportChain = 22;
 
 /** Drivers, and the files that may import them. */
@@ -107,7 +107,7 @@ describe("the house is tidy", () => {
 
   test("only host/config.ts reads the environment", () => {
     const readers = product.filter((file) => /process\.env|\bfrom "node:process"/.test(text(file)));
-    // The console's snippets are code to copy, which reads the environment where it runs.
+    // The console's snippets are code to copy, which reads the environment of its user.
     const tools = /^vitest\.config\.ts$|\/playground\/snippets\.ts$/;
     expect(readers.filter((file) => !tools.test(file))).toEqual(["services/host/config.ts"]);
   });
@@ -155,7 +155,7 @@ describe("the house is tidy", () => {
   });
 
   test("nothing that is run here takes the ports that a server has by default", () => {
-    // Where they are the default: what reads the settings, what is told of them, what runs in a cluster or in a container.
+    // Files that may name the default ports: those that read the settings, their tests, and those for a cluster or a container.
     const theirPlace =
       /^services\/host\/config|^services\/host\/cli\/(client|generate)\.ts$|^charts\/|^deploy\/|^test\/(charts|cluster)\/|^test\/host\/(readme|api-page)\.test\.ts$|^test\/tidy\.test\.ts$/;
     const run = tracked.filter(
@@ -165,13 +165,13 @@ describe("the house is tidy", () => {
         !theirPlace.test(file),
     );
     expect(run.filter((file) => /\b(8080|9090|9091)\b/.test(text(file)))).toEqual([]);
-    // Whose environment names no port takes the defaults without naming them.
+    // A program without variables for its ports would take the defaults.
     const starts = /services\/host\/main\.(ts|js)|node .*deploy\/warm-up\.ts/;
     const ports = ["PORT", "GRPC_PORT", "GENMESH_OPS_PORT"];
     const starters = [...run, "deploy/Dockerfile"].filter(
       (file) => starts.test(text(file)) && /spawn|startProcess\(|^RUN/m.test(text(file)),
     );
-    // The processes of a mesh have their ports of its plan; the bench's test reads what others start.
+    // The processes of a mesh have the ports of its plan. The bench's test only reads files.
     const spared = /^test\/(mesh\/processes|host\/bench\.test)\.ts$/;
     const silent = starters.filter(
       (file) =>

@@ -1,5 +1,5 @@
-// Makes the first account, once: the chart's Job with a key from the environment, which it does not print, and compose's
-// with a key that it keeps in a file and prints.
+// Makes the first account, once. The chart's Job has a key in its environment and does not print it. Compose's Job keeps a key in a file
+// and prints it.
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -8,7 +8,7 @@ import { readEnv } from "../../services/host/config.ts";
 import { operate } from "./operator.ts";
 import { runJob } from "./run-job.ts";
 
-/** Bytes of chance in a key: 256 bits. */
+/** Random bytes of a key: 256 bits. */
 const keyBytes = 32;
 
 await runJob(async () => {
@@ -19,7 +19,7 @@ await runJob(async () => {
       "usd-micros": { type: "string" },
       credits: { type: "string", default: "0" },
       "operation-id": { type: "string", default: "bootstrap" },
-      // Where the key is kept, and made where there is none; with the URL under which it may be used.
+      // The file of the key, which is made where there is none, and the URL for using it.
       "key-file": { type: "string" },
       url: { type: "string", default: "" },
       server: { type: "string" },
@@ -35,7 +35,7 @@ await runJob(async () => {
   return `account ${made.accountId} ${made.replayed ? "was there" : "made"}`;
 });
 
-// Written before the account is made, so that no crash between loses it.
+// Written before the account is made, so that a crash between the two does not lose it.
 function keptKey(file: string): string {
   if (!existsSync(file)) {
     writeFileSync(file, `gm_${randomBytes(keyBytes).toString("base64url")}\n`, { mode: 0o600 });

@@ -1,11 +1,11 @@
-// The chart's hook Job for the secrets of a release. It makes the Secret where there is none, adds what one lacks, and
-// changes nothing that is there.
+// The chart's hook Job for the secrets of a release. It makes the Secret where there is none, and adds missing keys. It changes no existing
+// key.
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { runJob } from "./run-job.ts";
 
-/** Bytes of chance in a token: 256 bits. */
+/** Random bytes of a token: 256 bits. */
 const tokenBytes = 32;
 /** Milliseconds for one call of the API server. */
 const callTimeoutMs = 15_000;
@@ -67,7 +67,7 @@ function call(method: string, path: string, body?: unknown): Promise<Response> {
   });
 }
 
-// The server's own words name the verb and the object, never what was sent.
+// The server's own text names the verb and the object, never the sent content.
 async function refused(what: string, answer: Response): Promise<Error> {
   const { message } = (await answer.json().catch(() => ({}))) as { message?: string };
   return new Error(

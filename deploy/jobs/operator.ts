@@ -2,8 +2,8 @@ import { createProgram } from "../../services/host/cli/program.ts";
 import { envToOperatorConfig, readEnv } from "../../services/host/config.ts";
 
 /**
- * Runs the operator command inside this process, so that a secret among its words is in no process list, and answers its
- * JSON. Rejects with what it said where it did not do what was asked. `server`: where all services are, in one process.
+ * Runs the operator command inside this process and answers its JSON. So a secret among its arguments is in no process list. Rejects with
+ * the command's error text where it fails. `server` is the address of all services, where one process has them.
  */
 export async function operate(
   words: readonly string[],
@@ -25,7 +25,7 @@ export async function operate(
   return JSON.parse(printed) as Record<string, unknown>;
 }
 
-// With --json a complaint is an object, but where the words themselves were off.
+// With --json an error is an object, except for invalid arguments.
 function messageIn(complaint: string): string {
   try {
     return String(JSON.parse(complaint).error.message);

@@ -1,4 +1,4 @@
-/** Runs a Job's program: exit 1 with one line where it fails. */
+/** Runs a Job's program. Exits with 1 and one line where it fails. */
 export async function runJob(job: () => Promise<string>): Promise<void> {
   try {
     process.stdout.write(`${await job()}\n`);

@@ -1,14 +1,14 @@
-// `helm test`: a picture and a stream through the gateway, and whether they were charged to the micro. It uses an account
-// of its own, so that no other caller's requests get between, and a key that it revokes.
+// `helm test`: makes an image and a stream through the gateway, and checks their charges to the micro. It uses an account of its own, so
+// that no other caller's requests disturb the figures, and a key that it deletes.
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { envToOperatorConfig, readEnv } from "../../services/host/config.ts";
 import { operate } from "./operator.ts";
 import { runJob } from "./run-job.ts";
 
-/** Milliseconds for all of a job, and between two looks at it. */
+/** Milliseconds for a whole job, and between two looks at it. */
 const [jobTimeoutMs, pollMs] = [180_000, 500];
-/** What each run adds to the account: more than it can spend. */
+/** The grant of each run: more than it can be charged. */
 const funds = ["--usd", "1.00", "--credits", "1000"];
 
 const { values } = parseArgs({
@@ -36,7 +36,7 @@ await runJob(async () => {
   }
 });
 
-/** An image job: done, its file there, its price charged and nothing else. */
+/** An image job: completed, its file available, its price charged and nothing else. */
 async function picture(key: string): Promise<string> {
   const before = await billing(key);
   let job = await api<Job>(key, "POST", "/images/generations", {
@@ -62,7 +62,7 @@ async function picture(key: string): Promise<string> {
   return `a picture for ${job.creditsCharged} credits`;
 }
 
-/** A streamed answer: whole, and charged exactly what the month's spending grew by. */
+/** A streamed answer: complete, and its cost equal to the growth of the month's charges. */
 async function stream(key: string): Promise<string> {
   const before = await billing(key);
   const answer = await send(key, "POST", "/responses", {

@@ -8,7 +8,7 @@ import { maxClosingAccounts } from "./limits.ts";
 import { toAccountMessage } from "./messages.ts";
 import type { AuthStore } from "./store.ts";
 
-/** What the methods work on. */
+/** The dependencies of the methods. */
 interface ClosingContext {
   clock: Clock;
   store: AuthStore;
@@ -22,8 +22,8 @@ type ClosingMethods = Pick<
 >;
 
 /**
- * Closing an account is a state that is written down first and driven on by the gateways: from that write on no look-up
- * finds a key of the account, whichever of the later steps have been done. Every step may be repeated, by any process.
+ * The first write of a closing is the account's state. From then on no look-up finds a key of the account, even if later steps are not done
+ * yet. The gateways call for those steps. Any process may repeat every step.
  */
 export function createClosingRoutes(context: ClosingContext): ClosingMethods {
   const { clock, store, events } = context;
@@ -61,7 +61,7 @@ export function createClosingRoutes(context: ClosingContext): ClosingMethods {
   };
 }
 
-/** Revokes the keys of an account and erases what people wrote on them; those that are so already stay as they are. */
+/** Deletes the keys of an account and erases the texts that people wrote on them. A key that is already so stays unchanged. */
 async function endKeys({ clock, store, events }: ClosingContext, accountId: string): Promise<void> {
   const nowMs = clock.now();
   for (const { keyId } of await store.listKeys(accountId)) {

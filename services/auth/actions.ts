@@ -17,7 +17,7 @@ type ActionMethods = Pick<
   "beginAction" | "endAction" | "listActions"
 >;
 
-/** The log in the process's database. */
+/** The audit log in the process's database. */
 export function openActionStore(database: Database): ActionStore {
   switch (database.kind) {
     case "sqlite":
@@ -27,7 +27,6 @@ export function openActionStore(database: Database): ActionStore {
   }
 }
 
-/** Makes the methods. */
 export function createActionRoutes(context: { clock: Clock; actions: ActionStore }): ActionMethods {
   const { clock, actions } = context;
   return {

@@ -3,7 +3,7 @@ import type { Metrics } from "#kit/base/metrics.ts";
 import type { Account, Key } from "./key.ts";
 import type { Session } from "./session.ts";
 
-/** What auth tells the operator. Ids are told, secrets, their hashes and hints never. */
+/** Reports auth's events to the operator by logs and metrics. Reports hold ids, and never secrets, their hashes or hints. */
 export interface AuthEvents {
   accountCreated(account: Account): void;
   accountStateSet(account: Account): void;
@@ -18,12 +18,11 @@ export interface AuthEvents {
   /** A line of the audit log could not be written. */
   lineMissing(error: unknown): void;
   watchersChanged(count: number): void;
-  /** The first failure of a row is logged, each is counted. */
+  /** Only the first failure of a row is logged. Every failure is counted. */
   pollFailed(error: unknown, inARow: number): void;
   pollRecovered(): void;
 }
 
-/** Makes the counters. */
 export function createAuthEvents(deps: { log: Logger; metrics: Metrics }): AuthEvents {
   const { log, metrics } = deps;
   const accounts = metrics.counter("genmesh_auth_accounts_created_total", "Accounts made.", []);

@@ -24,7 +24,6 @@ export { auditMongoSchema } from "./action-store-mongo.ts";
 export { sessionMongoSchema } from "./session-store-mongo.ts";
 export { authMongoSchema } from "./store-mongo-docs.ts";
 
-/** What auth needs. */
 export interface AuthDeps {
   clock: Clock;
   ids: Ids;
@@ -33,15 +32,15 @@ export interface AuthDeps {
   database: Database;
 }
 
-/** Accounts and their API keys: makes, rotates and revokes them, and tells the gateways at once. */
+/** Accounts and their API keys. Makes, rotates and deletes keys, and informs the gateways at once. */
 export function createAuth(deps: AuthDeps): Service {
   const { store, sessions } = openStores(deps.database);
   const actions = openActionStore(deps.database);
   const events = createAuthEvents(deps);
   const feed = createKeyChangeFeed({ store, clock: deps.clock, events });
-  // A rate is no truth that must outlive its minute: the memory of the replica that all gateways ask will do.
+  // A rate counts for one minute and may be lost. So the memory of one replica is enough, because all gateways ask the same one.
   const rates = createRateBuckets({ clock: deps.clock, maxBuckets: maxRateBuckets });
-  // Neither are failed sign-ins, which count for a minute.
+  // Failed sign-ins count for a minute too, and may be lost as well.
   const signIns = createSignInLimits(deps.clock);
   const signInLog = createSignInLog({ ...deps, actions, trouble: events.lineMissing });
   const routes = createAuthRoutes({
@@ -70,8 +69,8 @@ export function createAuth(deps: AuthDeps): Service {
       if (!started) return "auth has not started";
       return isStale(feed) ? "the key store does not answer" : undefined;
     },
-    // A watch has no end of its own. Its clients come back at once, to a replica that stays where there is one; in one
-    // process they come back here, for the edge needs its keys to the last request.
+    // A watch has no end of its own. Its clients come back at once, to another replica where there is one. In one process they come back
+    // here, because the gateway needs its keys until the last request.
     async drain() {
       feed.endWatches();
     },

@@ -24,24 +24,24 @@ import {
   maxRequestsPerMinute,
 } from "./limits.ts";
 
-// The one reader of the bodies that make or change a key, for the public API, the console and the command: OpenRouter's
-// properties, and ours. Unknown ones are refused, for a misspelt bound would make a key without it.
+// Reads the bodies that make or change a key, for the public API, the console and the command. Properties are OpenRouter's and
+// genmesh's. Others are refused, because a misspelt bound would make a key without it.
 
-/** What a body asks for; a part that is absent stays as it is, one that is null has no bound. */
+/** The values that a body asks for. An absent part stays unchanged. A part that is null has no bound. */
 export interface AskedKey {
   name?: string;
   disabled?: boolean;
   scopes?: Scope[];
-  /** Empty: all. */
+  /** Empty means all. */
   allowedModels?: string[];
   monthlyUsdMicrosLimit?: bigint | null;
   limitReset?: KeyLimitReset;
   expiresAtMs?: number | null;
   requestsPerMinute?: number;
   webhookUrl?: string | null;
-  /** Kept by billing. */
+  /** Billing keeps this. */
   lowBalanceUsdMicros?: bigint | null;
-  /** Properties that were sent and have no effect here. */
+  /** Properties that were sent and have no effect. */
   ignored: string[];
 }
 
@@ -57,7 +57,7 @@ const shared = [
   "expires_at",
   "webhookUrl",
 ];
-/** OpenRouter's, which mean nothing here. */
+/** Properties of OpenRouter without a meaning in genmesh. */
 const withoutEffect = ["include_byok_in_limit", "creator_user_id", "workspace_id"];
 
 /** The body of a creation by a key. `name` must be there. */
@@ -96,7 +96,7 @@ export function readRotation(body: JsonObject): number {
   return (optionalNumber(body, "graceSeconds", rule) ?? defaultGraceSeconds) * 1_000;
 }
 
-/** The rights that are asked for: what is not named comes from `before`. */
+/** The rights that a body asks for. A part that the body does not name comes from `before`. */
 export function askedRights(asked: AskedKey, before: KeyRights): KeyRights {
   const limit = asked.monthlyUsdMicrosLimit;
   const expiry = asked.expiresAtMs;
@@ -113,7 +113,7 @@ export function askedRights(asked: AskedKey, before: KeyRights): KeyRights {
   };
 }
 
-/** The key with what is asked for; a part that is not named stays as it is. */
+/** The key with the values that a body asks for. A part that the body does not name stays unchanged. */
 export function keyWith(asked: AskedKey, key: Key): Key {
   const { name = key.name, disabled = key.disabled, webhookUrl = key.webhookUrl } = asked;
   const { disabled: _, webhookUrl: _url, ...rest } = key;
@@ -148,7 +148,7 @@ function readBounds(body: JsonObject, nowMs: number): AskedKey {
   };
 }
 
-/** Null: none. */
+/** Null means none. */
 function readWebhookUrl(body: JsonObject): string | null | undefined {
   const name = "webhookUrl";
   if (has(body, name) && body[name] === null) return null;
@@ -183,7 +183,7 @@ function readScopeNames(body: JsonObject): Scope[] | undefined {
   });
 }
 
-/** Null: all. Whether the catalog has them is not asked: a key may precede its model. */
+/** Null means all. The catalog is not asked, because a key may be made before its model. */
 function readModels(body: JsonObject): string[] | undefined {
   if (has(body, "models") && body.models === null) return [];
   const models = readList(body, "models", maxAllowedModels);
@@ -194,7 +194,7 @@ function readModels(body: JsonObject): string[] | undefined {
   return models;
 }
 
-/** A list of strings, each once. An empty one is refused: it would read as nothing, and be kept as everything. */
+/** A list of strings, each once. An empty list is refused: a caller would read it as none, and the key would keep it as all. */
 function readList(body: JsonObject, name: string, most: number): string[] | undefined {
   if (!has(body, name)) return undefined;
   const value = body[name];
@@ -207,7 +207,7 @@ function readList(body: JsonObject, name: string, most: number): string[] | unde
   return invalid(name, `must have 1 to ${most} members`);
 }
 
-/** USD micros; null: no limit. In dollars by OpenRouter's name, in micros by ours. */
+/** USD micros. Null means no limit. OpenRouter's name takes dollars, genmesh's takes micros. */
 function readLimit(body: JsonObject): bigint | null | undefined {
   const dollars = has(body, "limit") ? dollarsToMicros(body.limit) : undefined;
   const micros = has(body, "limitUsdMicros")
@@ -245,7 +245,7 @@ function atMostLimit(micros: bigint, param: string): bigint {
     : invalid(param, "must be nine billion dollars at most");
 }
 
-/** OpenRouter's word for when a limit begins anew; null: never. */
+/** OpenRouter's word for the period of a limit. Null means never. */
 function readReset(body: JsonObject): KeyLimitReset | undefined {
   const param = "limit_reset";
   if (!has(body, param)) return undefined;
@@ -255,7 +255,7 @@ function readReset(body: JsonObject): KeyLimitReset | undefined {
   return limitResetOf(reset) ?? invalid(param, "must be 'daily', 'weekly', 'monthly' or null");
 }
 
-/** Milliseconds since the epoch; null: never. OpenRouter's name and ours. */
+/** Milliseconds since the epoch. Null means never. Takes OpenRouter's name and genmesh's. */
 function readExpiresAt(body: JsonObject, nowMs: number): number | null | undefined {
   const times = ["expiresAt", "expires_at"]
     .filter((name) => has(body, name))
@@ -269,7 +269,7 @@ function readExpiresAt(body: JsonObject, nowMs: number): number | null | undefin
 function readTime(value: JsonValue | undefined, param: string, nowMs: number): number | null {
   if (value === null) return null;
   if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
-  // A day alone does not say when of it.
+  // A date alone names no moment of that day.
   const ms = value.includes("T") ? (isoMs(value) ?? 0) : 0;
   return ms > nowMs
     ? ms

@@ -4,7 +4,7 @@ import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Key } from "./key.ts";
 import { defaultKeyRequestsPerMinute } from "./limits.ts";
 
-/** What a key allows: what one key can hand on to another. */
+/** The rights of a key that it can hand on to another key. */
 export type KeyRights = Pick<
   Key,
   | "scopes"
@@ -15,7 +15,7 @@ export type KeyRights = Pick<
   | "requestsPerMinute"
 >;
 
-/** The rule for each part of a {@link KeyRights}: what the acting key says where it lacks what is given. */
+/** The rule for each part of a {@link KeyRights}. The text is the acting key's refusal where it lacks the given right. */
 const rules: Readonly<
   Record<
     keyof KeyRights,
@@ -54,7 +54,7 @@ const rules: Readonly<
       if (own.monthlyUsdMicrosLimit === undefined) return undefined;
       const ownReset = own.limitReset ?? KeyLimitReset.MONTHLY;
       const reset = given.limitReset ?? KeyLimitReset.MONTHLY;
-      // A day lies in one week and in one month; a week may lie in two months.
+      // A day is within one week and one month. A week may be in two months.
       const isWithin =
         reset === ownReset || reset === KeyLimitReset.NEVER || ownReset === KeyLimitReset.DAILY;
       return isWithin ? undefined : "has a limit that begins anew less often";
@@ -74,15 +74,14 @@ const rules: Readonly<
   },
 };
 
-/** Absent: without bound. */
+/** Absent means without bound. */
 function isAtMost<T extends bigint | number>(given: T | undefined, own: T | undefined): boolean {
   return own === undefined || (given !== undefined && given <= own);
 }
 
-/** All parts of a key's rights. */
 export const allRights = Object.keys(rules) as (keyof KeyRights)[];
 
-/** Refuses with PERMISSION_DENIED where `own` lacks one of these parts of `given`: a key cannot give what it lacks. */
+/** Refuses with PERMISSION_DENIED where `own` lacks one of these parts of `given`. A key cannot give a right that it lacks. */
 export function refuseBeyond(
   own: KeyRights,
   given: KeyRights,
@@ -99,7 +98,7 @@ export function refuseBeyond(
   }
 }
 
-/** What a new key gets where its maker names nothing: all that the maker has, but for scopes that are never implied. */
+/** The rights of a new key whose maker names none: all rights of the maker, except for scopes that must be named. */
 export function inherited(own: KeyRights): KeyRights {
   const { allowedModels, monthlyUsdMicrosLimit, limitReset, expiresAtMs } = own;
   return {
@@ -112,7 +111,7 @@ export function inherited(own: KeyRights): KeyRights {
   };
 }
 
-/** May this key act at `nowMs`? Refuses with INVALID_API_KEY what is revoked, disabled or expired. */
+/** May this key act at `nowMs`? Refuses a deleted, disabled or expired key with INVALID_API_KEY. */
 export function refuseEnded(key: Key | undefined, nowMs: number): Key {
   const isOver =
     !key || key.revokedAtMs !== undefined || key.disabled || nowMs >= (key.expiresAtMs ?? Infinity);

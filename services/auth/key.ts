@@ -4,22 +4,22 @@ import type { Ids } from "#kit/base/ids.ts";
 import type { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { maxRotationsKept, secretChars } from "./limits.ts";
 
-/** What owns wallets, keys and uploads. */
+/** An owner of wallets, keys and uploads. */
 export interface Account {
   readonly accountId: string;
   readonly name: string;
   readonly createdAtMs: number;
-  /** Of all its keys together. */
+  /** For all its keys together. */
   readonly requestsPerMinute: number;
-  /** Since then its keys may only read; absent: it is active. */
+  /** Since then its keys may only read. Absent where the account is active. */
   readonly suspendedAtMs?: number;
-  /** Since then its keys are invalid for good, and its name is erased; absent: it is not being closed. */
+  /** Since then its keys are invalid for good, and its name is erased. Absent where the account is not being closed. */
   readonly closingAtMs?: number;
-  /** Since then nothing of it is left but ids and the ledger. */
+  /** Since then only its ids and ledger are left. */
   readonly closedAtMs?: number;
 }
 
-/** A secret as it is kept: never itself. */
+/** The stored form of a secret. The secret itself is never stored. */
 export interface SecretDigest {
   /** SHA-256 of its UTF-8 bytes. */
   readonly sha256: Uint8Array;
@@ -29,59 +29,59 @@ export interface SecretDigest {
 
 /** An API key. Values are replaced, never changed. */
 export interface Key {
-  /** Stays over rotations: files and idempotency records hang on it. */
+  /** Rotations do not change it. Files and idempotency records refer to it. */
   readonly keyId: string;
   readonly accountId: string;
   readonly secret: SecretDigest;
   /** The secret before the last rotation, until the end of its grace. */
   readonly former?: { readonly sha256: Uint8Array; readonly endMs: number };
-  /** Route families; empty: all. */
+  /** Route families. Empty means all. */
   readonly scopes: readonly Scope[];
-  /** Model ids; empty: all. */
+  /** Model ids. Empty means all. */
   readonly allowedModels: readonly string[];
   readonly createdAtMs: number;
-  /** From then on it is invalid. */
+  /** The key is invalid from then on. */
   readonly expiresAtMs?: number;
-  /** From then on it is invalid, for good. */
+  /** The key is invalid from then on, for good. */
   readonly revokedAtMs?: number;
-  /** USD micros in the time that {@link limitReset} says, counted in the wallet. */
+  /** USD micros within the period of {@link limitReset}. The wallet counts them. */
   readonly monthlyUsdMicrosLimit?: bigint;
-  /** When what counts against the limit begins anew; absent: each month. */
+  /** The period of the limit. Absent means a month. */
   readonly limitReset?: KeyLimitReset;
   readonly requestsPerMinute: number;
-  /** What people call it. */
+  /** A name for people. */
   readonly name?: string;
-  /** It is invalid until it is enabled again. */
+  /** The key is invalid until it is enabled again. */
   readonly disabled?: true;
-  /** The last minute in which it is known to have been used. */
+  /** The last minute in which a use of the key is known. */
   readonly lastUsedAtMs?: number;
-  /** Told of the ends of its jobs whose submissions name no address. */
+  /** The receiver of webhooks for jobs whose submission names no address. */
   readonly webhookUrl?: string;
-  /** When an update or a rotation changed it last. */
+  /** The time of the last update or rotation. */
   readonly updatedAtMs?: number;
-  /** The operation that made it, where that may be repeated. */
+  /** The operation that made the key, where that may be repeated. */
   readonly madeBy?: KeyOperation;
   /** Its last rotations that may be repeated, the newest last. */
   readonly rotations?: readonly KeyOperation[];
 }
 
-/** A call with an idempotency key: a repeat of it does nothing. */
+/** A call with an idempotency key. Repeating it does nothing. */
 export interface KeyOperation {
-  /** SHA-256 over acting key, route and idempotency key, hexadecimal: unique among all operations. */
+  /** SHA-256 over acting key, route and idempotency key, in hexadecimal. It is unique among all operations. */
   readonly slot: string;
-  /** SHA-256 of the canonical body, hexadecimal: a repeat brings the same. */
+  /** SHA-256 of the canonical body, in hexadecimal. A repeat has the same one. */
   readonly body: string;
 }
 
-/** How long a secret may be used, told at one moment. */
+/** The time for which a secret may be used. */
 interface Validity {
-  /** End of the secret's validity (expiry or grace, the earlier); absent: none. */
+  /** End of the secret's validity: expiry or end of grace, the earlier of the two. Absent means no end. */
   readonly untilMs?: number;
 }
 
 /**
- * May this secret be used at `nowMs`? Undefined: its key is revoked, disabled or expired, or it is past its grace, or not
- * this key's. An end is exclusive: at that very millisecond the secret is invalid. Compares in constant time.
+ * May this secret be used at `nowMs`? Undefined means no: its key is deleted, disabled or expired, its grace has ended, or it belongs to
+ * another key. At the very millisecond of its end a secret is invalid. Compares in constant time.
  */
 export function validityOf(key: Key, sha256: Uint8Array, nowMs: number): Validity | undefined {
   const isCurrent = sameDigest(key.secret.sha256, sha256);
@@ -95,8 +95,8 @@ export function validityOf(key: Key, sha256: Uint8Array, nowMs: number): Validit
 }
 
 /**
- * The key with a new secret. The one it had stays valid for `graceMs` (0: ends at once); one that was already former
- * ends at once. Refuses with OPERATION_CONFLICT where the key is revoked.
+ * The key with a new secret. Its present secret stays valid for `graceMs`, and ends at once for 0. An older one ends at once. Refuses a
+ * deleted key with OPERATION_CONFLICT.
  */
 export function rotated(
   key: Key,
@@ -120,18 +120,21 @@ export function rotated(
   return { ...rest, secret, former: { sha256: key.secret.sha256, endMs: nowMs + graceMs } };
 }
 
-/** Was this rotation made before? Refuses with IDEMPOTENCY_KEY_REUSED where that had another body. */
+/** Was this rotation made before? Refuses with IDEMPOTENCY_KEY_REUSED where the earlier one had another body. */
 export function isRepeated(key: Key, operation: KeyOperation | undefined): boolean {
   const before = key.rotations?.find(({ slot }) => slot === operation?.slot);
   return before !== undefined && operation !== undefined && isSameOperation(before, operation);
 }
 
-/** True, or refuses with IDEMPOTENCY_KEY_REUSED where the body differs. */
+/** Answers true. Refuses with IDEMPOTENCY_KEY_REUSED where the body differs. */
 export function isSameOperation(before: KeyOperation | undefined, again: KeyOperation): true {
   return before?.body === again.body || refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED);
 }
 
-/** The account, suspended or active. What it is already keeps its time. Refuses with OPERATION_CONFLICT one that is being closed. */
+/**
+ * The account, suspended or active. A state that it has already keeps its time. Refuses an account that is being closed with
+ * OPERATION_CONFLICT.
+ */
 export function withState(account: Account, suspended: boolean, nowMs: number): Account {
   refuseClosing(account);
   const { suspendedAtMs, ...rest } = account;
@@ -139,18 +142,18 @@ export function withState(account: Account, suspended: boolean, nowMs: number): 
   return suspendedAtMs === undefined ? { ...rest, suspendedAtMs: nowMs } : account;
 }
 
-/** Refuses with OPERATION_CONFLICT an account that is being closed, or is closed. */
+/** Refuses an account that is closed, or is being closed, with OPERATION_CONFLICT. */
 export function refuseClosing({ closingAtMs }: Account): void {
   if (closingAtMs === undefined) return;
   refuse(ErrorReason.OPERATION_CONFLICT, { message: "The account is closed, or being closed." });
 }
 
-/** The account, being closed, without its name. One that is already keeps its time. */
+/** The account in its closing, without its name. An earlier start of the closing keeps its time. */
 export function closing(account: Account, nowMs: number): Account {
   return account.closingAtMs === undefined ? { ...account, name: "", closingAtMs: nowMs } : account;
 }
 
-/** The account, closed. Refuses with OPERATION_CONFLICT one that is not being closed. */
+/** The closed account. Refuses an account that is not being closed with OPERATION_CONFLICT. */
 export function closed(account: Account, nowMs: number): Account {
   if (account.closingAtMs === undefined) {
     refuse(ErrorReason.OPERATION_CONFLICT, { message: "The account is not being closed." });
@@ -158,7 +161,7 @@ export function closed(account: Account, nowMs: number): Account {
   return account.closedAtMs === undefined ? { ...account, closedAtMs: nowMs } : account;
 }
 
-/** A key of an account that is being closed: revoked, and without what people wrote. */
+/** A key of an account that is being closed: deleted, and without texts that people wrote. */
 export function ended(key: Key, nowMs: number): Key {
   const { name, webhookUrl, ...rest } = key;
   const isOver = key.revokedAtMs !== undefined && name === undefined && webhookUrl === undefined;
@@ -166,12 +169,12 @@ export function ended(key: Key, nowMs: number): Key {
   return revoked(rest, nowMs);
 }
 
-/** What an account is found by: names are looked for without regard to case. */
+/** The form of a name by which accounts are found. Upper and lower case are the same. */
 export function nameKeyOf(name: string): string {
   return name.normalize("NFKC").toLowerCase();
 }
 
-/** The key, ended. One that was revoked before keeps its first time. */
+/** The deleted key. A key that was deleted before keeps its first time. */
 export function revoked(key: Key, nowMs: number): Key {
   return key.revokedAtMs === undefined ? { ...key, revokedAtMs: nowMs } : key;
 }
@@ -186,8 +189,8 @@ export function makeSecret(ids: Ids): string {
 }
 
 /**
- * A secret as it is kept. One round of SHA-256 is enough: a secret is drawn at random (or at least 20 characters of an
- * operator's choice), so there is no dictionary to slow down, and the edge hashes one on every request.
+ * The stored form of a secret. One round of SHA-256 is enough: no dictionary has a random secret, or one with 20 characters of an
+ * operator's choice. The gateway hashes a secret on every request.
  */
 export function digestOf(secret: string): SecretDigest {
   return { sha256: createHash("sha256").update(secret).digest(), hint: secret.slice(-4) };

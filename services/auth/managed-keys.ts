@@ -40,7 +40,7 @@ import { toKeyMessage } from "./messages.ts";
 import { readOffset, readPageSize } from "./requests.ts";
 import type { AuthStore, StoredKey } from "./store.ts";
 
-/** What the methods work on. */
+/** The dependencies of the methods. */
 interface ManagedKeysContext {
   clock: Clock;
   ids: Ids;
@@ -48,7 +48,7 @@ interface ManagedKeysContext {
   events: AuthEvents;
 }
 
-/** The methods by which a key manages those of its account. */
+/** The methods by which a key manages the keys of its account. */
 type ManagedKeys = Pick<
   ServiceImpl<typeof AuthService>,
   | "getOwnKey"
@@ -61,8 +61,8 @@ type ManagedKeys = Pick<
 >;
 
 /**
- * Key management on behalf of a key, which must have the scope `keys`. What it may do is read from the store at each call:
- * a gateway's copy may be a second old.
+ * Key management by a key, which must have the scope `keys`. The key's rights are read from the store at each call, because a gateway's
+ * copy may be a second old.
  */
 export function createManagedKeyRoutes(context: ManagedKeysContext): ManagedKeys {
   const { clock, store, events } = context;
@@ -111,7 +111,7 @@ export function createManagedKeyRoutes(context: ManagedKeysContext): ManagedKeys
   };
 }
 
-/** The principal's key as the store has it. Refuses with INVALID_API_KEY what has ended since it was admitted. */
+/** The principal's key from the store. Refuses a key that has ended since the gateway admitted it with INVALID_API_KEY. */
 async function actingKey(
   { store, clock }: ManagedKeysContext,
   { accountId, keyId }: Principal,
@@ -120,7 +120,7 @@ async function actingKey(
   return key.accountId === accountId ? key : refuse(ErrorReason.INVALID_API_KEY);
 }
 
-/** What is another account's, or revoked, is refused like what never was. */
+/** A deleted key, and one of another account, is refused like a key that never existed. */
 function refuseOthers(key: Key, acting: Key): void {
   const isHere = key.accountId === acting.accountId && key.revokedAtMs === undefined;
   if (!isHere) refuse(ErrorReason.KEY_NOT_FOUND);
@@ -168,7 +168,7 @@ async function createManagedKey(
     ignoredParameters: asked.ignored,
   });
 
-  /** A repeat's answer: the secret was shown once. */
+  /** A repeat's answer has no secret, because a secret is shown once. */
   function shown(key: StoredKey) {
     if (key.revokedAtMs !== undefined) refuse(ErrorReason.KEY_NOT_FOUND);
     return create(CreateManagedKeyResponseSchema, {
@@ -207,7 +207,7 @@ async function updateManagedKey(
   });
 }
 
-/** What a change asks of billing, which keeps that. */
+/** The part of a change that billing keeps. */
 export function lowBalanceField({ lowBalanceUsdMicros: usdMicros }: AskedKey) {
   if (usdMicros === undefined) return {};
   return { lowBalance: usdMicros === null ? {} : { usdMicros } };
@@ -215,10 +215,10 @@ export function lowBalanceField({ lowBalanceUsdMicros: usdMicros }: AskedKey) {
 
 const limitRights: readonly (keyof KeyRights)[] = ["monthlyUsdMicrosLimit", "limitReset"];
 
-/** Refuses with PERMISSION_DENIED a change that gives what the acting key lacks. */
+/** Refuses with PERMISSION_DENIED a change that gives a right that the acting key lacks. */
 function refuseChange(key: Key, asked: AskedKey, acting: Key): void {
   const next = askedRights(asked, key);
-  // An amount says nothing without its period.
+  // An amount means nothing without its period.
   const isLimit = limitRights.some((part) => Object.hasOwn(asked, part));
   refuseBeyond(
     acting,
@@ -227,13 +227,13 @@ function refuseChange(key: Key, asked: AskedKey, acting: Key): void {
       (part) => Object.hasOwn(asked, part) || (isLimit && limitRights.includes(part)),
     ),
   );
-  // A key that is enabled again is given all that it may do.
+  // Enabling a key gives all its rights back.
   if (key.disabled && asked.disabled === false) refuseBeyond(acting, next);
-  // Its receiver is told of all that it makes.
+  // A receiver learns of all jobs that the key makes.
   if (asked.webhookUrl != null) refuseBeyond(acting, next);
 }
 
-/** The key after a change, or the same object where nothing is asked for. */
+/** The key after a change, or the same object where the body changes nothing. */
 export function changed(key: Key, asked: AskedKey, nowMs: number): Key {
   if (Object.keys(asked).length === 1) return key;
   return { ...keyWith(asked, key), updatedAtMs: nowMs };
@@ -267,7 +267,7 @@ async function rotateManagedKey(
     nowMs,
     allow(target) {
       refuseOthers(target, acting);
-      // Its secret is shown to the acting key's holder, who may do from then on what it may.
+      // The acting key's holder sees the new secret, and so gets all rights of that key.
       refuseBeyond(acting, target);
     },
     ...(operation ? { operation } : {}),
@@ -282,7 +282,7 @@ async function rotateManagedKey(
   });
 }
 
-/** A call with an idempotency key, by acting key, route and body. */
+/** A call with an idempotency key, identified by acting key, route and body. */
 function operationOf(
   { keyId }: Principal,
   route: string,

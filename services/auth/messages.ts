@@ -10,7 +10,7 @@ import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Account } from "./key.ts";
 import type { StoredKey } from "./store.ts";
 
-/** An account as it crosses the wire. */
+/** An account's message. */
 export function toAccountMessage(account: Account): AccountMessage {
   return create(AccountSchema, {
     accountId: account.accountId,
@@ -27,7 +27,7 @@ export function toAccountMessage(account: Account): AccountMessage {
   });
 }
 
-/** A key as it crosses the wire: without secrets and hashes. A grace that has ended is not shown. */
+/** A key's message, without secrets and hashes. A grace that has ended is not shown. */
 export function toKeyMessage(key: StoredKey, nowMs: number): ApiKey {
   const graceEndMs = key.former && key.former.endMs > nowMs ? key.former.endMs : undefined;
   return create(ApiKeySchema, {

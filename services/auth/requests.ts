@@ -29,8 +29,8 @@ import {
 import type { SessionIdentity } from "./session.ts";
 import type { AccountCursor, AccountSearch, KeyPage, KeyUse } from "./store.ts";
 
-// What a request's fields may hold. Everything here refuses with INVALID_ARGUMENT, naming the field, never its value. What the
-// body of a key may hold stands in `key-body.ts`.
+// Reads the fields of requests. All functions refuse with INVALID_ARGUMENT and name the field, never its value. `key-body.ts` reads the
+// bodies of keys.
 
 const sha256Bytes = 32;
 const knownScopes: ReadonlySet<number> = new Set(
@@ -48,19 +48,19 @@ export function readName(name: string): string {
   return fits ? name : invalid("name");
 }
 
-/** A secret that the caller chose; empty: none. */
+/** A secret that the caller chose. Empty means none. */
 export function readSecret(secret: string): string | undefined {
   if (secret === "") return undefined;
   return secretPattern.test(secret) ? secret : invalid("api_key");
 }
 
-/** An operation id; empty: none. */
+/** An operation id. Empty means none. */
 export function readOperationId(id: string): string | undefined {
   if (id === "") return undefined;
   return codePoints(id, maxOperationIdChars) <= maxOperationIdChars ? id : invalid("operation_id");
 }
 
-/** Whose requests are counted. */
+/** The key whose requests are counted. */
 export function readRatedKey(request: RatedKey): RatedKey {
   const { keyId, accountId, requestsPerMinute, accountRequestsPerMinute } = request;
   if (!accountOrKeyIdPattern.test(keyId)) invalid("key_id");
@@ -70,7 +70,7 @@ export function readRatedKey(request: RatedKey): RatedKey {
   return { keyId, accountId, requestsPerMinute, accountRequestsPerMinute };
 }
 
-/** How many requests are to be counted at once. */
+/** The number of requests to be counted at once. */
 export function readWanted(wanted: number): number {
   return isRate(wanted) ? wanted : invalid("wanted");
 }
@@ -85,7 +85,7 @@ export function readScopes(scopes: readonly Scope[]): Scope[] {
   return [...new Set(scopes)];
 }
 
-/** The fields of {@link CreateKeyRequest} as the body of a key. It goes with CreateKey. */
+/** The fields of {@link CreateKeyRequest} as the body of a key. It is to be deleted together with CreateKey. */
 export function asKeyBody(req: CreateKeyRequest): JsonObject {
   const { name, webhookUrl, requestsPerMinute, expireTime, limitReset: reset } = req;
   const limit = req.monthlyUsdMicrosLimit;
@@ -103,25 +103,25 @@ export function asKeyBody(req: CreateKeyRequest): JsonObject {
   };
 }
 
-/** A time in ISO 8601; "" where a date cannot hold it, which no body may name. */
+/** A time in ISO 8601. "" where a date cannot hold it, which every body refuses. */
 function timeText(time: Timestamp): string {
   const date = timestampDate(time);
   return Number.isNaN(date.getTime()) ? "" : date.toISOString();
 }
 
-/** Milliseconds of grace; absent: the default. */
+/** Milliseconds of grace. Absent means the default. */
 export function readGraceMs(seconds: number | undefined): number {
   const grace = seconds ?? defaultGraceSeconds;
   return grace >= 0 && grace <= maxGraceSeconds ? grace * 1_000 : invalid("grace_seconds");
 }
 
-/** Size of a page; 0: the default. */
+/** Size of a page. 0 means the default. */
 export function readPageSize(size: number): number {
   if (size === 0) return defaultPageSize;
   return size >= 1 && size <= maxPageSize ? size : invalid("page_size");
 }
 
-/** Where a page begins; empty: at the first account. */
+/** The start of a page. Empty means the first account. */
 export function readPageToken(token: string): AccountCursor | undefined {
   if (token === "") return undefined;
   const [, ms, accountId] =
@@ -135,12 +135,12 @@ export function pageTokenAfter(last: AccountCursor): string {
   return Buffer.from(`${last.createdAtMs}:${last.accountId}`).toString("base64url");
 }
 
-/** What accounts or keys are looked for by; empty: all. */
+/** The search words for accounts or keys. Empty means all. */
 export function readQuery(query: string): string {
   return codePoints(query, maxNameChars) <= maxNameChars ? query : invalid("query");
 }
 
-/** Where a page of found accounts begins; empty: at the first. */
+/** The start of a page of found accounts. Empty means the first. */
 export function readSearchToken(token: string): AccountSearch["after"] {
   if (token === "") return undefined;
   const text = Buffer.from(token, "base64url").toString();
@@ -154,7 +154,7 @@ export function searchTokenAfter(last: { accountId: string; nameKey: string }): 
   return Buffer.from(`${last.accountId}:${last.nameKey}`).toString("base64url");
 }
 
-/** Where a page of keys begins; empty: at the first. */
+/** The start of a page of keys. Empty means the first. */
 export function readKeyToken(token: string): KeyPage["after"] {
   const after = readPageToken(token);
   return after && { createdAtMs: after.createdAtMs, keyId: after.accountId };
@@ -165,7 +165,7 @@ export function readRevision(revision: bigint): bigint {
   return revision >= 0n ? revision : invalid("since_revision");
 }
 
-/** How many keys to pass over, 0 or more. */
+/** The number of keys to skip, 0 or more. */
 export function readOffset(offset: number): number {
   return offset >= 0 ? offset : invalid("offset");
 }
@@ -179,12 +179,12 @@ export function readUses(uses: readonly KeyUseMessage[]): KeyUse[] {
   });
 }
 
-/** Whose failed sign-ins are counted together. */
+/** The client whose failed sign-ins are counted together. */
 export function readClient(client: string): string {
   return client !== "" && client.length <= maxClientChars ? client : invalid("client");
 }
 
-/** A person by an identity provider's word. */
+/** A person that an identity provider identified. */
 export function readIdentity(identity: Identity | undefined): SessionIdentity {
   const { issuer = "", subject = "", confirmed = false } = identity ?? {};
   const fits = issuer.length <= maxIssuerChars && subject.length <= maxSubjectChars;

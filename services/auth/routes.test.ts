@@ -158,11 +158,11 @@ describe("keys", () => {
 
   const bytes = (body: object) => new TextEncoder().encode(JSON.stringify(body));
 
-  /** By a body, or by the fields of before. */
+  /** By a body, or by the older fields. */
   const make = (wanted: { accountId: string; body?: Uint8Array<ArrayBuffer> }) =>
     wanted.body ? world.admin.addKey(wanted) : world.admin.createKey(wanted);
 
-  /** What a body asks for, in the fields of before. */
+  /** A body's values in the older fields. */
   const asFields = (expiresAtMs: number) => ({
     scopes: [Scope.TEXT, Scope.TEXT, Scope.FILES],
     allowedModels: ["chat-1", "chat-1"],

@@ -32,7 +32,7 @@ import type { SignInLog } from "./sign-in-log.ts";
 import type { AuthStore } from "./store.ts";
 import type { KeyChangeFeed } from "./watch.ts";
 
-/** What the methods work on. */
+/** The dependencies of the methods. */
 interface RoutesContext {
   clock: Clock;
   ids: Ids;
@@ -113,7 +113,7 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
     async revokeKey(req) {
       const nowMs = clock.now();
       const key = await store.revokeKey({ keyId: req.keyId, nowMs });
-      // A repeat answers the first state and is no event.
+      // A repeat answers the first state and causes no event.
       if (key.revokedAtMs === nowMs) events.keyChanged("revoked", key);
       return { key: toKeyMessage(key, nowMs) };
     },
@@ -129,7 +129,7 @@ async function listAccounts(context: RoutesContext, req: ListAccountsRequest) {
   if (req.query !== "") return searchAccounts(context, req);
   const size = read.readPageSize(req.pageSize);
   const after = read.readPageToken(req.pageToken);
-  // One more than asked for tells whether there is a next page.
+  // One account more than the page shows whether there is a next page.
   const found = await store.listAccounts({ limit: size + 1, ...(after ? { after } : {}) });
   const accounts = found.slice(0, size);
   const last = found.length > size ? accounts.at(-1) : undefined;
@@ -166,7 +166,7 @@ async function lookUpKey({ store, clock, events }: RoutesContext, req: LookUpKey
   const nowMs = clock.now();
   const validity = found && validityOf(found.key, sha256, nowMs);
   events.keyLookedUp(validity ? "found" : "invalid");
-  // Of an account that is being closed no key is valid, those that could not be revoked yet included.
+  // No key of an account that is being closed is valid. Some of them may not be deleted yet.
   if (!found || !validity || found.account.closingAtMs !== undefined) {
     refuse(ErrorReason.INVALID_API_KEY);
   }
@@ -205,13 +205,13 @@ async function createAccount(context: RoutesContext, req: CreateAccountRequest) 
   return {
     account: toAccountMessage(made.account),
     key: toKeyMessage(made.key, nowMs),
-    // A repeat that brought no secret drew a new one above, which no key has.
+    // A repeat without a secret made a new one above, which belongs to no key.
     secret: made.replayed ? (brought ?? "") : secret,
     replayed: made.replayed,
   };
 }
 
-/** Accounts by their ids or names. */
+/** Finds accounts by their ids or names. */
 async function searchAccounts({ store }: RoutesContext, req: ListAccountsRequest) {
   const size = read.readPageSize(req.pageSize);
   const query = read.readQuery(req.query);
@@ -246,7 +246,7 @@ function refuseRevoked(key: Key): void {
   refuse(ErrorReason.OPERATION_CONFLICT, { message: "A revoked key cannot be changed." });
 }
 
-/** A key that may do everything, at the default rate. */
+/** A key with all rights and the default rate. */
 function newKey({ clock, ids }: RoutesContext, accountId: string, secret: string): Key {
   return {
     keyId: ids.make("key", idChars),

@@ -5,31 +5,30 @@ import {
   sessionBoundsOfOperators,
 } from "./limits.ts";
 
-/** A person whom an identity provider vouches for. */
+/** A person that an identity provider identified. */
 export interface SessionIdentity {
   readonly issuer: string;
   readonly subject: string;
-  /** Was the person asked for the password, or the like, for this very sign-in? */
+  /** Did the provider ask for a password, or the like, for this very sign-in? */
   readonly confirmed: boolean;
 }
 
-/** A session of the console. Its id is a secret, and is kept as a hash alone. */
+/** A session of the console. Its id is a secret, so only its hash is stored. */
 export interface Session {
   /** SHA-256 of its id. */
   readonly sha256: Uint8Array;
-  /** The key that it acts with; absent: it is an operator's. */
+  /** The key that it acts with. Absent for an operator's session. */
   readonly keyId?: string;
-  /** SHA-256 of the secret that the key, or the operator, had when it began: with another one it is over. */
+  /** SHA-256 of the secret that the key, or the operator, had at the beginning. Another secret ends the session. */
   readonly secretSha256: Uint8Array;
-  /** Absent: who knows the secret. */
+  /** Absent where the person signed in with a secret. */
   readonly identity?: SessionIdentity;
   readonly createdAtMs: number;
-  /** When it was last used, up to a minute early. */
+  /** The last use, up to a minute early. */
   readonly seenAtMs: number;
   readonly endsAtMs: number;
 }
 
-/** A session that begins now. */
 export function newSession(
   begun: Pick<Session, "sha256" | "keyId" | "secretSha256" | "identity">,
   nowMs: number,
@@ -38,17 +37,17 @@ export function newSession(
   return { ...begun, createdAtMs: nowMs, seenAtMs: nowMs, endsAtMs: nowMs + totalMs };
 }
 
-/** Its end where it is not used before that. */
+/** The session's end without a further use. */
 export function idleEndOf(session: Session): number {
   return Math.min(session.seenAtMs + boundsOf(session).idleMs, session.endsAtMs);
 }
 
-/** Is it too old, or was it unused for too long? An end is exclusive. */
+/** Is the session too old, or was it unused for too long? At the very millisecond of its end it is over. */
 export function isOver(session: Session, nowMs: number): boolean {
   return nowMs >= idleEndOf(session);
 }
 
-/** Is a use now worth a write? */
+/** Is the stored time of the last use too old? */
 export function isSeenLate({ seenAtMs }: Session, nowMs: number): boolean {
   return nowMs - seenAtMs >= maxSeenLagMs;
 }

@@ -138,7 +138,7 @@ describe("an operator's session", () => {
     await begin(world.admin, "s1");
     expect(await isAlive("s1")).toBe(false);
     expect(await isAlive("s1", "another-token")).toBe(false);
-    // A gateway that must not serve it does not end it either.
+    // A gateway that must not serve the session does not end it either.
     expect(await isAlive("s1", "admin-token")).toBe(true);
     expect((await lookUp("s1", "admin-token")).key).toBeUndefined();
   });
@@ -261,9 +261,9 @@ describe("the operators' audit log", () => {
       .map(({ action, actor, outcome, details }) => ({ action, actor, outcome, details }))
       .reverse();
   };
-  /** Lines of one millisecond have no order. */
+  /** Lines of the same millisecond have no order. */
   const later = () => world.clock.advance(1);
-  /** The minute's line is written when it is over, and no call waits for it. */
+  /** The line is written when the minute is over, and no call waits for it. */
   const afterMinute = async (count: number) => {
     await world.clock.advance(minuteMs);
     return until("the lines", async () => {
@@ -311,7 +311,7 @@ describe("the operators' audit log", () => {
     for (let i = 0; i < 500; i++) await guess(`client ${i}`);
     expect(await afterMinute(4)).toHaveLength(4);
     expect((await lines()).at(-1)).toEqual(line(499, 499));
-    // A quiet minute is none.
+    // A minute without failures has no line.
     await world.clock.advance(minuteMs);
     expect(await lines()).toHaveLength(4);
   });

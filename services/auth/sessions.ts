@@ -33,7 +33,7 @@ import type { SignInLimits } from "./sign-in-limits.ts";
 import type { SignInLog } from "./sign-in-log.ts";
 import type { AuthStore, StoredKey } from "./store.ts";
 
-/** What the methods work on. */
+/** The dependencies of the methods. */
 interface SessionsContext {
   clock: Clock;
   ids: Ids;
@@ -55,7 +55,7 @@ type SessionMethods = Pick<
   | "endSession"
 >;
 
-/** Makes them. Each look-up reads the key as it is: what ends a key ends its sessions with the next request. */
+/** Makes the methods. Each look-up reads the present key. So the deletion of a key ends its sessions with the next request. */
 export function createSessionRoutes(context: SessionsContext): SessionMethods {
   const { clock, sessions, signIns, signInLog, events } = context;
   return {
@@ -72,7 +72,7 @@ export function createSessionRoutes(context: SessionsContext): SessionMethods {
       const sha256 = read.readDigest(request.sessionSha256);
       const secretSha256 = read.readDigest(request.secretSha256);
       const identity = request.identity && read.readIdentity(request.identity);
-      // The secret was right; a client that has failed too often waits nevertheless, and learns nothing.
+      // The secret was correct. A client that has failed too often waits nevertheless, and learns nothing.
       if (!identity) await signIns.attempt(read.readClient(request.client), async () => true);
       const begun = { sha256, secretSha256, ...(identity ? { identity } : {}) };
       const session = await signInLog.written("console.sign_in", begun, () =>
@@ -113,7 +113,7 @@ async function createSession(context: SessionsContext, request: CreateSessionReq
   const secretSha256 = read.readDigest(request.secretSha256);
   const key = await signIns.attempt(read.readClient(request.client), async () => {
     const found = await store.findBySecretHash(secretSha256);
-    // A former secret opens no session: its grace is for programs that have not changed over yet.
+    // A former secret opens no session. Its grace is for programs that still use it.
     if (!found || found.account.closingAtMs !== undefined) return undefined;
     return isCurrent(found.key, secretSha256, clock.now()) ? found.key : undefined;
   });
@@ -152,7 +152,7 @@ async function lookUpSession(context: SessionsContext, request: LookUpSessionReq
   });
 }
 
-/** Keeps a new session. */
+/** Stores a new session. */
 async function begin(
   { clock, sessions, events }: SessionsContext,
   begun: Parameters<typeof newSession>[0],
@@ -167,7 +167,7 @@ function isOperators({ keyId }: Session): boolean {
   return keyId === undefined;
 }
 
-/** Whom a session acts for; "over": never again; "unknown": this gateway may not serve it. */
+/** The holder of a session. "over" is final. "unknown" means that this gateway may not serve the session. */
 async function holderOf({ store, clock }: SessionsContext, session: Session, admin: Uint8Array) {
   if (session.keyId === undefined) {
     return isSame(session.secretSha256, admin) ? "operator" : "unknown";
@@ -177,7 +177,7 @@ async function holderOf({ store, clock }: SessionsContext, session: Session, adm
   return isCurrent(found.key, session.secretSha256, clock.now()) ? found : "over";
 }
 
-/** Is it the key's present secret, and valid? */
+/** Is this the key's present secret, and is it valid? */
 function isCurrent(key: Key, sha256: Uint8Array, nowMs: number): boolean {
   return isSame(key.secret.sha256, sha256) && validityOf(key, sha256, nowMs) !== undefined;
 }
@@ -186,15 +186,14 @@ function isSame(kept: Uint8Array, sent: Uint8Array): boolean {
   return kept.length === sent.length && timingSafeEqual(kept, sent);
 }
 
-/** What an owner's key may do beside what is implied: all the rest. */
+/** The scopes of an owner's key, without those that are implied. */
 const ownerScopes: readonly Scope[] = Object.values(scopeNames).filter(
   (scope) => !impliedScopes.has(scope),
 );
 
 /**
- * The key of a person in an account, made at the first sign-in; its secret is shown to no person. Its owner's scopes follow the
- * provider's claim; what the account's owners have changed of it otherwise stays. Refuses with INVALID_API_KEY where they
- * have revoked or disabled it.
+ * A person's key in an account, made at the first sign-in. Its secret is never shown. Its owner's scopes follow the provider's claim, and
+ * other changes by the account's owners stay. Refuses with INVALID_API_KEY where they have deleted or disabled the key.
  */
 async function keyOfIdentity(
   { store, clock, ids, events }: SessionsContext,
@@ -240,7 +239,7 @@ function scopesFor(before: ReadonlySet<Scope>, owner: boolean): Scope[] {
   return owner ? [...own, ...ownerScopes] : own;
 }
 
-/** A person's key is what this operation makes: once an account. */
+/** A person's key is made by this operation, once in an account. */
 function operationOf({ issuer, subject }: SessionIdentity, accountId: string): KeyOperation {
   const person = JSON.stringify(["console identity", issuer, subject, accountId]);
   const slot = createHash("sha256").update(person).digest("hex");

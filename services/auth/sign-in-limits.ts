@@ -10,17 +10,16 @@ import {
 /** Bounds the guessing of secrets. */
 export interface SignInLimits {
   /**
-   * Runs an attempt, which fails where it answers undefined. Until its end it counts as failed, so that attempts at the same
-   * time are bounded too. Refuses with RATE_LIMIT_EXCEEDED where the client failed too often within the last minute, before
-   * it looks; and where all clients together did, only if the attempt fails: strangers must not keep out those who have a secret.
+   * Runs an attempt, which has failed where it answers undefined. Until its end it counts as failed, so that simultaneous attempts are
+   * bounded too. Refuses with RATE_LIMIT_EXCEEDED before the attempt where the client failed too often within the last minute. Where all
+   * clients together did, only a failed attempt is refused, because strangers must not lock out people with a secret.
    */
   attempt<T>(client: string, look: () => Promise<T | undefined>): Promise<T | undefined>;
 }
 
-/** Makes limits that count from now on. */
 export function createSignInLimits(clock: Clock): SignInLimits {
   const ofAll = new RecentFailures(maxFailedSignInsOfAll);
-  // The client that tried last stands last.
+  // The last entry is the client with the latest attempt.
   const byClient = new Map<string, RecentFailures>();
   const ofClient = (client: string, nowMs: number) => {
     const own = byClient.get(client) ?? new RecentFailures(maxFailedSignIns);
@@ -48,7 +47,7 @@ export function createSignInLimits(clock: Clock): SignInLimits {
       try {
         found = await look();
       } catch (error) {
-        // The store did not answer: the caller guessed nothing wrong.
+        // The store did not answer, so the caller made no wrong guess.
         forget();
         throw error;
       }

@@ -5,31 +5,30 @@ import type { ActionStore } from "./action.ts";
 import { idChars, signInFailuresTogetherMs } from "./limits.ts";
 import type { Session } from "./session.ts";
 
-/** What the operators' audit log holds of the console's sessions. */
+/** Writes sessions of the console into the operators' audit log. */
 export interface SignInLog extends AsyncDisposable {
-  /** Lets an operator in or out: written down before and ended after, so that no operator acts unseen. */
+  /** Signs an operator in or out. The line is written before and ended after, so that no operator acts unseen. */
   written<T>(
     action: "console.sign_in" | "console.sign_out",
     session: Pick<Session, "sha256" | "identity">,
     work: () => Promise<T>,
   ): Promise<T>;
   /**
-   * A sign-in where operators are was refused. The first failure is a line at once; those of the minute behind it are one more
-   * line, so that guessing fills no log that nothing is removed from. Never rejects.
+   * Records a refused sign-in of an operator. The first failure is a line at once. Further ones of the same minute are one more line,
+   * because the log is never pruned and guesses must not fill it. Never rejects.
    */
   failed(client: string): Promise<void>;
 }
 
-/** Makes it. */
 export function createSignInLog(deps: {
   actions: ActionStore;
   clock: Clock;
   ids: Ids;
-  /** Told of a line that could not be written. */
+  /** Called where a line could not be written. */
   trouble(error: unknown): void;
 }): SignInLog {
   const { actions, clock, ids, trouble } = deps;
-  /** Failures since the last line, each by its client; undefined: no minute runs. */
+  /** Failures since the last line, each by its client. Undefined where no minute runs. */
   let counted: string[] | undefined;
   const write = async (clients: readonly string[]) => {
     const actionId = ids.make("act", idChars);
@@ -41,7 +40,7 @@ export function createSignInLog(deps: {
     await actions.end({ ...of, ...end });
   };
   const over = new AbortController();
-  /** At the end of the process what was counted is written at once. */
+  /** At the end of the process the counted failures are written at once. */
   const writeMinute = async () => {
     await clock.sleep(signInFailuresTogetherMs, over.signal).catch(() => {});
     const clients = counted ?? [];
@@ -58,7 +57,7 @@ export function createSignInLog(deps: {
       await actions.begin({ ...of, actor, action, details: "{}", beganAtMs: clock.now() });
       const answer = await work();
       const end = { ...of, outcome: "done", reason: "", endedAtMs: clock.now() } as const;
-      // It has been done: a line without an end says so as well.
+      // The action is done. A line without an end records it too.
       await actions.end(end).catch(trouble);
       return answer;
     },
@@ -78,7 +77,7 @@ export function createSignInLog(deps: {
   };
 }
 
-/** A session begins and ends once, so a repeat is the same line. */
+/** A session begins and ends once, so a repeat makes the same line. */
 function actionIdOf(action: string, { sha256 }: Pick<Session, "sha256">): string {
   const hash = createHash("sha256").update(action).update(sha256).digest("hex");
   return `act_${hash.slice(0, idChars)}`;

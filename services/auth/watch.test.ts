@@ -23,7 +23,7 @@ interface Heard {
   keyIds: string[];
 }
 
-/** Watches, keeps what comes, and tells how it ended. */
+/** Watches, keeps the messages, and records the end. */
 function watch(sinceRevision = 0n) {
   const heard: Heard[] = [];
   const ended = (async () => {
@@ -85,7 +85,7 @@ describe("a watch", () => {
     const early = watch();
     await until(() => early.heard.length === 1);
     await world.admin.rotateKey({ keyId });
-    // The poller has not looked yet: this one is told by its first read.
+    // The poller has not looked yet, so the first read of this watch answers it.
     const late = watch(early.heard[0]?.revision);
     await until(() => late.heard.length === 1);
     expect(late.heard[0]?.keyIds).toEqual([keyId]);

@@ -10,28 +10,28 @@ import {
 } from "./limits.ts";
 import type { AuthStore, KeyChanges } from "./store.ts";
 
-/** The key changes of a store, told to any number of watchers by one poller. */
+/** The key changes of a store. One poller reads them for all watchers. */
 export interface KeyChangeFeed extends AsyncDisposable {
   /** Begins to poll. Rejects where the store does not answer. */
   start(): Promise<void>;
   /**
-   * Changes after `since` (0: from now) and heartbeats (no key ids), the first message at once, until `signal` aborts
-   * or the feed ends its watches. A heartbeat means that the store was seen: while it does not answer, there is silence.
-   * Refuses with WATCH_RESET where the changes cannot be told without a gap, SERVICE_UNAVAILABLE above 1,000 watchers.
+   * Sends changes after `since` (0: from now) and heartbeats without key ids. The first message comes at once. It ends when `signal` aborts
+   * or the feed ends its watches. A heartbeat means that the store answered. While the store is away, no message is sent. Refuses with
+   * WATCH_RESET where a change may be missing, and with SERVICE_UNAVAILABLE above 1,000 watchers.
    */
   watch(since: bigint, signal: AbortSignal): AsyncIterable<KeyChanges>;
-  /** Ends the watches that are open; their clients come back, to another replica where this one is going. */
+  /** Ends the open watches. Their clients come back, to another replica where this one is ending. */
   endWatches(): void;
-  /** Milliseconds since the store was last seen. */
+  /** Milliseconds since the store last answered. */
   silentMs(): number;
 }
 
-/** Is the feed too far behind to be of use? */
+/** Is the feed too far behind to be useful? */
 export function isStale(feed: KeyChangeFeed): boolean {
   return feed.silentMs() > maxPollSilenceMs;
 }
 
-/** Makes a feed that has not begun. */
+/** Makes a feed that has not started. */
 export function createKeyChangeFeed(deps: {
   store: AuthStore;
   clock: Clock;
@@ -48,7 +48,7 @@ export function createKeyChangeFeed(deps: {
     const changes = await store.changesSince(revision, maxChangesPerMessage);
     const isSame = changes?.revision === revision && changes.keyIds.length === 0;
     if (isSame) return beatWhereDue();
-    // Undefined too where the revision fell: a restored backup.
+    // Also undefined where the revision is lower than before, because a backup was restored.
     revision = changes?.revision ?? (await store.revision());
     for (const watcher of watchers) {
       if (changes) watcher.push(changes, clock.steady());
@@ -57,7 +57,7 @@ export function createKeyChangeFeed(deps: {
   };
   const beatWhereDue = () => {
     for (const watcher of watchers) {
-      // The next chance is a poll away: beating now keeps the promise.
+      // The next poll would be too late for the heartbeat.
       const dueMs = clock.steady() - watcher.toldAtMs() + pollMs > heartbeatMs;
       if (dueMs) watcher.push({ revision, keyIds: [] }, clock.steady());
     }
@@ -76,7 +76,7 @@ export function createKeyChangeFeed(deps: {
         throw unavailable();
       }
       const watcher = createWatcher(maxChangesPerMessage, clock.steady());
-      // Registered before the store is read: what changes meanwhile is told by the poller.
+      // The watcher is added before the store is read, so that the poller sends it all changes that are made meanwhile.
       watchers.add(watcher);
       events.watchersChanged(watchers.size);
       const end = () => watcher.end();
@@ -103,7 +103,7 @@ export function createKeyChangeFeed(deps: {
   };
 }
 
-/** Looks again and again until `signal` aborts; a failed look is told, and followed by the next. */
+/** Polls until `signal` aborts. A failed look is reported, and the next follows. */
 async function poll(
   { clock, events }: { clock: Clock; events: AuthEvents },
   signal: AbortSignal,
@@ -130,21 +130,21 @@ async function firstOf(store: AuthStore, since: bigint): Promise<KeyChanges> {
   return changes ?? refuse(ErrorReason.WATCH_RESET);
 }
 
-/** One watch: what it has still to be told, merged into one message, so that a slow reader costs a bounded set. */
+/** One watch. Its unsent changes are merged into one message, so that a slow reader costs a bounded set. */
 interface Watcher {
-  /** Adds to the next message. Above the bound of changed keys the watch ends with WATCH_RESET. */
+  /** Adds to the next message. Where that has too many keys, the watch ends with WATCH_RESET. */
   push(changes: KeyChanges, nowMs: number): void;
-  /** Ends it with WATCH_RESET: the store's history is not what it was. */
+  /** Ends the watch with WATCH_RESET, because the store's history has changed. */
   reset(): void;
-  /** Ends it in good order. */
+  /** Ends the watch without an error. */
   end(): void;
-  /** When something was last put before the reader. */
+  /** The time of the last message to the reader. */
   toldAtMs(): number;
   /** The messages, for one reader. */
   messages(): AsyncIterable<KeyChanges>;
 }
 
-/** Makes a watch that has been told nothing since `nowMs`. */
+/** Makes a watch without a message since `nowMs`. */
 export function createWatcher(maxKeyIds: number, nowMs: number): Watcher {
   let next: { revision: bigint; keyIds: Set<string> } | undefined;
   let ended: "open" | "ended" | "reset" = "open";

@@ -6,7 +6,7 @@ import { until } from "../support/until.ts";
 
 const mib = 1024 * 1024;
 let edge: EdgeWorld;
-/** Requests whose answers are under way, and stay so. */
+/** The number of requests that run and get no answer. */
 let underWay = 0;
 beforeAll(async () => {
   edge = await startEdge({
@@ -34,7 +34,7 @@ test("a body that was announced and does not come gives way to one of another ac
   await until("its room to be taken", async () =>
     /^genmesh_http_body_bytes [1-9]/m.test(await edge.metrics.text()),
   );
-  // Larger than those that have room of their own.
+  // Larger than the bodies that have a room of their own.
   const whole = JSON.stringify({ input: "x".repeat(mib / 8) });
   const other = { authorization: `Bearer ${await edge.makeAccount()}` };
   let answered: number | undefined;

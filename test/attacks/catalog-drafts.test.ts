@@ -5,12 +5,12 @@ import { askConsole, ownPage, signIn } from "../edge/console-client.ts";
 import { slowness } from "../support/reference-machine.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
 
-/** No request keeps the event loop for longer than this, in ms, on a machine as fast as the reference. */
+/** Milliseconds for which one request may block the event loop at most, on a machine as fast as the reference. */
 const mostMs = 50;
-/** Rounds of each draft: what a draft does it does each time, what the machine does besides it does once. */
+/** Rounds of each draft. The least time counts, because other work of the machine slows only some of them. */
 const rounds = 3;
 const mib = 1024 * 1024;
-/** Characters of a draft: nearly as many as are judged. */
+/** Characters of a draft: nearly as many as may be checked. */
 const characters = mib - 1_000;
 
 const upstreams = { studio: { protocol: "builtin" } };

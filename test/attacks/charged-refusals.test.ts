@@ -27,7 +27,7 @@ const world = await startWorld({
 afterAll(() => world[Symbol.asyncDispose]());
 ownWorldOnly();
 
-/** A MiB more than is taken. */
+/** A MiB more than is allowed. */
 const tooManyBytes = 65 * 1024 * 1024;
 const json = { "content-type": "application/json" };
 const announced: Behaviour = {
@@ -66,7 +66,7 @@ const respondStreamed: Ask = (client) =>
 const compact: Ask = (client) =>
   client.post("/responses/compact", { body: { model: "writer", input: "Hi" } });
 
-/** What is refused behind an upstream that has worked: the official SDK asks again by itself, unless it is told not to. */
+/** Requests of which the upstream has done work before the refusal. By default the official SDK would repeat them by itself. */
 async function askOnce(ask: Ask, behaviour: Behaviour) {
   const payer = await world.caller({ usdMicros: 1_000_000n });
   const seen = world.play(behaviour);

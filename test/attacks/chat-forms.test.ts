@@ -94,7 +94,7 @@ describe("forms of chat that callers have", () => {
     }
     expect(seen).toHaveLength(0);
     expect(await payer.balance()).toEqual(before);
-    // Where an upstream speaks chat itself, that one is asked.
+    // An upstream that speaks chat itself gets chat.
     await payer.post(path, { model: "mixed", messages, ...fields });
     expect(seen[0]?.path).toBe("/v1/chat/completions");
     expect(seen[0]?.body).toMatchObject(fields);
@@ -147,7 +147,7 @@ describe("stop sequences on a Responses upstream", () => {
     await seen[0]?.over;
     expect(seen[0]?.aborted).toBe(true);
     const spent = before.available - (await payer.settled()).available;
-    // Counted: a few tokens of prompt at 1 micro, seven of what upstream said at 4.
+    // Counted: a few tokens of prompt at 1 micro, seven of the upstream's output at 4.
     expect(spent).toBeGreaterThan(28);
     expect(spent).toBeLessThan(400);
   });

@@ -27,7 +27,7 @@ test("jobs of a process that died with a clock 3 hours ahead go on at once by th
   }
   const clock = jumpClock();
   await using world = await createJobsWorld({ folder, clock });
-  // A look at what was put off, and a lease.
+  // The time of a look at postponed work, and of a lease.
   clock.jump(11_000);
   await expect.poll(() => leaseLeftMs(world), { timeout: 5_000 }).toBeLessThanOrEqual(30_000);
   clock.jump(31_000);
@@ -51,7 +51,7 @@ test("a clock that is set back a day, and set right later, ends no job that a wo
   await expect.poll(async () => (await job())?.state).toBe("running");
   const deadline = (await job())?.deadline ?? 0;
   clock.set(-86_400_000);
-  // A heartbeat writes its lease and deadline down anew.
+  // A heartbeat writes a new lease and a new deadline.
   await pass(10_000);
   expect((await job())?.deadline).toBeLessThan(deadline - 80_000_000);
   clock.set(86_400_000);
@@ -61,7 +61,7 @@ test("a clock that is set back a day, and set right later, ends no job that a wo
   expect(await world.ended(jobId)).toMatchObject({ status: JobStatus.COMPLETED });
   expect(await world.credits()).toEqual({ reserved: 0n, spent: 5n, spendable: 5n });
 
-  /** Time passes in the rounds of a sweeper. */
+  /** Time passes in steps of a sweep. */
   async function pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += 500) {
       clock.jump(500);

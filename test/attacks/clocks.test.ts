@@ -10,10 +10,10 @@ afterAll(() => rest[Symbol.asyncDispose]());
 oneProcessOnly();
 
 const dayMs = 86_400_000;
-/** Longer than two looks of every sweeper and worker. */
+/** Longer than two looks of every sweep and worker. */
 const workMs = 5_000;
 const ask = { model: "scripted", input: "Hi" };
-/** What the scripted upstream reports: 10 tokens in, 5 out. */
+/** The usage that the scripted upstream reports: 10 tokens in, 5 out. */
 const cost = 30;
 
 let aheadMs = 0;
@@ -56,7 +56,7 @@ test.for([
       ...{ model: "scripted-image", prompt: "a boat" },
     });
     expect(accepted.status).toBe(202);
-    // A wallet of its own: what the stream costs is read from the other one.
+    // A wallet of its own, because the charge of the stream is read from the other one.
     const speaker = await world.caller();
     const asked = speaker.post("/speech/generations", {
       ...{ model: "scripted-speech", input: "Hi, you.", voice: "alloy" },

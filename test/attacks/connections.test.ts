@@ -6,12 +6,12 @@ import { type EdgeWorld, startEdge } from "../edge/world.ts";
 import { until } from "../support/until.ts";
 
 const connections = { total: 6, each: 3 };
-/** Two machines, and a proxy before many callers. */
+/** Two machines, and a proxy of many callers. */
 const [one, another, proxy] = ["127.0.0.1", "127.0.0.2", "127.0.0.3"] as const;
 
 let edge: EdgeWorld;
 let open: RawConnection[];
-/** Texts that were asked for. */
+/** The number of requests for text. */
 let asked: number;
 beforeEach(async () => {
   open = [];
@@ -19,7 +19,7 @@ beforeEach(async () => {
   edge = await startEdge({
     settings: { connections, trustProxy: proxy, console: {} },
     text: {
-      // Never answered.
+      // Never answers.
       async generate(_request, { signal }) {
         asked++;
         await once(signal, "abort");
@@ -39,7 +39,7 @@ async function connectFrom(address: string): Promise<RawConnection> {
   return connection;
 }
 
-/** Does the connection have a place, so that what it asks is answered? */
+/** Does the connection have a place, so that its request is answered? */
 async function isServed(connection: RawConnection): Promise<boolean> {
   const before = connection.received().length;
   connection.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -58,7 +58,7 @@ async function keyedFrom(address: string, key: string): Promise<RawConnection> {
   return caller;
 }
 
-/** Such connections, each of an account of its own. */
+/** Connections of that kind, each of an account of its own. */
 async function keyedOf(addresses: readonly string[]): Promise<RawConnection[]> {
   const callers: RawConnection[] = [];
   for (const address of addresses) callers.push(await keyedFrom(address, await edge.makeAccount()));
@@ -74,7 +74,7 @@ async function servedOf(addresses: readonly string[]): Promise<boolean[]> {
 test("an address over its bound is turned away, and another one is served", async () => {
   expect(await servedOf([one, one, one, one, one])).toEqual([true, true, true, false, false]);
   expect(await servedOf([another])).toEqual([true]);
-  // What it has open goes on, and a place that becomes free is its own again.
+  // Its open connections still work, and it can use a place that becomes free.
   const [first, second] = open;
   expect(second && (await isServed(second))).toBe(true);
   first?.[Symbol.dispose]();
@@ -91,14 +91,14 @@ test("all addresses together have the total, which becomes free again", async ()
 
 test("connections without a key give way to newcomers at the total, those with one stay", async () => {
   const [caller] = await keyedOf([one]);
-  // Nothing sent, part of a head, a request that was refused: from two addresses, up to the total.
+  // Nothing sent, part of a head, and a refused request: from two addresses, up to the total.
   const refused = await connectFrom(one);
   refused.send("GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n");
   await refused.until((text) => text.startsWith("HTTP/1.1 401"));
   const partial = await connectFrom(one);
   partial.send("GET /v1/models HTTP/1.1\r\nHost: x\r\nX-A: ");
   for (let i = 0; i < 3; i++) await connectFrom(another);
-  // Everybody else is served all the same, and keeps the place once there is a key.
+  // All other callers are served nevertheless, and keep their places once they have shown a key.
   const others = await keyedOf(["127.0.0.4", "127.0.0.5"]);
   await partial.closed();
   expect(await servedOf(["127.0.0.6", "127.0.0.7", "127.0.0.8"])).toEqual(Array(3).fill(true));
@@ -112,7 +112,7 @@ test("an account that has all connections gives way to newcomers, from any addre
   for (const address of [one, one, one, another, another]) {
     taken.push(await keyedFrom(address, edge.key));
   }
-  // It asks on, so that none of them is given up as idle.
+  // The caller sends further requests, so that no connection is closed as idle.
   for (const each of taken) expect(await isServed(each)).toBe(true);
   const came = [await keyedFrom("127.0.0.5", other), await keyedFrom("127.0.0.6", other)];
   await taken[0]?.closed();
@@ -120,7 +120,7 @@ test("an account that has all connections gives way to newcomers, from any addre
   for (const each of [kept, ...came, ...taken.slice(2)]) expect(await isServed(each)).toBe(true);
 });
 
-/** A request with a body of which one byte has come, by a connection that has shown its key before where `key` is given. */
+/** A request with a body of which one byte has arrived. With `key` its connection has shown that key before. */
 async function drippingFrom(address: string, path: string, key?: string): Promise<RawConnection> {
   const caller = key === undefined ? await connectFrom(address) : await keyedFrom(address, key);
   const authorization = key === undefined ? "" : `Authorization: Bearer ${key}\r\n`;
@@ -130,7 +130,7 @@ async function drippingFrom(address: string, path: string, key?: string): Promis
   return caller;
 }
 
-/** Has all of them send a byte more every second. */
+/** Lets each connection send one more byte every second. */
 async function drip(callers: readonly RawConnection[], seconds = 3): Promise<void> {
   for (let second = 0; second < seconds; second++) {
     await delay(20);
@@ -170,7 +170,7 @@ test("a body that comes as fast as it may, and a request that waits for its answ
   for (const address of [one, one, one, another, another, another]) {
     taken.push(await drippingFrom(address, "/v1/responses", edge.key));
   }
-  // No caller is behind yet.
+  // No caller is too slow yet.
   expect(await servedOf(["127.0.0.5"])).toEqual([false]);
   for (const caller of taken) caller.send(`${" ".repeat(998)}0`);
   await until("their requests", () => asked === taken.length);

@@ -6,7 +6,7 @@ ownWorldOnly();
 const world = await startWorld();
 afterAll(() => world[Symbol.asyncDispose]());
 
-/** Longer than what a thread is given, and shorter: 240 KB and 400 KB. */
+/** Depths on both sides of the size for threads: 240 KB and 400 KB. */
 const depths = [2_000, 120_000, 200_000];
 const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 const usage = { input_tokens: 1_000, output_tokens: 1_000, total_tokens: 2_000 };

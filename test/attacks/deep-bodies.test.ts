@@ -9,7 +9,7 @@ ownWorldOnly();
 
 const caller = await world.caller();
 
-/** A good body of each route that takes JSON and generates, without its last brace. */
+/** A valid body of each route that takes JSON and generates, without its last brace. */
 const routes: [path: string, body: string][] = [
   ["/responses", '{"model":"scripted","input":"hi"'],
   ["/responses/compact", '{"model":"scripted","input":"hi"'],
@@ -25,7 +25,7 @@ const routes: [path: string, body: string][] = [
 
 const levels = [1_100, 5_000, 10_000, 20_000, 60_000];
 
-/** A value that is nested so deep, in lists or in objects. */
+/** A value that is nested `depth` deep, in lists or in objects. */
 const nested: [name: string, of: (depth: number) => string][] = [
   ["lists", (depth) => `${"[".repeat(depth)}${"]".repeat(depth)}`],
   ["objects", (depth) => `${'{"a":'.repeat(depth)}0${"}".repeat(depth)}`],

@@ -43,7 +43,7 @@ async function readiness(mesh: RunningMesh): Promise<string> {
   return `${answer.status} ${(await answer.text()).trim()}`;
 }
 
-/** Writes until nothing fits any more; answers what frees the room again. */
+/** Writes until the disk is full. Answers a function that frees the room again. */
 async function fill(): Promise<() => Promise<void>> {
   const filler = join(small, "filler");
   const full = writeFile(filler, Buffer.alloc(64 * 1024 * 1024));
@@ -100,7 +100,7 @@ test.for([
       .split("\n")
       .map((line) => JSON.parse(line))
       .filter(({ level }) => level > 30);
-    // A sweep that met the full disk before it was found may say so, as a warning.
+    // A sweep may log a warning where it met the full disk before the disk was known to be full.
     const warnings = faults.filter(({ level }) => level < 50);
     expect(warnings.filter(({ msg }) => msg !== "a sweep failed")).toEqual([]);
     expect(warnings.length).toBeLessThan(10);

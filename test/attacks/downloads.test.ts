@@ -5,7 +5,7 @@ import { openRaw, type RawConnection } from "../edge/raw.ts";
 import { type EdgeWorld, startEdge } from "../edge/world.ts";
 import { until } from "../support/until.ts";
 
-/** Far more than the sockets of a reader that does not read take. */
+/** Far more than the sockets of a caller can hold that does not read. */
 const sizeBytes = 16 * 1024 * 1024;
 const path = "/v1/videos/generations/job_1/files/file_1";
 const file = {
@@ -20,7 +20,7 @@ const each = { places: 2, waiting: 2 };
 
 let edge: EdgeWorld;
 let open: RawConnection[];
-/** Downloads that have got as far as to ask where their file is. */
+/** The number of downloads whose file was looked up. */
 let located: number;
 let [hostile, second, other] = ["", "", ""];
 beforeEach(async () => {
@@ -49,7 +49,7 @@ async function* zeros() {
   for (let left = sizeBytes; left > 0; left -= chunk.length) yield chunk;
 }
 
-/** Begins a download and reads no more than its first bytes; its status once there is one. */
+/** Begins a download and reads only its first bytes. `status` is known once there is one. */
 async function begin(key: string): Promise<RawConnection & { status(): number | undefined }> {
   const raw = await openRaw(edge.port);
   open.push(raw);
@@ -62,7 +62,7 @@ async function begin(key: string): Promise<RawConnection & { status(): number | 
   return Object.assign(raw, { status });
 }
 
-/** Begins so many, and waits until as many have their answer as the share lets have one at once. */
+/** Begins `count` downloads, and waits until all have an answer except those that the share lets wait. */
 async function beginMany(key: string, count: number) {
   const all = await Promise.all(Array.from({ length: count }, () => begin(key)));
   const answered = () => all.filter((one) => one.status() !== undefined);
@@ -110,12 +110,12 @@ test("where all places are taken, accounts take turns, however many of one wait"
   const before = located;
   const theirs = whole(other);
   await until("its request", () => located > before);
-  // A request more has been served by then: the one before it waits for its turn.
+  // A later request has been served. So the download before it has arrived and waits for its turn.
   expect((await edge.ask("/v1/models")).status).toBe(200);
   const taken = mine.filter((one) => one.status() === 200);
   for (const one of taken) one[Symbol.dispose]();
   expect(await theirs).toBe(sizeBytes);
-  // One of its own that had waited longer went first, the other one still waits.
+  // A download of the first account that had waited longer came first. Another one still waits.
   const waited = mine.filter((one) => !taken.includes(one));
   expect(waited.filter((one) => one.status() === 200).length).toBeGreaterThan(0);
 });
@@ -133,7 +133,7 @@ test("readers that take nothing for 5 s give their places to another account", a
   void asked.then(() => {
     isOver = true;
   });
-  // Long before a caller that takes nothing counts as one that has left.
+  // Long before the time after which a caller that reads nothing counts as gone.
   let waitedMs = 0;
   await until("its file", async () => {
     await edge.clock.advance(500);

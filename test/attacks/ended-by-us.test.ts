@@ -5,7 +5,8 @@ import type { Caller } from "../e2e/caller.ts";
 import { chat, pricing } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 
-// What we end ourselves, at a bound or a time-out of ours, was delivered up to there: it costs what leaving there costs.
+// Answers that genmesh itself ends, at a bound or a timeout, were delivered until then. They cost as much as if their caller had left
+// there.
 
 ownWorldOnly();
 
@@ -67,7 +68,7 @@ const call = (at: number) =>
     },
   });
 
-/** Streams parts, numbers among them being pauses in ms. */
+/** Streams parts. A number is a pause in ms. */
 function play(isOver: boolean, ...parts: (string | number)[]) {
   return world.play({
     kind: "custom",
@@ -91,7 +92,7 @@ describe("more items than an answer may have", () => {
     const events = await caller.stream("/responses", { model: "roomy", input: "Hi" });
     const delivered = events.filter(({ data }) => data.includes("Cuxhaven")).length;
     expect(delivered).toBeGreaterThan(900);
-    // An arguments' text is a dozen tokens.
+    // The text of the arguments has a dozen tokens.
     expect(await spent(caller)).toBeGreaterThan(10_000 * outputPrice);
   });
 
@@ -140,7 +141,7 @@ describe.for(protocols)("a time-out of ours, $name", ({ path, asked, suffix, ...
     play(false, protocol.begin, ...parts);
     const events = await caller.stream(path, { model: `${model}${suffix}`, ...asked });
     expect(events.some(({ data }) => data.includes("upstream_timeout"))).toBe(true);
-    // The last event of a response repeats what it said.
+    // The last event of a response repeats the whole text.
     const isSaid = ({ data }: { data: string }) =>
       data.includes(" word") && !data.includes("upstream_timeout");
     const said = 400 * events.filter(isSaid).length;
@@ -152,7 +153,7 @@ describe.for(protocols)("a time-out of ours, $name", ({ path, asked, suffix, ...
     const { cost, said } = await ask("short", ...parts);
     expect(said).toBeGreaterThanOrEqual(1_200);
     expect(cost).toBeGreaterThanOrEqual(0.9 * said * outputPrice);
-    // Of its words, what upstream's tokenizer may make of them; and its input.
+    // The upstream's tokenizer may count more tokens of the text. The input is added.
     expect(cost).toBeLessThan((1.15 * said + 500) * outputPrice);
   });
 

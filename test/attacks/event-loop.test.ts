@@ -10,9 +10,9 @@ import { startWatched, type WatchedProcess } from "../support/watched-process.ts
 import { largeFiles } from "./file-bodies.ts";
 import { embedded, longValues } from "./long-values.ts";
 
-/** No request keeps the event loop for longer than this, in ms, on a machine as fast as the reference. */
+/** Milliseconds for which one request may block the event loop at most, on a machine as fast as the reference. */
 const mostMs = 50;
-/** Rounds of each body: what a body does it does each time, what the machine does besides it does once. */
+/** Rounds of each body. The least time counts, because other work of the machine slows only some of them. */
 const rounds = 3;
 
 const mib = 1024 * 1024;
@@ -31,7 +31,7 @@ let key: string;
 let largePng: Buffer;
 
 beforeAll(async () => {
-  // Noise packs into as many bytes as it has: 19 MB.
+  // Noise cannot be compressed: 19 MB.
   largePng = await noise(2_500, 2_500).png({ compressionLevel: 0 }).toBuffer();
   upstream = await startScriptedUpstream();
   upstream.script(({ path, body }) =>
@@ -67,10 +67,10 @@ afterAll(async () => {
   await upstream?.[Symbol.asyncDispose]();
 });
 
-/** A request that tries to hold the event loop. */
+/** A request that tries to block the event loop. */
 interface Hostile {
   path: string;
-  /** Made when it is sent: all of them together fill a memory. */
+  /** The body is made when it is sent, because all of them together fill a memory. */
   body?: () => unknown;
   init?: () => RequestInit;
 }
@@ -99,7 +99,7 @@ const form = (add: (form: FormData) => void) => {
 };
 
 let namesMade = 0;
-/** Objects of names that no body had before: JavaScript keeps what it once made of a name. */
+/** Objects with names that no body had before. JavaScript keeps some data for each name. */
 const ofNewNames = (objects: number, each: number) =>
   many(objects, () => Object.fromEntries(many(each, () => [`new${namesMade++}`, 0])));
 /** Objects of the same names, each in an order of its own. */
@@ -365,7 +365,7 @@ async function send({ path, body, init }: Hostile): Promise<number> {
 const names = Object.keys(hostile);
 
 test("no request keeps the event loop for 50 ms", { timeout: 600_000 }, async () => {
-  // Code that runs for the first time is compiled, threads are started: once, for all accounts.
+  // Code is compiled at its first run, and threads are started: once, for all accounts.
   for (const name of ["30,000 messages, builtin", "30,000 items, an idempotency key"]) {
     await send(hostile[name] as Hostile);
   }

@@ -13,7 +13,7 @@ const open = worldsOf(createJobsWorld);
 test("a failed job, which cost nothing, keeps its request where that takes little room", async () => {
   const world = await open();
   world.upstream.behave(fail("failed"));
-  // Three bytes a character: far fewer than may be sent.
+  // Three bytes a character, far fewer than may be sent.
   const longest = maxFailedRequestBytes / 3 - 4;
   const keeps = (await world.submit(image({ prompt: "\u20ac".repeat(longest) }))).job;
   const drops = (await world.submit(image({ prompt: "\u20ac".repeat(longest + 8) }))).job;
@@ -53,7 +53,7 @@ test("an account that only fails has its newest failed jobs, and no more", {
     const found = await Promise.all(older.slice(0, 8).map((id) => world.store.find(id)));
     return found.filter((one) => one !== undefined).length;
   };
-  // Five were too many: the four that were, and the newest.
+  // Five are too many. Four were kept before, and the newest is added.
   await until("the oldest to go", async () => (await left()) === 3);
   const beyond = {
     state: "failed",

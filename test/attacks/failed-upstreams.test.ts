@@ -52,7 +52,7 @@ describe("usage that an upstream reports with its failure is charged", () => {
         expect(answer.status).toBeGreaterThanOrEqual(400);
         expect(await spent(caller)).toBe(cost);
         expect(answer.text).not.toContain("usage");
-        // A failure is not remembered.
+        // A failed answer is not kept for its idempotency key.
         world.play({ kind: "json", status, body: { error } });
         await caller.post(path, { ...body, stream }, { idempotencyKey: "one" });
         expect(await spent(caller)).toBe(cost);

@@ -6,7 +6,7 @@ import { openRaw, type RawConnection } from "../edge/raw.ts";
 import { promptlyInTurns } from "../support/promptly.ts";
 import { until } from "../support/until.ts";
 
-/** What one account does at its worst may cost another's request this much, in ms. */
+/** Milliseconds by which the worst attack of one account may delay another account's request. */
 const graceMs = 1_000;
 
 let media: MediaWorld;
@@ -23,7 +23,10 @@ beforeAll(async () => {
 });
 afterAll(() => media?.[Symbol.asyncDispose]());
 
-/** Asks as another account: alone, and while `attack` goes on, which ends with its stack. Its status must be the same, and its time within the grace. */
+/**
+ * Sends requests of another account: alone, and while `attack` goes on, which ends with its stack. The status must be the same, and the
+ * time within the grace.
+ */
 async function expectNoHarm(
   ask: () => Promise<{ status: number }>,
   attack: (stack: AsyncDisposableStack) => Promise<void>,
@@ -95,7 +98,7 @@ describe("another account is served while one", () => {
     await expectNoHarm(
       () => other.post("/speech/generations", speech),
       async (stack) => {
-        // A speech runs on without its caller: in the end upstream answers.
+        // A speech goes on without its caller. In the end the upstream answers.
         const over = Promise.withResolvers<void>();
         media.media.always("POST /audio/speech", {
           kind: "custom",
@@ -116,7 +119,7 @@ describe("another account is served while one", () => {
           over.resolve();
           await hostile.settled();
         });
-        // The first refusal: then all that it may have are under way.
+        // After the first refusal, the account's whole share is in use.
         expect(await Promise.race(asked)).toMatchObject({ status: 429 });
         await until(
           "its share to be used",
@@ -140,7 +143,7 @@ describe("another account is served while one", () => {
           hostile.post("/speech/generations", worst, { signal }).catch(() => ({ status: 0 })),
         );
         stack.defer(async () => {
-          // The one that is being spoken goes on, those that wait end.
+          // The speech that has begun goes on, and the waiting ones end.
           leaving.abort();
           await Promise.all(asked);
           const settled = async () => (await hostile.balance()).reserved === before;
@@ -195,7 +198,7 @@ describe("another account is served while one", () => {
         await until("its first stream", async () => seen.length > 0);
         const { reserved } = await hostile.balance();
         for (let at = 0; at < 2; at++) void openOne();
-        // Each waits for its place with its money held, or has it.
+        // Each has its money held, and has its place or waits for it.
         await until("the others", async () => (await hostile.balance()).reserved >= 3 * reserved);
         media.world.play();
       },
@@ -204,12 +207,12 @@ describe("another account is served while one", () => {
 
   test("has prompts counted that do not fit", async () => {
     const ask = (input: string) => ({ model: "chat-1", input, max_output_tokens: 16 });
-    // Every word another one: the tokenizer remembers words.
+    // All words differ, because the tokenizer remembers words.
     let at = 0;
     const words = (count: number) =>
       Array.from({ length: count }, () => (at++ * 7_919_317).toString(36)).join(" ");
     const tooLong = ask(words(90_000));
-    // More bytes than the window has tokens: it is counted too.
+    // It has more bytes than the window has tokens, so it is counted too.
     const fitting = ask(words(18_000));
     await expectNoHarm(
       () => other.post("/responses", fitting),

@@ -12,7 +12,7 @@ const inputAudio = (bytes: Buffer, format: string) => ({
   type: "input_audio",
   input_audio: { data: bytes.toString("base64"), format },
 });
-/** A file that begins as a PDF does, of so many bytes more. */
+/** A file that begins like a PDF, and has `bytes` further bytes. */
 const pdfOf = (bytes: number) =>
   Buffer.concat([Buffer.from("%PDF-1.7\n"), Buffer.alloc(bytes, 0xa5)]);
 const shortFrames = () => {
@@ -21,7 +21,7 @@ const shortFrames = () => {
   return Buffer.alloc(20 * mib, frame);
 };
 
-/** Contents of a user's message that are as large as files may be, by the API that takes them. */
+/** Contents of a user's message with the largest allowed files, by the API that takes them. */
 export const largeFiles: Record<"responses" | "chat", Record<string, () => object[]>> = {
   responses: {
     "a PDF of 19 MiB": () => [inputFile(pdfOf(19 * mib))],

@@ -4,7 +4,7 @@ import { parse } from "yaml";
 import { slowness } from "../support/reference-machine.ts";
 import { startWatched } from "../support/watched-process.ts";
 
-/** Milliseconds of the loop's own computing time: the most that one request may keep the others waiting. */
+/** Milliseconds of the loop's CPU time for which one request may delay the others at most. */
 const mostMs = 50;
 
 const catalog = parse(await readFile("deploy/catalog.yaml", "utf8"));
@@ -15,7 +15,7 @@ test("no first request that needs a thread, the tokenizer or a renderer keeps th
   await using mesh = await startWatched(catalog);
   const { key } = await mesh.account();
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-  // What starting took belongs to no request.
+  // The time of the start belongs to no request.
   await fetch(`${mesh.baseUrl}/models`, { headers });
   await mesh.worstDelayMs();
   const asked = {

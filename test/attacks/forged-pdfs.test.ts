@@ -10,20 +10,20 @@ import {
 } from "../e2e/file-parts.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 
-// Nothing of a PDF is read here, so no file can lie about its size: a caller that leaves before its upstream says what it used pays the
-// window, and no file makes anyone pay more than was held.
+// genmesh reads nothing of a PDF, so a false size in it has no effect. A caller that leaves before the upstream's usage is charged the
+// window. No file makes a charge larger than its hold.
 
 ownWorldOnly();
 
 const world = await startWorld({ catalog: withReaders });
 afterAll(() => world[Symbol.asyncDispose]());
 
-/** What `reader` and its likes hold: a token of input costs a micro, one of output four. */
+/** The hold of `reader` and similar models: a token of input costs a micro, one of output four. */
 const window = 200_000;
 const most = window + 4 * 1_000;
 const spent = async (caller: Caller) => (await caller.settled()).monthSpend;
 
-/** A page that stands in its tree ten thousand times, and says that it is one. */
+/** A page that its tree lists ten thousand times, with a count of one. */
 const forged = pdfOf(`<</Type/Pages/Count 1/Kids[${"9 0 R ".repeat(10_000)}]>>`);
 const ways = [
   ["/responses", { ...parts(inputFile(forged)), model: "reader" }],

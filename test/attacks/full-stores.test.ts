@@ -21,7 +21,7 @@ import { openS3Front, type S3Front } from "../support/s3-front.ts";
 import { ownStores } from "../support/stores.ts";
 import { until } from "../support/until.ts";
 
-/** What a server says that answers questions and takes no writes. */
+/** The error of a server that answers reads and refuses writes. */
 const errmsg = "no write is taken";
 const writeError = (code: number) => ({ ok: 1, n: 0, writeErrors: [{ index: 0, code, errmsg }] });
 const outOfSpace = { ok: 0, code: 14_031, codeName: "OutOfDiskSpace", errmsg };
@@ -38,7 +38,7 @@ const storeRefusals = [
   { status: 403, code: "AccessDenied" },
 ] as const;
 const writes = /^(insert|update|delete|findAndModify|create|createIndexes)$/;
-/** Refuses commands that write; where the refusal is of single documents, those that change one and give it back go as a whole. */
+/** Refuses commands that write. Where the refusal is of single documents, a command that changes one and returns it fails as a whole. */
 const refusing =
   (refusal: Document): MongoWire["rule"] =>
   (command) => {
@@ -85,7 +85,7 @@ await describeWithServers("a store that answers, and takes no writes:", () => {
   };
   const untilReady = () =>
     until("readiness", async () => (await readiness()) === "200 ready", patience);
-  /** The credits once none is held. */
+  /** The credits once no hold is left. */
   const untilFree = () =>
     until(
       "no credit to be held",
@@ -97,7 +97,7 @@ await describeWithServers("a store that answers, and takes no writes:", () => {
     );
   const asked = (pattern: string) => media.media.seen(pattern).length;
 
-  /** Each route that writes, and the status that it has where all is well. */
+  /** Each route that writes, and its status where the stores work. */
   const writing: readonly (readonly [string, (fileId: string) => Promise<Asked>, number])[] = [
     ["responses", () => payer.post("/responses", text), 200],
     ["responses as a stream", () => payer.post("/responses", { ...text, stream: true }), 200],
@@ -128,7 +128,7 @@ await describeWithServers("a store that answers, and takes no writes:", () => {
         writing.map(async ([name, ask]) => [name, refusalOf(await ask(stored))]),
       );
       expect(refused).toEqual(writing.map(([name]) => [name, unavailable]));
-      // What only reads goes on, and shows that nothing was taken.
+      // Requests that only read still work, and show that nothing was charged.
       expect([await payer.balance(), await creditsOf(payer)]).toEqual(before);
       for (const path of ["/models", "/jobs", "/files", `/files/${stored}`]) {
         expect((await payer.get(path)).status).toBe(200);
@@ -198,7 +198,7 @@ await describeWithServers("a store that answers, and takes no writes:", () => {
       const sent = media.world.play();
       s3.refusal = refusal;
       const job = await submit(payer, "images", image);
-      // The bytes of the first one are stored already, and would be taken for both.
+      // The bytes of the first image are stored already, so a reference to it would share them.
       const another = await samplePng(96, 64);
       const [uploaded, spoken, answered, referring] = await Promise.all([
         upload(payer, media.png),

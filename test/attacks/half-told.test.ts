@@ -3,7 +3,7 @@ import type { Caller } from "../e2e/caller.ts";
 import { chat, pricing } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 
-// Upstreams that tell half of what they used, show text where no item stands, or are left before they tell anything.
+// Upstreams that report half of their usage, show text outside of any item, or lose their caller before any report.
 
 ownWorldOnly();
 const roomy = { maxInputTokens: 100_000, maxOutputTokens: 60_000 };
@@ -29,7 +29,7 @@ const item = { type: "message", role: "assistant", content: [{ type: "output_tex
 const spent = async (caller: Caller) => Number((await caller.settled()).monthSpend);
 const messages = [{ role: "user", content: "Hi" }];
 
-/** How an answer with this usage, in the names of Responses, is asked for, and what upstream gives. */
+/** A way to ask for an answer with this usage, in the names of Responses, and the upstream's answer. */
 interface Way {
   name: string;
   path: string;
@@ -91,7 +91,7 @@ const ways: Way[] = [
   },
 ];
 
-/** Asks, and gives what that cost. */
+/** Sends the request, and gives its charge. */
 async function costOf({ path, body, events, json }: Way, usage: object, output?: unknown[]) {
   const caller = await world.caller();
   if (events) world.play({ kind: "events", events: events(usage) });
@@ -127,7 +127,7 @@ test.for([
 );
 
 describe("input under the name of sealed state is what a model reads, and costs that where a caller leaves at the first word", () => {
-  // Digits are many tokens for their bytes; sealed state is taken for few.
+  // Digits have many tokens for their bytes. Sealed state counts few.
   const digits = Array.from({ length: 4_000 }, (_, at) => `${(at * 7919) % 1_000} `).join("");
   const schema = { type: "object", properties: {}, encrypted_content: digits };
   const begun = { ...response, status: "in_progress", output: [] };
@@ -170,7 +170,7 @@ describe("input under the name of sealed state is what a model reads, and costs 
     stream.leave();
     await seen[0]?.over;
     expect(seen[0]?.raw.toString()).toContain(digits);
-    // Each number is a token at least.
+    // Each number is at least one token.
     expect(await spent(caller)).toBeGreaterThanOrEqual(0.9 * 4_000 * inputPrice);
   });
 });

@@ -23,7 +23,7 @@ const documented = Object.entries<Document>(description.paths)
   .map(([path]) => path);
 
 let caller: Caller;
-/** The documented paths, with ids of things that are there. */
+/** The documented paths, with ids that exist. */
 const real = new Map<string, string>();
 beforeAll(async () => {
   const owner = await world.caller({ credits: 1_000n });
@@ -58,17 +58,17 @@ beforeAll(async () => {
     };
     real.set(path, replaced + (query[path] ?? ""));
   }
-  // Three kinds of media are made, music by rendering it: most of a second on a core that is free.
+  // Three kinds of media are made, and music is rendered: most of a second on a free core.
 });
 
-/** What changes from answer to answer. */
+/** Headers that differ from answer to answer. */
 const volatile = [
   "date",
   "x-request-id",
   "x-ratelimit-remaining-requests",
   "x-ratelimit-reset-requests",
 ];
-/** How bytes are sent; an answer without bytes does not say. */
+/** Headers of the transfer. An answer without bytes does not have them. */
 const framing = ["transfer-encoding", "connection", "keep-alive"];
 
 function comparable(headers: Headers): Record<string, string> {

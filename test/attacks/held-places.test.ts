@@ -36,14 +36,14 @@ function event(type: string, fields: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 }
 
-/** One token in an event of 8 KB, as with `top_logprobs`. */
+/** One token in an event of 8 KB, like with `top_logprobs`. */
 const delta = event("response.output_text.delta", {
   ...{ item_id: "msg_1", output_index: 0, content_index: 0, delta: " sea" },
   padding: "x".repeat(8_000),
 });
 const response = { id: "resp_1", object: "response", created_at: 1, model: "up", output: [] };
 
-/** Streams without an end, as fast as they are taken. */
+/** Streams without an end, as fast as the caller reads. */
 function playFlood() {
   return world.play({
     kind: "custom",
@@ -61,7 +61,7 @@ function playFlood() {
   });
 }
 
-/** Asks for a stream and takes nothing once it has begun. */
+/** Begins a stream and reads no further byte. */
 async function stall(caller: Caller, model: string): Promise<RawConnection> {
   const raw = await openRaw(Number(new URL(world.baseUrl).port));
   const body = JSON.stringify({ model, input: "Hi", stream: true });
@@ -91,7 +91,7 @@ describe("an upstream with few places", () => {
     await until("its first stream", () => seen.length > 0);
     const { reserved } = await hostile.balance();
     for (let at = 1; at < 4; at++) asked.push(openOne());
-    // Each waits for its place with its money held, or has it.
+    // Each has its money held, and has its place or waits for it.
     await until("the others", async () => (await hostile.balance()).reserved >= 4 * reserved);
     await until("its share to be used", () => seen.length >= 3);
     world.play();

@@ -9,7 +9,7 @@ import { promptly } from "../support/promptly.ts";
 
 ownWorldOnly();
 
-/** They think unseen, and their catalog says what a second of that counts as. */
+/** Models with hidden reasoning. Their catalog has the number of tokens that one second of it counts as. */
 const thinking = {
   reasoningEfforts: ["none", "low", "high"],
   maxOutputTokens: 20_000,
@@ -36,7 +36,7 @@ const messages = [{ role: "user", content: input }];
 const outputPrice = pricing.outputUsdMicrosPerMillionTokens / 1_000_000;
 const usage = { input_tokens: 500, output_tokens: 5_000, total_tokens: 5_500 };
 const usageCost = 500 + 5_000 * outputPrice;
-/** What a model may have thought in so many ms, at 200 tokens a second. */
+/** The price of `ms` ms of hidden reasoning, at 200 tokens a second. */
 const thoughtCost = (ms: number) => 0.2 * ms * outputPrice;
 /** A PNG of one pixel. */
 const dot =
@@ -66,7 +66,7 @@ const chunk = (delta: object) =>
     choices: [{ index: 0, delta, finish_reason: null }],
   })}\n\n`;
 
-/** Streams parts, numbers among them being pauses in ms, and stays open behind them. */
+/** Streams parts, and stays open after them. A number is a pause in ms. */
 function streaming(...parts: (string | number)[]) {
   return {
     kind: "custom",
@@ -152,7 +152,7 @@ describe("leaving before upstream reports usage", () => {
     await stream.until(({ data }) => data.includes(" word"));
     stream.leave();
     await seen[0]?.over;
-    // A second, at 200 tokens; the time between two words, which would be 120, is not unseen.
+    // One second, at 200 tokens. The time between two words is not hidden. It would cost 120.
     expect(await spent(caller)).toBeGreaterThan(190 * outputPrice);
     expect(await spent(caller)).toBeLessThan(60 * outputPrice + thoughtCost(firstMs));
   });

@@ -5,7 +5,7 @@ import type { Caller } from "../e2e/caller.ts";
 import { chat, pricing } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 
-// What tools that upstream carries out read is input: a caller that leaves does not have it for the price of its own words.
+// Input includes the texts that hosted tools read. A caller that leaves must not get them for the price of its own words.
 
 ownWorldOnly();
 

@@ -3,7 +3,7 @@ import { exchange, openRaw, parseAnswer, type RawAnswer } from "../edge/raw.ts";
 import { type EdgeWorld, startEdge } from "../edge/world.ts";
 
 let edge: EdgeWorld;
-/** Opens what holds the answers of text back. */
+/** Opens the gate that holds back answers of text. */
 let gate: PromiseWithResolvers<void>;
 let asked = 0;
 beforeAll(async () => {

@@ -5,9 +5,9 @@ import { type MediaWorld, startMediaWorld } from "../e2e/media-world.ts";
 import { oneProcessOnly } from "../e2e/world.ts";
 import { promptlyInTurns, type Turn } from "../support/promptly.ts";
 
-/** What one account does at its worst may cost another's request this much, in ms. */
+/** Milliseconds by which the worst attack of one account may delay another account's request. */
 const graceMs = 1_000;
-/** Hostile images at once; the largest body has to be read for each. */
+/** Hostile images at once. The largest body must be read for each. */
 const atOnce = 60;
 
 let media: MediaWorld;
@@ -44,7 +44,7 @@ test.for([
   const bytes = await make();
   // Starts the decoders.
   await Promise.all([upload(hostile, small), upload(other, small)]);
-  // The median of five: the machine may hold up one of them.
+  // The median of five, because other work of the machine may delay one of them.
   await promptlyInTurns(graceMs, takeTurn, { of: "median" });
 
   async function takeTurn({ idle, real }: Turn): Promise<void> {
@@ -57,7 +57,7 @@ test.for([
         () => {},
       ),
     );
-    // Its first image has come to an end, so others of it are being decoded.
+    // Its first image has ended, so others of it are being decoded.
     await Promise.race(attack);
     for (let round = 0; round < 5; round++) {
       expect(await real(() => upload(other, small))).toBe(200);

@@ -13,7 +13,7 @@ import { rpcService } from "#kit/rpc/service.ts";
 import { createWireServer } from "#kit/rpc/wire-server.ts";
 import { CatalogService } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
-// What a process that reaches an internal port, but has no token, can make the server keep or do: next to nothing.
+// A process without a token that reaches an internal port can make the server keep or do next to nothing.
 
 const tokens = { mesh: ["token-of-the-mesh"] };
 const log = createLogger("silent");
@@ -23,7 +23,7 @@ const interceptors = [serverErrorInterceptor({ log, ids: randomIds }), accessInt
 const isCaller = callerCheck(tokens);
 const path = "/genmesh.catalog.v1.CatalogService/GetSnapshot";
 const watchPath = "/genmesh.catalog.v1.CatalogService/WatchSnapshots";
-/** Of a message that never comes to its end. */
+/** The beginning of a message that never ends. */
 const announced = Buffer.from([0, 0x03, 0xc0, 0, 0]);
 
 const stack: (() => unknown)[] = [];
@@ -40,7 +40,7 @@ async function openSession() {
   return session;
 }
 
-/** Begins a call, sends part of its message, and answers what came before the rest. */
+/** Begins a call, sends part of its message, and answers the server's bytes before the rest. */
 async function halfSent(
   session: Awaited<ReturnType<typeof openSession>>,
   headers: OutgoingHttpHeaders,

@@ -9,9 +9,9 @@ afterAll(() => rest[Symbol.asyncDispose]());
 ownWorldOnly();
 
 const film = { model: "text-only", prompt: "waves", seconds: 6, resolution: "480p" };
-/** Of the built-in renderer. */
+/** A video of the built-in renderer. */
 const rendered = { model: "svcalt-video-1-4", prompt: "waves", seconds: 5, resolution: "480p" };
-/** Far above what either film takes on a machine that has more to do, far below the 30 minutes that a film has at an upstream that hangs. */
+/** Far above the time of either video on a busy machine. Far below the 30 minutes of a video at an upstream that hangs. */
 const soonMs = 100_000;
 
 test("films that an upstream never ends hold up no other account's, there or elsewhere", {
@@ -40,7 +40,7 @@ test("films that an upstream never ends hold up no other account's, there or els
       answer.end(JSON.stringify({ id, object: "video", status, progress: 1 }));
     },
   });
-  // More than there are workers, and than one account may have at one upstream.
+  // More than there are workers, and more than one account may have at one upstream.
   for (let i = 0; i < 60; i++) await submit(hog, "videos", { ...film, prompt: "for ever" });
   await until("as many to hang as there are workers", () => begun.length >= 4, {
     withinMs: 60_000,
@@ -56,7 +56,7 @@ test("films that an upstream never ends hold up no other account's, there or els
   await until("the share of one account", () => begun.filter(isHung).length >= 48, {
     withinMs: 60_000,
   });
-  // A look of every worker later it still has no more.
+  // After another look of every worker the account still has no further place.
   for (let i = 0; i < 2; i++) {
     expect(await ended(other, await submit(other, "videos", film))).toMatchObject({
       status: "completed",

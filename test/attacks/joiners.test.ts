@@ -29,7 +29,7 @@ test.for([
   const asked = Promise.all(Array.from({ length: 20 }, () => ask()));
   const allSit = async () => (await requestsUnderWay(world.opsUrl)) === 1 + maxJoiners + 20;
   await Promise.race([asked, until("all to sit", allSit)]);
-  // Who wants it in another form waits for its end, as before.
+  // A caller that wants the answer in another form waits for its end.
   const other = ask({ stream: !("stream" in body) });
   allCame.resolve();
   const late = await asked;
@@ -37,6 +37,6 @@ test.for([
   for (const { status } of [...(await Promise.all(joined)), await other]) expect(status).toBe(200);
   expect(seen).toHaveLength(1);
   expect(10_000_000 - (await payer.settled()).available).toBe(30);
-  // Its answer is kept, and is there for them now.
+  // The answer is kept, so callers get it now.
   expect((await ask()).status).toBe(200);
 });

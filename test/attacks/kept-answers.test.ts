@@ -49,7 +49,7 @@ describe("an answer that is too large to keep", () => {
     expect(first.status).toBe(200);
     expect(first.text.length).toBeGreaterThan(8 * 1024 * 1024);
     expect(await spent(payer)).toBe(cost);
-    // Whichever form it is asked for in again.
+    // The repeat may ask for any form.
     const forms = isCompact ? [{}] : [{}, { stream: true }, { stream: false }];
     for (const form of forms) {
       const again = await ask(form);
@@ -68,7 +68,7 @@ describe("an answer that is too large to keep", () => {
 
   test("goes to all who asked for it at once", async () => {
     const payer = await world.caller({ usdMicros: BigInt(opening) });
-    // One that comes behind the answer's end is refused: none was kept for it.
+    // A request that arrives after the end of the answer is refused, because no answer was kept for it.
     const allCame = Promise.withResolvers<void>();
     world.play({ kind: "ok", deltas, firstByteAfter: allCame.promise });
     const ask = () => payer.post("/responses", body, { idempotencyKey: "one" });

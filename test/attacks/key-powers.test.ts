@@ -18,9 +18,9 @@ test("a key that manages others is told nothing of what they make", async () => 
   expect(refusalOf(await send(manager, "PATCH", path, elsewhere))).toContain(forbidden);
   const { json } = await send(manager, "GET", path);
   expect(json.data.webhookUrl).toBeNull();
-  // What does not make anything of its own may be managed: turned off, and named.
+  // Changes that give no further right are allowed: to disable a key, and to name it.
   expect((await send(manager, "PATCH", path, { name: "main" })).status).toBe(200);
-  // Taking an address away tells no address anything.
+  // Removing an address sends nothing to any address.
   expect((await send(manager, "PATCH", path, { webhookUrl: null })).status).toBe(200);
 
   const equal = await world.withKey(maker, {

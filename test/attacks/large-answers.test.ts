@@ -10,14 +10,14 @@ import {
 } from "../support/scripted-upstream.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
 
-/** No request keeps the event loop for longer than this, in ms, on a machine as fast as the reference. */
+/** Milliseconds for which one request may block the event loop at most, on a machine as fast as the reference. */
 const mostMs = 50;
-/** What an answer does it does each time, what the machine does besides it does once. */
+/** Rounds. The least time counts, because other work of the machine slows only some of them. */
 const rounds = 3;
 
 const large = { maxInputTokens: 1_000_000, maxOutputTokens: 100_000, safetyMarginTokens: 0 };
 
-/** An honest answer of so many tokens, with 20 alternatives for each: 1.6 KB a token. */
+/** An honest answer of `tokens` tokens, with 20 alternatives for each: 1.6 KB a token. */
 const alternatives = Array.from({ length: 20 }, (_, i) => ({
   token: ` word${i}`,
   bytes: [32, 119, 111, 114, 100],
@@ -80,7 +80,7 @@ function* eventsOf(tokens: number, hasUsage: boolean): Iterable<string> {
   yield "data: [DONE]\n\n";
 }
 
-/** Answers, made once: making them is the upstream's work, and in this process. */
+/** Answers, each made once. Making them is work of the upstream, in this process. */
 const made = new Map<string, string | string[]>();
 function madeOnce<T extends string | string[]>(name: string, make: () => T): T {
   const known = made.get(name) ?? make();
@@ -88,7 +88,7 @@ function madeOnce<T extends string | string[]>(name: string, make: () => T): T {
   return known as T;
 }
 
-/** What an upstream answers, by its `metadata` and its route. */
+/** The upstream's answer, by its `metadata` and its route. */
 async function honest(seen: SeenRequest, answer: ServerResponse): Promise<void> {
   const { tokens, usage = "yes", whole } = seen.body.metadata ?? {};
   const hasUsage = usage === "yes";
@@ -149,7 +149,7 @@ async function ask(path: string, body: object, idempotencyKey?: string) {
   return { status: answer.status, headers: answer.headers, text: await answer.text() };
 }
 
-/** The least of some rounds, of the longest time that the event loop was kept, in ms. */
+/** The longest time that the event loop was blocked, in ms. The least of some rounds. */
 async function keptMs(work: () => Promise<unknown>): Promise<number> {
   let leastMs = Number.POSITIVE_INFINITY;
   for (let round = 0; round < rounds && leastMs > mostMs / 2; round++) {
@@ -178,7 +178,7 @@ const lastStreamed = tokenAt(5_999);
 
 describe("an answer of 26 MB keeps the event loop for less than 50 ms", () => {
   const within = () => mostMs * slowness();
-  // Threads and code are there once, for all accounts.
+  // Threads and code are ready once, for all accounts.
   beforeAll(async () => {
     await ask("/responses", { ...responses, metadata: { tokens: "2000" } });
     const body = { model: "legacy", messages, metadata: { tokens: "2000" } };

@@ -10,14 +10,14 @@ import { until } from "../support/until.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
 
 const mib = 1024 * 1024;
-/** More of them than the process holds at once: 512 MiB. */
+/** More of them than fit into the process at once: 512 MiB. */
 const count = 20;
 const body = Buffer.concat([
   Buffer.from('{"model":"chat-1","input":"'),
   Buffer.alloc(30 * mib, "sea "),
   Buffer.from('"}'),
 ]);
-/** What another account's small request may wait longer than on a quiet machine, in ms. */
+/** Milliseconds by which another account's small request may be slower than on a quiet machine. */
 const mostMoreMs = 1_500;
 
 let watched: WatchedProcess;
@@ -32,7 +32,7 @@ beforeAll(async () => {
   watched = await startWatched(parse(readFileSync(shipped, "utf8")), env);
   hostile = (await watched.account()).key;
   other = (await watched.account()).key;
-  // Both are known to pay.
+  // Both accounts are known to have paid.
   for (const key of [hostile, other]) expect(await askSmall(key)).toBe(200);
 });
 afterAll(() => watched?.[Symbol.asyncDispose]());
@@ -47,7 +47,7 @@ async function askSmall(key: string): Promise<number> {
   return answer.status;
 }
 
-/** Bytes of bodies that have come and are held. */
+/** Bytes of bodies that have arrived and are held. */
 async function bytesHeld(): Promise<number> {
   const metrics = await (await fetch(`${opsUrl}/metrics`)).text();
   return Number(/^genmesh_http_body_bytes (\d+)/m.exec(metrics)?.[1]);
@@ -80,7 +80,7 @@ describe("a small request is answered while another account", () => {
       one.send(head());
       one.send(body.subarray(0, mib));
     }
-    // Of its share six are read; the others wait, unread.
+    // Six of its share are read. The others wait unread.
     const share = 6 * mib;
     await until("its share to be used", async () => (await bytesHeld()) >= share);
     expect(await askSmall(other)).toBe(200);
@@ -113,6 +113,6 @@ async function sendAgainAndAgain(connection: RawConnection, tell: () => void): P
       tell();
     }
   } catch {
-    // The test is over, and with it the connection.
+    // The test is over, and so is the connection.
   }
 }

@@ -5,13 +5,13 @@ import { slowness } from "../support/reference-machine.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
 
-/** No request keeps the event loop for longer than this, in ms, on a machine as fast as the reference. */
+/** Milliseconds for which one request may block the event loop at most, on a machine as fast as the reference. */
 const mostMs = 50;
-/** What an answer does it does each time, what the machine does besides it does once. */
+/** Rounds. The least time counts, because other work of the machine slows only some of them. */
 const rounds = 3;
 /** 24 MB as numbers. */
 const [inputs, dimensions] = [768, 1_536];
-/** 7 MB: more than an honest upstream hears in the largest file. */
+/** 7 MB: more than an honest upstream transcribes from the largest file. */
 const words = 100_000;
 
 const vector = (input: number) =>
@@ -26,7 +26,7 @@ const embeddingsOf = (embedding: (input: number) => unknown) =>
     })).reverse(),
     usage: { prompt_tokens: inputs, total_tokens: inputs },
   });
-/** By the model that is asked. */
+/** Keyed by the requested model. */
 const embeddings: Record<string, string> = {
   vectors: embeddingsOf(vector),
   sealed: embeddingsOf(base64),
@@ -90,9 +90,9 @@ async function ask(path: string, body: BodyInit, type?: string) {
   return { status: answer.status, text: await answer.text() };
 }
 
-/** The last answer, and the least of some rounds of the longest time that the event loop was kept, in ms. */
+/** The last answer, and the longest time that the event loop was blocked in ms. The least of some rounds. */
 async function kept(work: () => ReturnType<typeof ask>) {
-  // Threads and code are there once, for all accounts.
+  // Threads and code are ready once, for all accounts.
   let last = await work();
   let leastMs = Number.POSITIVE_INFINITY;
   for (let round = 0; round < rounds && leastMs > mostMs / 2; round++) {

@@ -18,12 +18,12 @@ const embeddings = (of: number) =>
   ).join()}],"usage":{"prompt_tokens":${of},"total_tokens":${of}}}`;
 const large = Buffer.from(embeddings(inputs));
 const small = Buffer.from(embeddings(1));
-/** 8 MB, which are kept for an idempotency key, and do not fit into the buffers of a connection. */
+/** 8 MB, which are kept for an idempotency key and are too large for the buffers of a connection. */
 const keptInputs = 120;
 const kept = Buffer.from(embeddings(keptInputs));
-/** Of each account two of the largest answers are in memory at once. */
+/** Two of the largest answers of each account are in memory at once. */
 const fit = Math.floor((128 * 1024 * 1024) / large.length);
-/** As much memory as a process may have, in MiB; forty such answers took 2 to 3 GiB before. */
+/** MiB of memory that a process may have. In an older release forty answers of that size took 2 to 3 GiB. */
 const mostMib = 1_024;
 const body = JSON.stringify({ model: "vectors", input: Array(inputs).fill("a") });
 
@@ -36,7 +36,7 @@ beforeAll(async () => {
     kind: "custom",
     handle({ body: asked }, answer) {
       const bytes = { [inputs]: large, [keptInputs]: kept }[asked.input.length as number] ?? small;
-      // Some say their length, others do not.
+      // Some answers have a length, others do not.
       const length = asked.user === "chunked" ? {} : { "content-length": bytes.length };
       answer.writeHead(200, { "content-type": "application/json", ...length });
       answer.end(bytes);
@@ -60,7 +60,7 @@ afterAll(async () => {
   await upstream?.[Symbol.asyncDispose]();
 });
 
-/** A request whose caller takes the beginning of its answer, and the rest once it is told to. */
+/** A request whose caller reads the beginning of its answer, and later the rest. */
 interface SlowReader {
   socket: Socket;
   /** 0 before there is an answer. */
@@ -115,7 +115,7 @@ async function charged(key: string): Promise<number> {
   });
 }
 
-/** The most memory that the process has had since this was called, in MiB. */
+/** Watches the process from now on, for the most memory that it has had, in MiB. */
 function watchMemory() {
   const state = { mostMib: 0, isOver: false };
   const look = async () => {
@@ -144,7 +144,7 @@ test("large answers of one account fill a bounded part of the memory, with slow 
   const small = JSON.stringify({ model: "vectors", input: "Hi" });
   const one = await promptly(10_000, () => ask(other.key, small));
   expect(one.status).toBe(200);
-  // The others wait at their upstream until these are taken.
+  // The others wait at their upstream until these are read.
   expect(begun()).toBe(fit);
   const take = () => {
     for (const { status, socket } of readers) if (status !== 0) socket.resume();

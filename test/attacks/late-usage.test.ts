@@ -70,7 +70,7 @@ describe("usage of a chat completion is charged wherever servers put it", () => 
 
 describe("an answer that comes whole has no more pieces than a stream", () => {
   const many = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
-  // Without text: none of it is cut at the bound of the output.
+  // Without text, because the bound of the output cuts none of this.
   const item = {
     type: "message",
     role: "assistant",
@@ -99,7 +99,7 @@ describe("an answer that comes whole has no more pieces than a stream", () => {
     world.play({ kind: "json", body });
     const answer = await caller.post(path, asked);
     expect(answer.status).toBe(502);
-    // What it reported was generated all the same.
+    // The reported tokens were generated, so they are charged.
     expect(await spent(caller)).toBe(cost);
   });
 });

@@ -5,7 +5,7 @@ import type { Caller } from "../e2e/caller.ts";
 import { chat, pricing } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 
-// A caller that leaves on purpose before its upstream tells what it used costs no less than nine tenths of what could be seen of it.
+// A caller leaves on purpose before its upstream's usage. It pays at least nine tenths of the visible part.
 
 ownWorldOnly();
 
@@ -43,7 +43,7 @@ const usageOf = (output: number, details = {}) => ({
   output_tokens_details: details,
 });
 
-/** What both protocols send for the same. */
+/** The events of both protocols for the same output. */
 const protocols = [
   {
     name: "responses",
@@ -96,7 +96,7 @@ function play(...parts: Part[]) {
 
 describe.for(protocols)("leaving a stream of $name", ({ path, suffix, body, ...protocol }) => {
   const ask = (model: string, input = "Hi") => ({ model: `${model}${suffix}`, ...body(input) });
-  /** Leaves once the text has come; what it cost. */
+  /** Leaves once the text has arrived. Answers the charge. */
   const leave = async (model: string, until: string, input?: string) => {
     const caller = await newCaller();
     const stream = await caller.open(path, ask(model, input));

@@ -6,7 +6,7 @@ import { chat, pricing } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 import { openRaw } from "../edge/raw.ts";
 
-// What a caller that leaves before its upstream tells what it used left unseen: silence, images, what lay in the kernels.
+// A caller that leaves before its upstream's usage has not seen everything: silence, images, bytes in the kernels' buffers.
 
 ownWorldOnly();
 
@@ -72,7 +72,7 @@ beforeAll(async () => {
   await caller.post("/responses", { model: "seeing", input: "Hi" });
 });
 
-/** Leaves a JSON request of this model after so many ms; what it cost, and how long it was open. */
+/** Leaves a JSON request of this model after a time. Answers its charge, and how long the request was open. */
 async function leaveJson(
   model: string,
   afterMs: number,
@@ -116,7 +116,7 @@ describe("a JSON request that is left", () => {
 
 test("what had come all at once is paid for, though its caller leaves at its first word", async () => {
   const caller = await newCaller();
-  // Some 700 KB, which sockets take though their caller does not read.
+  // Some 700 KB, which sockets can hold though their caller does not read.
   const words = 6_000;
   const text = created + say(" sea").repeat(words);
   const came = Promise.withResolvers<unknown>();
@@ -216,7 +216,7 @@ test("usage that had arrived behind a stalled reader is charged when it resets",
   );
   await raw.until((text) => text.includes("response.output_text.delta"));
   raw.socket.pause();
-  // All of it lies in buffers, and the reader has stalled for long.
+  // All bytes are in buffers, and the reader has stalled for long.
   await Promise.race([ended.promise, delay(5_000)]);
   await delay(2_000);
   raw.socket.resetAndDestroy();

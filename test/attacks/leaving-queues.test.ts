@@ -7,7 +7,7 @@ import { openRaw } from "../edge/raw.ts";
 import { promptly } from "../support/promptly.ts";
 import { untilStill } from "../support/until.ts";
 
-// What an upstream makes while its caller takes nothing waits in a queue of the upstream's own: its caller pays for it when it leaves.
+// While a caller reads nothing, an upstream's further output waits in a queue of its own. A caller that leaves pays for that output.
 
 ownWorldOnly();
 
@@ -51,7 +51,7 @@ const protocols = [
       ...{ item_id: "msg_1", output_index: 0, content_index: 0, delta: " sea" },
       logprobs: [logprob],
     }),
-    // One item after the other; most of its bytes come when its text is whole.
+    // One item after the other. Most bytes of an item come when its text is complete.
     round: (at: number, words: number) => {
       const place = { item_id: `msg_${at}`, output_index: at, content_index: 0 };
       const text = " sea".repeat(words);
@@ -76,7 +76,7 @@ const protocols = [
         },
       ],
     })}\n\n`,
-    // A server that says with each chunk why it ends; most bytes say nothing.
+    // A server that repeats the reason of its end in each chunk. Most bytes have no text.
     round: (_at: number, words: number) =>
       `data: ${JSON.stringify({
         ...{ id: "c", object: "chat.completion.chunk", created: 1, model: "up" },
@@ -94,8 +94,8 @@ const protocols = [
 ];
 
 /**
- * Stops reading at the first word, and leaves once upstream is held back; it must end within `withinMs` of that.
- * Tells what was charged, in USD micros.
+ * Stops reading at the first word, and leaves once the upstream is held back. The upstream's request must end within `withinMs` of that.
+ * Answers the charge in USD micros.
  */
 async function stallAndLeave(
   { path, body, begin }: (typeof protocols)[number],
@@ -109,7 +109,7 @@ async function stallAndLeave(
     kind: "custom",
     handle(_seen: unknown, answer: ServerResponse) {
       const { socket } = answer;
-      // What libuv still holds counts as written for Node.
+      // For Node, bytes that libuv still holds count as written.
       const handle = (socket as unknown as { _handle?: { writeQueueSize: number } })._handle;
       taken = () => (socket?.bytesWritten ?? 0) - (handle?.writeQueueSize ?? 0);
       answer.writeHead(200, { "content-type": "text/event-stream" });
@@ -125,7 +125,7 @@ async function stallAndLeave(
   );
   await raw.until((text) => text.includes(" sea"));
   raw.socket.pause();
-  // On a slow machine what is written takes longer to fill all buffers up to the reader's.
+  // On a slow machine, written bytes take longer to fill all buffers on the way to the reader.
   await delay(2_500);
   await untilStill("what upstream's connection takes", taken);
   await promptly(withinMs, () => {
@@ -137,7 +137,7 @@ async function stallAndLeave(
   return Number((await caller.settled()).monthSpend);
 }
 
-/** Says so many words at once, whether or not a reader takes them. */
+/** Writes a number of words at once, whether or not a reader takes them. */
 function queue(answer: ServerResponse, say: string, words: number): void {
   for (let made = 0; made < words; made += 100) answer.write(say.repeat(100));
 }
@@ -153,7 +153,7 @@ describe.for(protocols)("a stalled reader of $name", (protocol) => {
   });
 
   test("pays for what comes over a slow link", async () => {
-    // More than all buffers hold on the way to a reader who stands still.
+    // More than all buffers hold on the way to a reader that does not read.
     const before = 20_000;
     const each = 1_200;
     const steps = 25;

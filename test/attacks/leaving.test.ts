@@ -12,7 +12,7 @@ import { until, untilStill } from "../support/until.ts";
 
 ownWorldOnly();
 
-/** Milliseconds that a whole answer may take of the upstream of `timed`: a busy machine passes a flood on in less. */
+/** Milliseconds for a whole answer of the upstream of `timed`. Even a busy machine passes a flood on in less. */
 const timeoutMs = 15_000;
 /** More than the deltas of a flood. */
 const roomy = { maxInputTokens: 2_000_000, maxOutputTokens: 1_000_000 };
@@ -57,7 +57,7 @@ const usage = { input_tokens: 10, output_tokens: 5_000, total_tokens: 5_010 };
 const completed = event("response.completed", {
   response: { ...response, status: "completed", usage },
 });
-/** What {@link usage} costs. */
+/** The price of {@link usage}. */
 const usageCost = 10 + 5_000 * outputPrice;
 
 function begin(answer: ServerResponse): void {
@@ -65,7 +65,7 @@ function begin(answer: ServerResponse): void {
   answer.write(created);
 }
 
-/** Writes deltas as fast as they are taken. */
+/** Writes deltas as fast as the caller reads. */
 async function flood(answer: ServerResponse, deltas: number): Promise<void> {
   const gone = once(answer, "close");
   for (let sent = 0; sent < deltas && !answer.destroyed; sent++) {
@@ -77,7 +77,7 @@ async function flood(answer: ServerResponse, deltas: number): Promise<void> {
   }
 }
 
-/** Asks for a stream and stops reading once it has begun. */
+/** Begins a stream and then stops reading. */
 async function stall(caller: Caller, model: string): Promise<RawConnection> {
   const { port } = new URL(world.baseUrl);
   const raw = await openRaw(Number(port));
@@ -91,12 +91,12 @@ async function stall(caller: Caller, model: string): Promise<RawConnection> {
   return raw;
 }
 
-/** Bytes that the flooding upstream has written, by its last look. */
+/** Bytes that the flooding upstream has written, at its last look. */
 let socketBytes = 0;
 const spent = async (caller: Caller) => (await caller.settled()).monthSpend;
 const deltasIn = (text: string) => text.split("event: response.output_text.delta\n").length - 1;
 
-/** Floods and notes how far it came. */
+/** Floods the caller, and notes the number of written bytes. */
 function flooding(onBegun: (answer: ServerResponse) => void = () => {}, parts = 2_000) {
   return {
     kind: "custom",
@@ -121,7 +121,7 @@ describe("a caller that stops reading", () => {
     world.play(flooding(begun.resolve));
     using raw = await stall(caller, "roomy");
     await untilStill("upstream", () => socketBytes);
-    // What upstream would have had to wait for: a caller holds back what it leaves unread for a second.
+    // A caller that leaves bytes unread for a second holds the upstream back. This makes the upstream wait.
     await delay(1_500);
     (await begun.promise).destroy();
     raw.socket.resume();
@@ -145,11 +145,11 @@ describe("a caller that stops reading", () => {
 
   test("and takes nothing for 60 s has left: upstream is closed, and what was sent is charged", async () => {
     const caller = await world.caller({ usdMicros: opening });
-    // More than all buffers on the way to the caller take, however large they have grown, and than is read on behind it.
+    // More than all buffers on the way to the caller can hold at their largest, and more than is read ahead.
     const seen = world.play(flooding(undefined, 60_000));
     using raw = await stall(caller, "roomy");
     await untilStill("upstream", () => socketBytes);
-    // In steps, between which the watch has looked and the request has renewed its lease of 30 s.
+    // In steps. Between two of them the watch looks and the request renews its lease of 30 s.
     const ended = async () => {
       if (!seen[0]?.aborted) await world.later(20_000);
       return seen[0]?.aborted;
@@ -189,7 +189,10 @@ describe("a caller that leaves when only usage is awaited", () => {
   ];
 
   describe.for(streams)("$name", ({ path, body, output, last }) => {
-    /** Leaves once the output has come; tells what upstream saw of it, how long it was kept open, and when the first text came. */
+    /**
+     * Leaves once the output has arrived. Answers the upstream's record of the request, the time that it was open, and that of the first
+     * text.
+     */
     const leave = async (
       afterMs: number | undefined,
       { parts = output, withinMs = Number.POSITIVE_INFINITY } = {},
@@ -210,7 +213,7 @@ describe("a caller that leaves when only usage is awaited", () => {
       const stream = await caller.open(path, body);
       await stream.until(({ data }) => data.includes(" sea"));
       await sent.promise;
-      // What was sent together is read together, a moment later.
+      // Bytes that were sent together are read together, a moment later.
       await delay(100);
       const leftAtMs = performance.now();
       await promptly(withinMs, () => {
@@ -245,7 +248,7 @@ describe("a caller that leaves when only usage is awaited", () => {
     });
   });
 
-  /** Leaves when only usage is awaited, and 20 deltas come; tells what upstream saw of it. */
+  /** Leaves when only usage is left, and 20 deltas come. Answers the upstream's record of the request. */
   const leaveBeforeOutput = async (withinMs = Number.POSITIVE_INFINITY) => {
     const caller = await world.caller({ usdMicros: opening });
     const seen = world.play({

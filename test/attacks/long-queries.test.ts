@@ -8,13 +8,13 @@ import { createGrpcServer } from "#kit/rpc/server.ts";
 import { exchange } from "../edge/raw.ts";
 import { type EdgeWorld, startEdge } from "../edge/world.ts";
 
-/** What the router parses queries with; it looks this up at each of them. */
+/** The router's parser of queries. The router looks its function up for each query. */
 const parser: { parse(query: string): object } = createRequire(
   createRequire(import.meta.url).resolve("find-my-way"),
 )("fast-querystring");
 
 let edge: EdgeWorld;
-/** Most different names of a query that was parsed. */
+/** The largest number of names in a parsed query. */
 let mostNames: number;
 beforeAll(async () => {
   edge = await startEdge({ settings: { console: {} } });
@@ -75,7 +75,7 @@ test("a query over its bounds is refused, one of as many as may be is read", asy
   expect((await asked(`/v1/models?${namesOf(maxQueryNames)}`, edge.key)).status).toBe(200);
   const report = ["api_key_ids[]=k&".repeat(maxKeysPerAccount / 2), "models=m&".repeat(100)];
   const read = await asked(`/v1/usage?${report.join("")}limit=1`, edge.key);
-  // The route has read it, and misses this.
+  // The route has read the query, and this parameter is missing.
   expect(JSON.parse(read.body).error).toMatchObject({ param: "start_time" });
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { splitLyrics } from "../../services/builtin/music/lyrics.ts";
 
-/** What reads a caller's text, and the run for which a pattern would begin anew at each of its characters. */
+/** Code that reads a caller's text. For such a run a bad pattern would start again at each character. */
 const readers: [name: string, read: (text: string) => unknown, unit: string, units: number][] = [
   ["brackets without an end in lyrics", splitLyrics, "[", 1_000],
 ];
@@ -22,7 +22,7 @@ test.each(readers)(
   (_, read, unit, units) => {
     const once = cpuMs(() => read(unit.repeat(units)));
     const four = cpuMs(() => read(unit.repeat(4 * units)));
-    // Sixteen times where the time grows with the square.
+    // Sixteen times, where the time grows with the square of the length.
     expect(four).toBeLessThan(8 * once + 5);
   },
 );

@@ -18,7 +18,7 @@ const upstream = "POST /audio/speech";
 const chinese = "中".repeat(4_096);
 /** An MP3 of 960 KB. */
 const minute = sampleMp3(60);
-/** Of 4,096 characters. */
+/** The price of 4,096 characters. */
 const cost = 10_240;
 const speech = { model: "scripted-speech", voice: "alloy", input: chinese };
 
@@ -76,7 +76,7 @@ test.each([bytesPath, filePath])(
     expect(headers.get("x-should-retry")).toBe("false");
     expect(await caller.settled()).toMatchObject({ monthSpend: cost });
     expect(media.seen(upstream)).toHaveLength(1);
-    // As any failure, it is not remembered.
+    // A failed speech is not kept for its idempotency key.
     media.always(upstream, undefined);
     expect((await caller.post(path, speech, { idempotencyKey })).status).toBe(200);
     expect(await caller.settled()).toMatchObject({ monthSpend: 2 * cost });
@@ -86,11 +86,11 @@ test.each([bytesPath, filePath])(
 test("sounds of one account fill a bounded part of the memory, and another account is served", async () => {
   const hostile = await world.caller({ usdMicros: 10_000_000n });
   const other = await world.caller({ usdMicros: 1_000_000n });
-  // Now it is known to pay.
+  // The account is now known to have paid.
   await hostile.post(bytesPath, { ...speech, input: "Hi" });
   media.requests.length = 0;
   const told = Promise.withResolvers<void>();
-  // Also where this test fails: what upstream is asked for would never end.
+  // Needed where this test fails too, because the upstream's requests would never end.
   onTestFinished(() => told.resolve());
   let atOnce = 0;
   let mostAtOnce = 0;
@@ -104,14 +104,14 @@ test("sounds of one account fill a bounded part of the memory, and another accou
       answer.end(sampleWav(2));
     },
   });
-  // Each may come to 57 MiB, so that two are half of the memory.
+  // Each may have 57 MiB, so that two are half of the memory.
   const large = { ...speech, response_format: "wav" };
   const asked = Array.from({ length: 10 }, () => hostile.post(bytesPath, large));
   await until("the first to be asked for", () => atOnce >= 2);
   media.next(upstream, { kind: "custom", handle: (_, answer) => void answer.end(sampleMp3()) });
   const hi = { ...speech, input: "Hi" };
   expect(await promptly(1_000, () => other.post(bytesPath, hi))).toMatchObject({ status: 200 });
-  // Time for more than two, if there were no bound.
+  // Long enough for more than two, if there were no bound.
   await delay(200);
   expect(mostAtOnce).toBe(2);
   told.resolve();

@@ -3,19 +3,19 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { slowness } from "../support/reference-machine.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
 
-// A job's texts are up to 390 KB, and none of its documents shows them: reading it costs what reading any other costs.
+// A job's texts have up to 390 KB, and its document shows none of them. Reading it costs the same as for any other job.
 
 const reads = 150;
-/** What a read of the longest job may cost the process more than one of the shortest, in ms of a core. */
+/** Milliseconds of a core by which a read of the longest job may cost more than one of the shortest. */
 const mostMoreMs = 1;
-/** Of /proc: of processes' times. */
+/** The unit of processes' times in /proc. */
 const tickMs = 10;
 
 let watched: WatchedProcess;
 let key: string;
 beforeAll(async () => {
   watched = await startWatched({
-    // Nothing listens there: jobs wait.
+    // No server is at this address, so jobs wait.
     upstreams: { gone: { protocol: "fal", baseUrl: "http://127.0.0.1:9" } },
     models: [
       {
@@ -45,14 +45,14 @@ async function submit(text: string): Promise<string> {
   return ((await answer.json()) as { id: string }).id;
 }
 
-/** What the process has computed so far, in ms. */
+/** The CPU time of the process so far, in ms. */
 async function computedMs(): Promise<number> {
   const stat = await readFile(`/proc/${watched.pid}/stat`, "utf8");
   const [user, system] = stat.slice(stat.lastIndexOf(")")).split(" ").slice(12, 14);
   return (Number(user) + Number(system)) * tickMs;
 }
 
-/** What one read costs on average, in ms. */
+/** The average cost of one read in ms. */
 async function costOf(path: string): Promise<number> {
   const fromMs = await computedMs();
   for (let read = 0; read < reads; read++) {

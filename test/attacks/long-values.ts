@@ -1,4 +1,4 @@
-/** Requests with one value that is far longer than any of its kind. Each is made when it is sent: all of them together fill a memory. */
+/** Requests with one value that is far longer than usual. Each is made when it is sent, because all of them together fill a memory. */
 
 import type { Behaviour } from "../support/scripted-upstream.ts";
 
@@ -56,7 +56,7 @@ export const longValues = {
     body: () => ({ model: "far", input: [imageOf(address)()] }),
   },
   "a file's address of 7 MiB, of emoji": fileAt(() => `https://a.b/${"😀".repeat(1.75 * mib)}`),
-  // Their order is found in a time that grows with the square of their number, where all of them are brought to it at once.
+  // Sorting all of them at once takes a time that grows with the square of their number.
   "marks on one letter to embed": embeddings(() => `a${"\u0301\u0323".repeat(500_000)}`),
   "marks on one letter, with a vowel's in between, to embed": embeddings(
     () => `a${"\u0301\u0e33".repeat(400_000)}`,

@@ -11,7 +11,8 @@ import { sampleMp3, sampleWav } from "../../services/upstreams/media/samples.fix
 import { askedOf } from "../e2e/media-world.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 
-// A sound costs what upstream says that it played, or what its container says where that is more, and never more than was held for its bytes.
+// Audio is charged by the upstream's seconds, or by its container's where these are more. The charge is never more than the hold for its
+// bytes.
 const world = await startWorld({
   catalog: (usual) => ({
     ...usual,
@@ -27,10 +28,10 @@ const world = await startWorld({
 afterAll(() => world[Symbol.asyncDispose]());
 ownWorldOnly();
 
-/** What one second costs, USD micros. */
+/** The price of one second in USD micros. */
 const secondCosts = 1_000;
 
-/** Has a sound written down by an upstream that plays so many seconds of it; answers the status and what it was charged. */
+/** Has a file transcribed by an upstream that reports `played` seconds. Answers the status and the charge. */
 async function transcribe(file: Uint8Array, played: number) {
   const payer = await world.caller();
   const seen = world.play({ kind: "json", body: { text: "Good morning.", duration: played } });
@@ -46,11 +47,11 @@ async function transcribe(file: Uint8Array, played: number) {
   return { status, code: json.error?.code, sent: seen.length, seconds: monthSpend / secondCosts };
 }
 
-// ── Sounds of so many seconds, as encoders make them ──────────────────────────────────────────────────────────────────
+// ── Audio of a number of seconds, in the form of real encoders ──────────────────────────────────────────────────────
 
 const wav = (seconds: number) => sampleWav(seconds);
 
-/** Frames of FLAC of 4,096 samples at 8 kHz, with their heads right and nothing in them. */
+/** Frames of FLAC of 4,096 samples at 8 kHz, with correct heads and no content. */
 function flac(seconds: number, { rate = 8_000, total = 0, rateCode = 4 } = {}): Buffer {
   const facts = Buffer.alloc(38);
   facts.writeUInt32BE(0x80_00_00_22, 0);
@@ -75,12 +76,12 @@ function crc8(bytes: Buffer): number {
   return crc;
 }
 
-/** A unit of AAC that sounds of nothing: one channel, 64 ms at 16 kHz. */
+/** A silent unit of AAC: one channel, 64 ms at 16 kHz. */
 const silentUnit = Buffer.from([0x00, 0xc8, 0x00, 0x07]);
 /** A packet of Opus: SILK, 20 ms. */
 const opusPacket = Buffer.from([0x08, 1, 2, 3, 4, 5]);
 
-/** Ogg with Opus, 50 packets a page; `granule` says where a page of so many samples ends. */
+/** Ogg with Opus, 50 packets a page. `granule` is the end of a page that ends after this number of samples. */
 function ogg(seconds: number, granule = (samples: number) => samples): Buffer {
   const head = Buffer.alloc(19);
   head.write("OpusHead\u0001\u0001");
@@ -135,7 +136,7 @@ async function contained(
     rate: number;
     packet: Buffer;
     packets: number;
-    /** Seconds from one packet to the next, as the file says. */
+    /** Seconds from one packet to the next, as written in the file. */
     step: number;
   },
 ): Promise<Buffer> {
@@ -199,7 +200,7 @@ describe("an honest sound is charged as it was played", () => {
     const file = await make();
     const { status, sent, seconds } = await transcribe(file, 30);
     expect([status, sent]).toEqual([200, 1]);
-    // Whole frames, of which the last goes on behind the sound's end.
+    // Whole frames. The last one lasts longer than the audio.
     expect(seconds).toBeGreaterThanOrEqual(30);
     expect(seconds).toBeLessThan(30.3);
   });
@@ -309,7 +310,7 @@ function layerTwo(seconds: number): Buffer {
   return Buffer.concat(Array<Buffer>(Math.round(seconds / 0.072)).fill(frame));
 }
 
-/** Packets of Opus, each behind a page that begins a packet and is right in nothing else: decoders pass it over. */
+/** Packets of Opus, each after a page that begins a packet and is otherwise invalid. Decoders skip that page. */
 function swallowed(seconds: number): Buffer {
   const begun = oggPage([Buffer.alloc(255, 3)], 0, 0);
   begun.writeUInt32LE(0, 22);
@@ -321,7 +322,7 @@ function swallowed(seconds: number): Buffer {
   );
 }
 
-/** An MP3 whose frames all look like the one that says how long it is. */
+/** An MP3 whose frames all look like the one with the length. */
 function infoFrames(seconds: number): Buffer {
   return edited(sampleMp3(seconds), (frames) => {
     for (let at = 0; at + 417 <= frames.length; at += 417) frames.write("Xing", at + 36);

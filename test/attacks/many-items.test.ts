@@ -3,9 +3,9 @@ import { chat } from "../e2e/catalog.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
 
-/** No answer keeps the event loop for longer than this, in ms, on an idle machine of the reference's speed. */
+/** Milliseconds for which one answer may block the event loop at most, on an idle machine of the reference's speed. */
 const mostMs = 50;
-/** A busy machine of half that speed; what grows with the square of the items takes seconds. */
+/** For a busy machine of half that speed. A time that grows with the square of the items would be seconds. */
 const slack = 4;
 
 let upstream: ScriptedUpstream;

@@ -8,7 +8,7 @@ const bodies = 40;
 const signal = new AbortController().signal;
 
 let namesMade = 0;
-/** JSON whose objects have names that no body had before: with 66 objects of 60 KB. */
+/** JSON whose objects have names that no body had before. With 66 objects it has 60 KB. */
 function ofNewNames(objects = 66): Buffer {
   const x = Array.from({ length: objects }, () =>
     Object.fromEntries(Array.from({ length: 90 }, () => [`new${namesMade++}`, 0])),
@@ -16,16 +16,16 @@ function ofNewNames(objects = 66): Buffer {
   return Buffer.from(JSON.stringify({ model: "none", x }));
 }
 
-/** 124 KB of numbers, with a whole character as an escape: its strings are looked through. */
+/** 124 KB of numbers, with a whole character as an escape, so that its strings are searched. */
 const ofNumbers = () =>
   Buffer.from(`{"model":"none","input":"\\ud83d\\ude00","x":[${"0,".repeat(62_000)}0]}`);
 /** 130 KB of numbers that a double rounds. */
 const ofRounded = () =>
   Buffer.from(`{"x":[${Array.from({ length: 6_600 }, (_, at) => `0.12345678901${at + 1e4}`)}]}`);
-/** Lists within lists, and no name. */
+/** Lists within lists, without a name. */
 const ofLists = () => Buffer.from(`{"x":[${"[[]],".repeat(25_000)}0]}`);
 
-/** An agent's: texts full of marks, some hundred names. */
+/** An agent's prompt: texts full of marks, some hundred names. */
 const prompt = Buffer.from(
   JSON.stringify({
     model: "chat",
@@ -54,11 +54,11 @@ test.each([
       over++;
     });
     await reader.read(prompt, {}, { accountId: "other", signal });
-    // What is short is read at once, also while others send what is long.
+    // A short body is read at once, even while others send long ones.
     expect(over).toBe(0);
     await hostile[0];
     await reader.read(made(), {}, { accountId: "other", signal });
-    // In turns: behind the one that is read, and perhaps the next.
+    // In turns: after the body that is being read, and perhaps the next.
     expect(over).toBeLessThan(5);
     await Promise.all(hostile);
   },

@@ -18,7 +18,7 @@ beforeEach(() => {
 
 const picture = { model: "scripted-image", prompt: "a boat" };
 
-/** A public picture, and how often it was asked for. */
+/** A public image, and the number of its requests. */
 async function startHost() {
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -80,7 +80,7 @@ describe("a caller without credits", () => {
 });
 
 describe("a generated image as a reference", () => {
-  /** A caller with a finished picture. */
+  /** A caller with a finished image. */
   async function withPicture() {
     const caller = await world.caller({ credits: 100n });
     const made = await ended(caller, await submit(caller, "images", picture));

@@ -33,12 +33,12 @@ ownWorldOnly();
 
 const opening = 10_000_000;
 const messages = [{ role: "user", content: "Hi" }];
-/** One token each; what a request costs is four micros for each, and its input. */
+/** One token each. A request costs four micros for each, and its input. */
 const word = " word";
 const many = Array<string>(4_000).fill(word);
 const limitNames = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
-/** Each way to ask for text: its path, its body, and the name under which its upstream knows the bound. */
+/** Each way to ask for text: its path, its body, and its upstream's name of the bound. */
 const ways: [name: string, path: string, body: object, upstreamName: string][] = [
   ["a response", "/responses", { model: "scripted", input: "Hi" }, "max_output_tokens"],
   ["chat, translated", "/chat/completions", { model: "scripted", messages }, "max_output_tokens"],
@@ -57,7 +57,7 @@ const boundless: [name: string, path: string, body: object][] = [
   ["chat, native", "/chat/completions", { model: "boundless-legacy", messages }],
 ];
 
-/** Every text that a caller was given by a stream. */
+/** The whole text in a stream's events. */
 function textOf(events: readonly SseEvent[]): string {
   return events
     .map(({ json, name }) => {
@@ -73,7 +73,7 @@ function textIn(value: unknown): string {
   const fields = Object.entries(value).filter(([name]) => name !== "type" && name !== "id");
   return fields.map(([, field]) => textIn(field)).join("");
 }
-/** Why it ended and what it says it used, in any format. */
+/** The reason of its end and its reported usage, in any format. */
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
 function endOf(answer: any) {
   const choice = answer.choices?.[0];
@@ -163,7 +163,7 @@ describe.for(ways)("an upstream that does not keep to its bound: %s", ([, path, 
   });
 
   test("one whose vocabulary has fewer tokens for a script is not cut", async () => {
-    // 41 tokens of Gemma's, 99 by our count.
+    // 41 tokens for Gemma, 99 by genmesh's count.
     const words = "ᏂᎦᏓ ᎠᏂᏴᏫ ᏂᎨᎫᏓᎸᎾ ᎠᎴ ᎤᏂᏠᏱ ᎤᎾᏕᎿ ᏚᏳᎧᏛ ᎨᏒᎢ. ".split(/(?= )/);
     const deltas = Array.from({ length: 10 }, () => words).flat();
     world.play({ kind: "ok", deltas, usage: { input_tokens: 10, output_tokens: 410 } });
@@ -174,7 +174,7 @@ describe.for(ways)("an upstream that does not keep to its bound: %s", ([, path, 
 
   test("one that counts fewer tokens than we do is not cut", async () => {
     const payer = await world.caller();
-    // By its own tokenizer these are ten.
+    // For its own tokenizer these are ten.
     const deltas = many.slice(0, 20);
     const usage = { input_tokens: 10, output_tokens: 10, total_tokens: 20 };
     world.play({ kind: "ok", deltas, usage });
@@ -334,7 +334,7 @@ describe("an upstream without usage: the estimate stands in the answer", () => {
     const { json } = await payer.post(path, body);
     const { input, output, estimated } = endOf(json);
     expect(estimated).toBe(true);
-    // Of a compaction, what its sealed state hides.
+    // A compaction's sealed state hides the other tokens.
     expect(output).toBe(path.endsWith("compact") ? 2 : 6);
     expect(input).toBeGreaterThanOrEqual(await tokensOf(`${developerPrompt}Hi`));
     expect(json.usage.total_tokens).toBe(input + output);

@@ -7,13 +7,13 @@ const { world, ...rest } = await startMediaWorld();
 afterAll(() => rest[Symbol.asyncDispose]());
 ownWorldOnly();
 
-/** What programs that mean no harm send by mistake, and others on purpose. */
+/** Values that honest programs send by mistake, and others on purpose. */
 const odd = [
   ...[true, -1, 1.5, 2 ** 64, "", "\u0000", "\ud800", "constructor", "__proto__", "1"],
   ...[[], [[]], [null], [{}], {}, JSON.parse('{"__proto__": {"model": 1}}')],
 ];
 
-/** A good body of each route, and the fields that are made odd, by their paths. */
+/** A valid body of each route, and the paths of the fields that get odd values. */
 const routes: [path: string, body: object, fields: string][] = [
   [
     "/responses",
@@ -54,7 +54,7 @@ const routes: [path: string, body: object, fields: string][] = [
   ],
 ];
 
-/** `body` with `value` at a path; what is missing on the way is made. */
+/** `body` with `value` at a path. Missing objects on the way are added. */
 function changed(body: object, path: string, value: unknown): Document {
   const copy: Document = structuredClone(body);
   const steps = path.split(".");
@@ -74,7 +74,7 @@ async function faultOf(caller: Caller, path: string, body: Document): Promise<st
   if (status < 400) return undefined;
   const { message, type, code, param } = json?.error ?? {};
   const isWhole = Object.keys(json ?? {}).join() === "error" && message && type && code;
-  // A body that is no JSON at all has no field at fault.
+  // A body that is no JSON has no wrong field.
   const isNamed = typeof param === "string" || code === "invalid_json" || status === 402;
   return status < 500 && isWhole && isNamed ? undefined : `${status} ${text}`;
 }
@@ -82,7 +82,7 @@ async function faultOf(caller: Caller, path: string, body: Document): Promise<st
 test.each(routes)(
   "%s: an odd value is taken, or its field is named",
   async (path, body, fields) => {
-    // Without credits no job is begun: what is wrong is found before.
+    // Without credits no job is begun, because faults are found before.
     const caller = await world.caller({ usdMicros: 1_000_000_000n });
     const cases = fields
       .split(/\s+/)
@@ -123,6 +123,6 @@ test("lyrics of white space alone are missing where they are sung, and refused i
   expect(sung.json?.error).toMatchObject({ code: "missing_required_parameter", param: "lyrics" });
   const played = await caller.post("/music/generations", { ...music, lyrics: " " });
   expect(played.json?.error).toMatchObject({ code: "invalid_value", param: "lyrics" });
-  // Nothing is wrong with it without them: this caller has no credits.
+  // Without them the request is valid. This caller only has no credits.
   expect((await caller.post("/music/generations", { ...music, lyrics: "" })).status).toBe(402);
 });

@@ -12,7 +12,7 @@ ownWorldOnly();
 const many = 1_000;
 const batch = 250;
 
-/** Fills the wallet with open holds; the returned function ends one. */
+/** Fills the wallet with open holds. The returned function ends one. */
 async function fill({ accountId }: Caller, unit: Unit, kind: HoldKind) {
   const holdIds = Array.from({ length: many }, (_, i) => `attack_${unit}_${i}`);
   for (let from = 0; from < many; from += batch) {
@@ -52,7 +52,7 @@ test.for([
       expect(refused.headers.get("retry-after")).toBe(isJob ? "60" : "5");
     }
     expect(world.upstream.requests).toHaveLength(0);
-    // Nothing is left of the refused ones: once a hold has ended, the same key is a new request.
+    // Refused requests leave no trace. Once a hold has ended, the same key is a new request.
     await end();
     const taken = await ask();
     expect(taken.status).toBe(isJob ? 202 : 200);

@@ -4,9 +4,9 @@ import { askConsole, ownPage, signIn } from "../edge/console-client.ts";
 import { slowness } from "../support/reference-machine.ts";
 import { startWatched, type WatchedProcess } from "../support/watched-process.ts";
 
-// An operator's session is one of several, and a page in its browser one of many: its bodies are bounded as callers' are.
+// There are several operators' sessions, and many pages in an operator's browser. So their bodies have the bounds of callers.
 
-/** No request keeps the event loop for longer than this, in ms, on a machine as fast as the reference. */
+/** Milliseconds for which one request may block the event loop at most, on a machine as fast as the reference. */
 const mostMs = 50;
 const kib = 1024;
 const mib = 1024 * kib;
@@ -30,12 +30,12 @@ const send = (method: string, path: string, body: string) =>
     },
   });
 
-/** So many names that no body had before. */
+/** Names that no body had before. */
 function names(count: number): string {
   const salt = Math.random().toString(36).slice(2, 5);
   return Array.from({ length: count }, (_, at) => `"${salt}${at.toString(36)}":0`).join(",");
 }
-/** As many as have room. */
+/** As many as fit. */
 const full = () => names(85_000);
 
 const routes = [

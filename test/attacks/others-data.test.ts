@@ -11,10 +11,10 @@ const { world, png, ...rest } = await startMediaWorld();
 afterAll(() => rest[Symbol.asyncDispose]());
 ownWorldOnly();
 
-/** "METHOD path" of every request that a key asked for which has nothing of what is asked for; paths below the base URL. */
+/** "METHOD path" of every request by a key without a right to the data in question. Paths are below the base URL. */
 const asked = new Set<string>();
 const askers = new Set<string>();
-/** Of each request that a client in this process makes. */
+/** Published for each request of a client in this process. */
 const made = "undici:request:create";
 function note(message: unknown): void {
   const { request } = message as { request: { method: string; path: string; headers: unknown } };
@@ -28,7 +28,7 @@ afterAll(() => void unsubscribe(made, note));
 let owner: Caller;
 /** Another account, and another key of the owner's account. */
 let strangers: Record<"another account" | "another key", Caller>;
-/** What the owner has. */
+/** The ids of the owner's data. */
 const own = { image: "", imageFile: "", video: "", videoFile: "", music: "", musicFile: "" };
 const more = { speech: "", speechFile: "", upload: "" };
 let outputUrl = "";
@@ -58,13 +58,13 @@ beforeAll(async () => {
   const { json } = await owner.post("/speech/generations", spoken);
   Object.assign(more, { speech: json.id, speechFile: json.audio.id });
   more.upload = (await upload(owner, png)).json.id;
-  // Three kinds of media are made, music by rendering it: most of a second on a core that is free.
+  // Three kinds of media are made, and music is rendered: most of a second on a free core.
 });
 
-/** An id of the same form that never was. */
+/** An id of the same form that never existed. */
 const never = (id: string) => id.replace(/[a-z0-9]{8}$/, "00000000");
 
-/** Paths below the base URL, of the ids of things; the last one is the owner's alone, the others the path's. */
+/** Two paths below the base URL: one with the owner's ids, and the same with an unknown id in the last place. */
 const paths: [method: string, path: () => [string, string]][] = [
   ...(["image", "video", "music"] as const).flatMap((kind) => {
     const area = kind === "music" ? "music" : `${kind}s`;
@@ -107,7 +107,7 @@ const paths: [method: string, path: () => [string, string]][] = [
       return [path + more.speechFile, path + never(more.speechFile)];
     },
   ]),
-  // What it cost, by the ids of its answers.
+  // The costs of its answers, by their ids.
   ...["GET", "HEAD"].flatMap((method) =>
     [() => own.image, () => more.speech].map((id): [string, () => [string, string]] => [
       method,
@@ -126,7 +126,7 @@ const uploads: [method: string, make: (id: string) => string][] = [
 
 const volatile = /^(?:date|x-request-id|x-ratelimit-(?:remaining|reset)-requests)$/;
 
-/** Everything of an answer that does not change from one to the next. */
+/** The part of an answer that is the same for equal requests. */
 async function told(caller: Caller, method: string, path: string) {
   const headers = { "if-none-match": "*", range: "bytes=0-0" };
   const answer = await download(caller, path, { method, headers });
@@ -146,7 +146,7 @@ describe.each(["another account", "another key"] as const)("to %s", (who) => {
       const seen = await told(strangers[who], method, theirs);
       expect([method, theirs, seen.status]).toEqual([method, theirs, 404]);
       expect(seen).toEqual(await told(strangers[who], method, nobodys));
-      // And there it is, for its own key.
+      // Its own key finds it.
       expect((await told(owner, method, theirs)).status).toBeLessThan(400);
     }
   });
@@ -290,7 +290,7 @@ test("usage, requests, entries and holds are a key's own, and with `usage:read-a
       for (const id of [owner.keyId, own.image, more.speech]) expect(text).not.toContain(id);
     }
   }
-  // A page's cursor opens nothing in another account.
+  // A page's cursor shows nothing in another account.
   const { nextCursor } = (await owner.get("/requests?limit=1")).json;
   expect(nextCursor).toEqual(expect.any(String));
   for (const list of ["/requests", "/billing/entries"]) {
@@ -330,19 +330,19 @@ test("a balance, its alerts and a key's own figures are the asking one's", async
   }
 });
 
-/** Routes by which nothing is named that another made: what is sent is all that they know. */
+/** Routes whose requests name nothing that another caller made. */
 const selfContained = [
   ...["GET /models", "GET /models/{model}", "POST /files", "POST /images/edits"],
   ...["POST /music/generations", "POST /speech/generations", "POST /audio/speech"],
   ...["POST /audio/transcriptions", "POST /embeddings"],
 ];
-/** Asked by others in test/e2e/webhooks.test.ts, where there is a receiver. */
+/** Tested in test/e2e/webhooks.test.ts, where there is a receiver. */
 const withReceiver = [
   ...["GET /webhooks", "POST /webhooks/{webhookId}/retry"],
   ...["GET /webhooks/secret", "POST /webhooks/secret/rotate"],
 ];
 
-// The last one: it looks at what all of the others have asked.
+// This test is the last, because it checks the requests of all others.
 test("no route of the API is left out", async () => {
   const { paths: described } = JSON.parse(await committedDescription());
   const routes = Object.entries<object>(described).flatMap(([path, methods]) =>
@@ -350,7 +350,7 @@ test("no route of the API is left out", async () => {
   );
   const isAsked = (route: string) => {
     const pattern = new RegExp(`^${route.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
-    // A path that is a route by its own name is not one of a route with an id in that place.
+    // A path that is a route of its own does not count for a route with an id in that place.
     return [...asked].some((one) => one === route || (pattern.test(one) && !routes.includes(one)));
   };
   const left = routes.filter((route) => !isAsked(route));

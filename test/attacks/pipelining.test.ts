@@ -10,8 +10,8 @@ import { startWatched, type WatchedProcess } from "../support/watched-process.ts
 const small = "GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n";
 const requests = 1_500;
 /**
- * What the server may compute while other callers wait, in ms of its event loop's thread: a machine that others use too makes them wait
- * longer, and no request is at fault.
+ * Milliseconds of CPU time of the server's event loop while other callers wait. On a machine with other work they wait longer, and no
+ * request causes that.
  */
 const mostMs = 1_000;
 
@@ -26,16 +26,16 @@ afterAll(() => watched?.[Symbol.asyncDispose]());
 
 const portOf = (url: string) => Number(new URL(url).port);
 
-/** What the server's event loop computed so far, in ms, as Linux tells it at once, however busy that is: in ticks of 10 ms. */
+/** The CPU time of the server's event loop so far, in ms. Linux shows it at once even on a busy machine, in ticks of 10 ms. */
 function computedMs(): number {
   const stat = readFileSync(`/proc/${watched.pid}/task/${watched.pid}/stat`, "utf8");
-  // Behind the name of the command.
+  // After the name of the command.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [user, system] = fields.slice(11, 13).map(Number);
   return 10 * ((user ?? 0) + (system ?? 0));
 }
 
-/** What the server computed while a liveness probe and a caller's request waited, in ms. */
+/** The server's CPU time while a liveness probe and a caller's request waited, in ms. */
 async function othersWait(): Promise<number> {
   const origin = new URL(watched.baseUrl).origin;
   const beforeMs = computedMs();

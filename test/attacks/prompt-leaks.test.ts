@@ -19,7 +19,7 @@ const caller = await world.caller();
 const messages = [{ role: "user", content: "Hi" }];
 const header = "x-genmesh-ignored-parameters";
 
-/** The developer prompt as servers repeat it: text, messages, tokens. */
+/** The developer prompt in the forms in which servers repeat it: text, messages, tokens. */
 const tokens = Array.from(developerPrompt, (letter) => letter.charCodeAt(0));
 const echoes = {
   prompt_token_ids: tokens,
@@ -50,7 +50,7 @@ describe("chat on a server with forms of its own", () => {
     content: "Hello",
     reasoning: "hm",
     tool_calls: [{ ...call, ...echoes }],
-    // What goes back in the next turn has its own fields alone, too.
+    // State for the next turn also has only its own fields.
     reasoning_details: [{ ...detail, ...echoes }],
     extra_content: { google: { ...signed, ...echoes }, ...echoes },
     ...echoes,
@@ -58,7 +58,7 @@ describe("chat on a server with forms of its own", () => {
   const token = { token: "H", logprob: -1, bytes: [72], top_logprobs: [], ...echoes };
   const logprobs = { content: [token], ...echoes };
 
-  /** Ours: what the answer cost. */
+  /** Properties that genmesh adds: the cost of the answer. */
   const cost = { cost: 0.000011, costUsdMicros: 11 };
 
   test.for(["legacy", "peer"])(
@@ -88,7 +88,7 @@ describe("chat on a server with forms of its own", () => {
               extra_content: { google: signed },
               tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }],
             },
-            // Its server said "stop" beside a call.
+            // The server answered "stop" beside a call.
             finish_reason: "tool_calls",
             logprobs: { content: [{ token: "H", logprob: -1, bytes: [72], top_logprobs: [] }] },
           },
@@ -258,7 +258,7 @@ describe("an upstream's error", () => {
           if (!stream)
             expect(refusalOf(await caller.post(path, { model, ...input }))).toBe(expected);
         }
-        // Before any output it is the same, though the stream had begun.
+        // Before any output it is the same, although the stream had begun.
         if (!stream) continue;
         const isChat = model === "legacy";
         const event = { ...(isChat ? {} : { type: "error" }), ...body };

@@ -21,7 +21,7 @@ const deltas = Array.from({ length: 28 }, () => "sea ".repeat(65_536));
 const body = JSON.stringify({ model: "wordy", input: "Hi" });
 const idempotencyKey = "one";
 
-/** A request whose caller reads the beginning of its answer, and no more. */
+/** A request whose caller reads only the beginning of its answer. */
 interface SlowReader {
   socket: Socket;
   /** 0 before there is an answer. */
@@ -58,9 +58,9 @@ test("a kept answer goes to so many slow readers at once as its account has room
   const allButWaiting = many - repeatedShare.each.waiting;
   await until("all but those that wait", async () => count(0) <= many - allButWaiting);
   expect([count(200), count(429)]).toEqual([fit, 12]);
-  // Another account has its own.
+  // Another account has a share of its own.
   expect((await ask(other)).status).toBe(200);
-  // Who leaves makes room.
+  // A caller that leaves makes room.
   const served = readers.filter(({ status }) => status === 200);
   for (const { socket } of served) socket.destroy();
   await until("those that waited", async () => count(0) === 0);

@@ -29,7 +29,7 @@ test.for(routes)(
     expect((await sent(one, names)).up).toEqual(first.up);
     const others = await sent(two, names);
     for (const [at, name] of others.up.entries()) expect(name).not.toBe(first.up[at]);
-    // What went up for one account is nothing that another could ask for.
+    // Another account cannot use a name that was sent upstream for one account.
     const guessed = await sent(two, { prompt_cache_key: first.up[0] });
     expect(guessed.up[0]).not.toBe(first.up[0]);
     if (path === "/responses") expect(first.answer.json).toMatchObject(names);

@@ -5,11 +5,11 @@ import type { Caller } from "../e2e/caller.ts";
 import { oneProcessOnly, startWorld, type World } from "../e2e/world.ts";
 import { slowness } from "../support/reference-machine.ts";
 
-/** Reads that one account asks for at once. */
+/** Simultaneous reads of one account. */
 const atOnce = 200;
 /**
- * What may be computed while another account's request waits, in ms of this thread, which is server and callers at once: a
- * machine that others use too makes a request wait longer, and no read is at fault.
+ * Milliseconds of CPU time while another account's request waits. This thread is the server and all callers. On a machine with other work a
+ * request waits longer, and no read causes that.
  */
 const graceMs = 2_000;
 const entries = 3_000;
@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-/** The most that was computed while one of the other account's requests waited; they are sent one after the other. */
+/** The most CPU time while one of the other account's requests waited. They are sent one after the other. */
 async function slowest(meanwhile: () => Promise<unknown>): Promise<number> {
   let [worst, isOver] = [0, false];
   const work = meanwhile().finally(() => {
@@ -78,7 +78,7 @@ describe("another account is served while one reads", {
       statuses = (await Promise.all(all)).map(({ status }) => status);
     });
     expect(harmed).toBeLessThan(quiet + graceMs * slowness());
-    // Those that find no room are told so; nothing fails.
+    // Reads without room are refused, and none fails.
     expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([]);
     expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(60);
   });

@@ -6,18 +6,18 @@ import { openRaw, type RawConnection } from "../edge/raw.ts";
 import { type EdgeWorld, edgeAdminToken, startEdge } from "../edge/world.ts";
 import { until } from "../support/until.ts";
 
-// Sign-ins that are announced and do not come, without any key: no other user's sign-in, and no operator, waits for them.
+// Announced sign-ins that never arrive, without any key. They delay neither other users' sign-ins nor operators.
 
 const mib = 1024 * 1024;
 const [here, elsewhere] = ["127.0.0.1", "127.0.0.2"] as const;
-/** As many as fill the room of one that is not known to pay. */
+/** As many as fill the room of an account without a payment so far. */
 const filling = smallBodyBytes / signInBodyBytes;
 const begun = '{"secret":"';
 
 let edge: EdgeWorld;
 const open: RawConnection[] = [];
 beforeEach(async () => {
-  // The room of small bodies is twice the least share of one.
+  // The room of small bodies is twice the least share of one account.
   const settings = { maxBytesInFlight: mib, console: { operatorToken: edgeAdminToken } };
   edge = await startEdge({ settings });
 });
@@ -40,7 +40,7 @@ async function fillFrom(address: string): Promise<void> {
   );
 }
 
-/** Lets time pass until it has come to something. */
+/** Lets time pass until the work has ended. */
 async function settled<T>(work: Promise<T>): Promise<T> {
   let isOver = false;
   const over = () => {
@@ -57,7 +57,7 @@ async function settled<T>(work: Promise<T>): Promise<T> {
 test("half-sent sign-ins of one address hold up no sign-in of another", async () => {
   await fillFrom(elsewhere);
   expect(await settled(signIn(edge.port, edge.key))).toContain("=");
-  // They have not been ended for it.
+  // The others' connections were not ended for that.
   expect(open.some((connection) => connection.received() !== "")).toBe(false);
 });
 
@@ -77,7 +77,7 @@ test("one that is not whole after some seconds is refused, and those of its addr
   await fillFrom(here);
   const waiting = signIn(edge.port, edge.key);
   for (let ms = 0; ms < signInBodyMs + bodySweepMs; ms += 250) {
-    // A byte now and then keeps no place.
+    // A byte now and then does not keep a place.
     for (const connection of open) connection.send("x");
     await edge.clock.advance(250);
   }

@@ -12,7 +12,7 @@ import { until } from "../support/until.ts";
 
 const png = await samplePng(64, 64);
 const outputs = { images: [png], video: sampleMp4(), sound: sampleMp3() };
-/** Whose results come slowly. */
+/** An upstream whose results come slowly. */
 const slow = await startScriptedMediaUpstream("openai", outputs);
 const healthy = await startScriptedMediaUpstream("openai", outputs);
 const world = await startWorld({
@@ -37,10 +37,10 @@ afterAll(async () => {
 ownWorldOnly();
 
 const picture = (model: string) => ({ model, prompt: "a boat" });
-/** Six of one account and two of another: each with room for the largest picture they would fill all that there is. */
+/** Six of one account and two of another. With room for the largest image each, they would fill all room. */
 const drips = [6, 2];
 
-/** Answers a head that promises much, and then brings a byte now and then. */
+/** Answers a head with a large length, and then sends a byte now and then. */
 function drip(answer: ServerResponse, type: string, bytes: number): void {
   answer.writeHead(200, { "content-type": type, "content-length": bytes });
   answer.write(" ");
@@ -48,7 +48,7 @@ function drip(answer: ServerResponse, type: string, bytes: number): void {
   answer.once("close", () => clearInterval(timer));
 }
 
-/** Begins them, and waits until the upstream drips for each. */
+/** Begins them, and waits until the upstream answers each one slowly. */
 async function begin(route: string, type: string, bytes: number) {
   let dripping = 0;
   slow.always(route, {

@@ -25,7 +25,7 @@ const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 const ofOneByte = Buffer.from(chunk("x").repeat(200_000));
 const file = 'content-disposition: form-data; name="file"; filename="a.png"';
 
-/** Chunks that the process looked at while `work` went on. */
+/** The number of chunks that the process looked at during `work`. */
 async function lookedAt(work: () => Promise<void>): Promise<number> {
   const { push } = IncomingMessage.prototype;
   let count = 0;
@@ -85,7 +85,7 @@ test("a small body in tiny chunks, and a large one in common ones, are bodies", 
     const { status } = parseAnswer(await raw.until((text) => text.includes('"bytes"')));
     expect(status).toBe(200);
   }
-  // Another connection gets the parser of one that was refused.
+  // Another connection gets the parser of a refused one.
   const whole = await edge.post("/v1/responses", "x".repeat(mib));
   expect(await whole.json()).toEqual({ bytes: mib });
 });

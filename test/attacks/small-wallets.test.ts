@@ -4,7 +4,7 @@ import { chat } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 import { until } from "../support/until.ts";
 
-/** A token of output costs 4 micros: the model's maximum 65,536, the least bound 4,096. */
+/** A token of output costs 4 micros. The model's maximum costs 65,536, the least bound 4,096. */
 const roomy = { maxInputTokens: 128_000, maxOutputTokens: 16_384 };
 const world = await startWorld({
   catalog: (usual) => ({
@@ -155,7 +155,7 @@ test("a model of fewer than 1,024 tokens is all or nothing", async () => {
 
 test("many at once hold no more than there is, and the rest is refused", async () => {
   const payer = await poor(80_000n);
-  // None is answered before all were judged: what one leaves of its hold makes room for another.
+  // No answer comes before all requests were accepted or refused. The unused part of a hold would make room for another request.
   const judged = Promise.withResolvers<void>();
   world.play({ kind: "ok", firstByteAfter: judged.promise });
   let answered = 0;

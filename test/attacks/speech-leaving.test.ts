@@ -21,7 +21,7 @@ beforeEach(() => {
   media.requests.length = 0;
 });
 
-/** An upstream that has begun to speak, and answers once it is told. */
+/** An upstream that has begun a speech, and answers when the test continues it. */
 function slowUpstream(status = 200) {
   const told = Promise.withResolvers<void>();
   const gone: boolean[] = [];
@@ -50,7 +50,7 @@ test("ten speeches that their caller leaves are spoken to their end, and paid fo
   await speaking.begun(10);
   leaving.abort();
   await Promise.all(asked);
-  // Its leaving has arrived: another request that came after it was answered.
+  // The server has seen it leave, because a later request was answered.
   expect((await caller.balance()).reserved).toBe(10 * cost);
   speaking.answer();
   await until("all to be settled", async () => (await caller.balance()).reserved === 0);

@@ -8,7 +8,7 @@ const search = { type: "web_search" };
 const tools = [{ type: "function", name: "f" }];
 const chatTools = [{ type: "function", function: { name: "f" } }];
 
-/** A hosted tool, and the path at which a model of functions alone refuses it. */
+/** A hosted tool, and the path at which a model with only functions refuses it. */
 const hosted: [body: object, operation: "responses" | "compact" | "chat", param: string][] = [
   ...(["responses", "compact"] as const).flatMap((operation) =>
     (

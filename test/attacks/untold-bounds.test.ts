@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { chat, pricing } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 
-// Where upstream cannot be told a bound of its output, a small one makes nothing cheaper than it is.
+// Some upstreams accept no bound of the output. A small bound must not make their answers cheaper.
 
 ownWorldOnly();
 
@@ -125,7 +125,7 @@ test("a model that thinks behind a stop sequence is hung up on, and what it said
   const asked = { model: "boundless", messages, stop: ["END"] };
   await caller.stream("/chat/completions", asked);
   await seen[0]?.over;
-  // Its caller has its whole answer and has not left, so the seconds in which upstream is waited for cost nothing.
+  // The caller has its whole answer and has not left. So the seconds of waiting for the upstream cost nothing.
   expect((await caller.settled()).monthSpend).toBeGreaterThanOrEqual(3 * outputPrice);
   expect((await caller.settled()).monthSpend).toBeLessThan(60 * outputPrice);
 });

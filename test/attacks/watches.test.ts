@@ -9,11 +9,11 @@ import { startWatched, type WatchedProcess } from "../support/watched-process.ts
 
 /** As many as one account may watch. */
 const jobs = 256;
-/** The longest that the event loop may compute at one go beside them, in ms; and what half of another account's requests may take. */
+/** Milliseconds: the longest that the event loop may compute in one go beside them, and the median of another account's requests. */
 const bounds = { loopMs: 250, medianMs: 250 };
 const watchedForMs = 8_000;
 
-// It takes each request, and never answers.
+// An upstream that takes each request, and never answers.
 const upstream = createServer((request) => request.resume());
 let watched: WatchedProcess;
 let hostile: string;
@@ -55,7 +55,7 @@ function post(path: string, key: string, body: object): Promise<Response> {
   });
 }
 
-/** The longest texts that a job may have: 390 KB as they are stored. */
+/** The longest texts that a job may have: 390 KB in their stored form. */
 async function submit(): Promise<string> {
   const long = "\u{1f600}".repeat(32_000);
   const texts = { title: "Waves", description: long, lyrics: long, negativePrompt: long };
@@ -67,7 +67,7 @@ async function submit(): Promise<string> {
   return ((await answer.json()) as { id: string }).id;
 }
 
-/** Opens the events of a job; resolves with its first words. */
+/** Opens the events of a job. Resolves with its first chunk. */
 function watch(jobId: string, signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${hostile}` };

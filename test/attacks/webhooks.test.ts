@@ -50,7 +50,7 @@ describe("where private addresses are allowed", async () => {
   test("an account whose receiver never answers has its share of attempts, and holds no other account up", async () => {
     const dead = await startWebhookReceiver();
     try {
-      // Attempts are broken off after 10 s, and others begun: what counts is how many are open at once.
+      // Attempts are broken off after 10 s, and others begun. The number of simultaneous ones counts.
       let [open, mostOpen] = [0, 0];
       dead.answer = (response) => {
         mostOpen = Math.max(mostOpen, ++open);
@@ -69,7 +69,7 @@ describe("where private addresses are allowed", async () => {
       const other = await world.caller({ credits: 5n });
       await submit(other, "images", image(receiver.url));
       await firstOf(other, ({ status }) => status === "delivered");
-      // Its own are behind the ones that hang; no more than its share was ever under way.
+      // Its own webhooks wait after those that hang. There were never more attempts than its share.
       expect(mostOpen).toBe(maxAttemptsEach);
       const ids = new Set(dead.received.slice(0, maxAttemptsEach).map(({ id }) => id));
       expect(ids.size).toBe(maxAttemptsEach);

@@ -8,8 +8,8 @@ import { openRaw } from "../edge/raw.ts";
 import { until } from "../support/until.ts";
 
 /**
- * Where the catalog says so, time without output is charged to a caller that leaves before upstream tells its usage. Here callers see to
- * it that genmesh does not wait for upstream in that time, or that it is not they who leave.
+ * Where the catalog has a price for it, time without output is charged to a caller that leaves before the upstream's usage. These callers
+ * try to avoid that: genmesh does not wait for the upstream in that time, or another caller leaves.
  */
 
 ownWorldOnly();
@@ -33,14 +33,14 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-/** What the catalog says of these models. */
+/** The catalog's value for these models. */
 const hiddenTokensPerSecond = 200;
-/** For how long the model thinks: what is charged is the time itself, so the upstream takes it. */
+/** Milliseconds of the model's hidden reasoning. The real time is charged, so the upstream takes it. */
 const thoughtMs = 3_000;
-/** USD micros of what was thought: a token of output costs 4. */
+/** The price of the reasoning in USD micros. A token of output costs 4. */
 const thought = (thoughtMs / 1_000) * hiddenTokensPerSecond * 4;
 
-/** Writes an event, and gives whether its reader still listens. */
+/** Writes an event. Answers whether its reader still listens. */
 function say(response: ServerResponse, event: Record<string, unknown>): boolean {
   if (response.destroyed) return false;
   response.write(`data: ${JSON.stringify(event)}\n\n`);
@@ -76,7 +76,7 @@ function itemDone(text: string, index: number) {
   return { type: "response.output_item.done", output_index: index, item };
 }
 
-/** A streamed request for the gateway at `baseUrl`, as bytes. */
+/** The bytes of a streamed request for the gateway at `baseUrl`. */
 function requestOf({ baseUrl, key }: Pick<Caller, "baseUrl" | "key">, input: string): string {
   const { hostname, pathname } = new URL(baseUrl);
   const body = JSON.stringify({ model: "thinker", input, stream: true });
@@ -92,7 +92,7 @@ describe("what a model thinks while its caller takes nothing", () => {
   test("is charged to a caller that reads on behind it and leaves", async () => {
     const caller = await world.caller();
     const held = Promise.withResolvers<void>();
-    // Twenty alternatives with each token: 64 KB of them fill what waits behind another answer.
+    // Twenty alternatives with each token. 64 KB of them fill the buffer that waits behind another answer.
     const alternatives = Array.from({ length: 20 }, () => ({ token: "x".repeat(60), logprob: -1 }));
     world.play(({ body }) => ({
       kind: "custom",
@@ -115,7 +115,7 @@ describe("what a model thinks while its caller takes nothing", () => {
         while (say(response, delta(" sea", 1))) await delay(50);
       },
     }));
-    // The answer of the second request waits behind that of the first, on one connection.
+    // On one connection the second request's answer waits behind the first's.
     const raw = await openRaw(Number(new URL(caller.baseUrl).port));
     for (const input of ["first", "second"]) raw.send(requestOf(caller, input));
     await raw.until((received) => received.includes(" sea"));

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ownWorldOnly, startWorld, type World } from "../e2e/world.ts";
 
-/** Output that has no place in the form in which its caller gets it, of upstreams that report no usage. */
+/** Output that has no place in the form of the caller's answer, from upstreams that report no usage. */
 
 ownWorldOnly();
 
@@ -12,9 +12,9 @@ beforeAll(async () => {
 afterAll(() => world[Symbol.asyncDispose]());
 
 const thoughts = " the sea was calm and gray".repeat(50);
-/** Six a time. */
+/** Six each time. */
 const thoughtTokens = 300;
-/** A token of output costs 4 micros; the input, and the few words of the answer, less than these together. */
+/** A token of output costs 4 micros. The input and the few words of the answer together cost less than these. */
 const thoughtCost = thoughtTokens * 4;
 const opening = 10_000_000;
 

@@ -33,7 +33,7 @@ afterAll(async () => {
 // biome-ignore lint/suspicious/noExplicitAny: catalogs are changed at places of every shape.
 type Catalog = any;
 
-/** A shipped catalog with all of its upstreams at one place. */
+/** A shipped catalog with all of its upstreams at one address. */
 async function catalogOf(name: string, baseUrl: string): Promise<Catalog> {
   const catalog = parse(await readFile(join(shipped, `${name}.yaml`), "utf8"));
   for (const upstream of Object.values<Catalog>(catalog.upstreams)) {
@@ -42,7 +42,7 @@ async function catalogOf(name: string, baseUrl: string): Promise<Catalog> {
   return catalog;
 }
 
-/** What `genmesh catalog check --online` says of a catalog. */
+/** The output of `genmesh catalog check --online` for a catalog. */
 async function check(catalog: Catalog, env: Record<string, string> = { UP_KEY: key }) {
   const file = join(folder, "catalog.yaml");
   await writeFile(file, JSON.stringify(catalog));
@@ -66,7 +66,7 @@ describe("catalog check --online at fal", () => {
       "call.model: fal's description of the model answers 404 (fal)",
     ]);
     expect(code).toBe(1);
-    // Descriptions are for everyone: the key stays here.
+    // Descriptions need no key, so none is sent.
     for (const { headers } of fal.requests) expect(headers.authorization).toBeUndefined();
     expect(fal.seen("submit")).toEqual([]);
   });

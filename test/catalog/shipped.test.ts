@@ -5,9 +5,9 @@ import { ModelKind, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_s
 import { toCatalogEntry } from "../../gateway/models.ts";
 import { parseCatalog } from "../../services/catalog/parse.ts";
 
-// The tables of the API specification, transcribed from it and not from the catalog.
+// The tables of the API specification. They are transcribed from it, not from the catalog.
 
-/** Model | seconds | resolution | modes | credits. "and" stands for two rows. */
+/** Model | seconds | resolution | modes | credits. "and" means two rows. */
 const priceTable = `
 svc-video-1-5 | 6 | 480p | T2V, I2V | 45
 svc-video-1-5 | 6 | 720p | T2V, I2V | 90
@@ -194,7 +194,7 @@ describe("the shipped catalog", () => {
 
   test("its examples in comments are good as well", () => {
     const text = readFileSync(file, "utf8");
-    // An example is a comment two columns in, with a key, an item or a deeper line of one.
+    // An example is a comment with an indent of two. It has a key, an item or a deeper line of one.
     const awake = text.replace(/^ {2}# ((?:- |\w+:| {2}\w+:).*)$/gm, "  $1");
     const woken = parseCatalog(awake);
     expect(woken.faults).toBeUndefined();

@@ -15,7 +15,7 @@ const load = (name: string) => {
 const { CHAT, EMBEDDING, IMAGE, SPEECH, TRANSCRIPTION } = ModelKind;
 const { CHAT_COMPLETIONS, ELEVENLABS, OPENAI } = UpstreamProtocol;
 
-/** Name, kinds on offer, protocols, and the variable of its key. */
+/** Name, offered kinds, protocols, and the variable of its key. */
 const shipped = [
   ["elevenlabs", [SPEECH], [ELEVENLABS], "ELEVENLABS_API_KEY"],
   ["openai", [CHAT, IMAGE, SPEECH, EMBEDDING, TRANSCRIPTION], [OPENAI], "OPENAI_API_KEY"],
@@ -55,7 +55,7 @@ test("each shipped catalog is loaded by a test, and has its section in docs/upst
   const names = readdirSync(folder)
     .filter((file) => file.endsWith(".yaml"))
     .map((file) => file.slice(0, -".yaml".length));
-  // Theirs: called.test.ts, comfyui.test.ts.
+  // Tested in called.test.ts and comfyui.test.ts.
   const elsewhere = ["fal", "replicate", "comfyui"];
   expect(names.sort()).toEqual([...shipped.map(([name]) => name), ...elsewhere].sort());
   const docs = readFileSync(new URL("../../docs/upstreams.md", import.meta.url), "utf8");

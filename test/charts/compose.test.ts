@@ -12,7 +12,7 @@ const compose: Manifest = parse(readFileSync(join(root, "deploy/compose.yaml"), 
 });
 const roles = ["gateway", "auth", "billing", "catalog", "text", "media", "media-worker"];
 
-/** As compose does it, with none of the variables set. */
+/** Like compose with none of the variables set. */
 const defaults = (text: string) => text.replace(/\$\{\w+:-([^}]*)\}/g, "$1");
 
 function envOf(service: string): Record<string, string> {

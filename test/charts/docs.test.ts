@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { findHelms, kubernetes, root } from "./helm.ts";
 
-/** What a page calls a file of the reader's. */
+/** A page's name of the reader's own file. */
 const yourValues = "charts/genmesh/examples/production.values.yaml";
-/** Of an installation, not of its rendering. */
+/** Options of an installation that a rendering does not have. */
 const ofInstalling = /^--(wait|create-namespace|cascade)$/;
 
 /** The words after `helm install` and `helm upgrade` in a page's shell lines. */

@@ -5,7 +5,7 @@ import { test } from "vitest";
 
 /** The root of this clone. */
 export const root = fileURLToPath(new URL("../..", import.meta.url));
-/** A Kubernetes that the charts are rendered for, also where a helm was built with another. */
+/** The Kubernetes version for rendering, because a helm may be built with another one. */
 export const kubernetes = "1.34.0";
 /** The custom resources of other products that the charts can make. */
 const apiVersions = [
@@ -18,15 +18,15 @@ const run = promisify(execFile);
 /** Characters that a rendering may have: the largest has some 150,000. */
 const maxOutput = 16 << 20;
 
-/** A tool of this machine. */
+/** A program of this machine. */
 export interface Tool {
-  /** For titles, e.g. `helm 4`. */
+  /** For titles, for example `helm 4`. */
   name: string;
-  /** Answers what it printed; rejects with what it complained about. */
+  /** Answers the output. Rejects with the error output. */
   run(...args: string[]): Promise<string>;
 }
 
-/** The helms on the path (`helm`, `helm3`, `helm4`), one of each major version. To be called while a test file is collected. */
+/** The helms on the path (`helm`, `helm3`, `helm4`), one of each major version. Called while a test file is collected. */
 export async function findHelms(): Promise<Tool[]> {
   const found = new Map<string, Tool>();
   for (const file of ["helm", "helm3", "helm4"]) {
@@ -39,7 +39,7 @@ export async function findHelms(): Promise<Tool[]> {
   return needs([...found.values()], "helm (3, 4 or both)");
 }
 
-/** A tool that a test uses where it is at hand: on the path, or not at all. */
+/** A program for tests, where the path has it. */
 export async function findTool(file: string, versionArgs: string[]): Promise<Tool[]> {
   const found = await run(file, versionArgs).catch(() => undefined);
   if (found) return [tool(file, file)];
@@ -54,7 +54,7 @@ export function render(helm: Tool, chart: string, ...args: string[]): Promise<st
   return helm.run("template", "genmesh", `charts/${chart}`, ...place, ...args);
 }
 
-/** What is missing is a skipped test that says so; with GENMESH_REQUIRE_BACKENDS=1 it is an error. */
+/** A missing program makes a skipped test with the reason. With GENMESH_REQUIRE_BACKENDS=1 it is an error. */
 function needs(tools: Tool[], what: string): Tool[] {
   if (tools.length > 0) return tools;
   if (process.env.GENMESH_REQUIRE_BACKENDS === "1") throw new Error(`${what} is not on the path`);
@@ -62,7 +62,7 @@ function needs(tools: Tool[], what: string): Tool[] {
   return [];
 }
 
-// A file of which every test is skipped needs one that is there.
+// A file in which every test is skipped needs one test.
 function skipped(what: string): void {
   process.stderr.write(`skipped: what wants ${what} on the path\n`);
   test.skip(`(skipped: wants ${what} on the path)`, () => {});

@@ -15,7 +15,7 @@ async function runJob(name: string, args: string[], env: Variables = {}) {
   return { code, stdout: job.stdout(), stderr: job.stderr() };
 }
 
-/** What the API server keeps of Secrets, as far as the Job asks for it. */
+/** An API server with only the Secrets of the Job. */
 async function startApiServer(secrets: Map<string, Record<string, string>>) {
   const server = createServer(async (request, response) => {
     const chunks = await request.toArray();

@@ -1,10 +1,11 @@
-// Makes kubernetes.schemas.json from an API server's OpenAPI (`kubectl get --raw /openapi/v2`, or the file of the Kubernetes
-// sources): the definitions that the charts' objects need, without their texts, and strict, so that a misspelt field is found.
-//   node test/charts/make-schemas.ts OPENAPI.json
+// Makes kubernetes.schemas.json from an API server's OpenAPI (`kubectl get --raw /openapi/v2`, or the file of the Kubernetes sources). It
+// has the definitions of the charts' objects without their texts. They are strict, so that a misspelt field is found.
+//
+// node test/charts/make-schemas.ts OPENAPI.json
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** What the charts make of Kubernetes' own kinds. */
+/** Kubernetes' own kinds in the charts. */
 const roots = [
   "apps.v1.Deployment",
   "apps.v1.StatefulSet",
@@ -28,7 +29,7 @@ type Schema = any;
 const { definitions, info } = JSON.parse(readFileSync(process.argv[2] ?? "", "utf8"));
 const kept: Record<string, Schema> = {};
 
-/** Keeps a definition, and those that it names. */
+/** Keeps a definition and those that it names. */
 function keep(name: string): void {
   if (kept[name]) return;
   kept[name] = {};
@@ -38,7 +39,7 @@ function keep(name: string): void {
 function strict(schema: Schema): Schema {
   if (schema.$ref) {
     const name = schema.$ref.replace("#/definitions/", "");
-    // Two types that are written in more than one way.
+    // Two types that can be written in more than one way.
     if (name.endsWith(".IntOrString")) return { type: ["integer", "string"] };
     if (name.endsWith(".Quantity")) return { type: ["number", "string"] };
     keep(name);
@@ -48,7 +49,7 @@ function strict(schema: Schema): Schema {
   for (const key of ["type", "format", "required", "enum"]) {
     if (schema[key] && schema[key] !== "int-or-string") made[key] = schema[key];
   }
-  // Formats of Kubernetes' own mean nothing to a validator.
+  // A validator does not know Kubernetes' own formats.
   if (made.format && !["int32", "int64", "date-time"].includes(made.format)) delete made.format;
   if (schema.items) made.items = strict(schema.items);
   if (schema.additionalProperties) made.additionalProperties = strict(schema.additionalProperties);

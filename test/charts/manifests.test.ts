@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { findTool, root, type Tool } from "./helm.ts";
 import { examples, type Manifest, rendered } from "./rendered.ts";
 
-/** Kinds of other products: their schemas come with them. */
+/** Kinds of other products. Their schemas come with those. */
 const foreign = ["Certificate", "HTTPRoute", "PrometheusRule", "ScaledObject", "ServiceMonitor"];
 const files = [
   ...examples.map((example) => `charts/genmesh/examples/${example}.rendered.yaml`),

@@ -15,7 +15,7 @@ const alerts: { alert: string; expr: string; annotations: Record<string, string>
 ).groups[0].rules;
 const dashboard = JSON.parse(read("charts/genmesh/files/dashboard.json"));
 
-/** Every metric that a process exports; a histogram is marked. */
+/** Every metric that a process exports. A histogram ends in `#`. */
 function registered(): Set<string> {
   const names = metricsOfSource().map(({ name, type }) =>
     type === "histogram" ? `${name}#` : name,
@@ -25,7 +25,7 @@ function registered(): Set<string> {
   return new Set([...names, ...process.getMetricsAsArray().map(({ name }) => name), "up"]);
 }
 
-/** Metrics in a PromQL expression; a histogram's series stand for it, marked as {@link registered} marks it. */
+/** Metrics in a PromQL expression. A histogram's series count as the histogram, with the mark of {@link registered}. */
 function metricsIn(expr: string): string[] {
   const words = expr
     .replace(/"[^"]*"/g, "")

@@ -11,7 +11,7 @@ const secretValues: Record<string, string> = {
 
 const isToolbox = (one: Manifest) => one.metadata.name.endsWith("-toolbox");
 
-/** What a container would find in its environment. */
+/** The environment of a container. */
 function envOf(container: Manifest): Record<string, string> {
   const image = { GENMESH_DATA_DIR: "/var/lib/genmesh", HOST: "0.0.0.0" };
   const entries = (container.env ?? []).map(({ name, value, valueFrom }: Manifest) => [
@@ -82,7 +82,7 @@ describe.each(examples)("%s", (example) => {
         seccompProfile: { type: "RuntimeDefault" },
       });
       expect(spec.enableServiceLinks, name).toBe(false);
-      // Only the Job that makes the tokens talks to the API server.
+      // Only the Job that makes the tokens calls the API server.
       const wantsToken = spec.serviceAccountName?.endsWith("-tokens") ?? false;
       expect(spec.automountServiceAccountToken, name).toBe(wantsToken);
       for (const { securityContext, resources } of spec.containers) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { findHelms, render } from "./helm.ts";
 
-/** Values that are refused, as `--set` takes them, and what is said. */
+/** Refused values in the form of `--set`, and the messages. */
 const refused: [why: string, values: string[], text: string][] = [
   ["an unknown key", ["replicas=3"], "additional properties 'replicas' not allowed"],
   ["a key that one role has not", ["roles.gateway.replica=3"], "'replica' not allowed"],
@@ -81,7 +81,7 @@ const refused: [why: string, values: string[], text: string][] = [
   ],
 ];
 
-// One major is enough: both evaluate schema and templates by the same packages, and render.test.ts renders with each.
+// One major version is enough. Both evaluate schema and templates by the same packages, and render.test.ts renders with each.
 const newest = (await findHelms()).sort((a, b) => b.name.localeCompare(a.name)).slice(0, 1);
 
 describe.each(newest)("$name", (helm) => {

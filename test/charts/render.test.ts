@@ -23,7 +23,7 @@ describe.each(helms)("$name", (helm) => {
   });
 });
 
-// Helm 3 asks a cluster before it renders notes.
+// Helm 3 calls a cluster before it renders notes.
 test.each(helms.filter(({ name }) => name !== "helm 3"))(
   "$name: the notes say how to get the key and to call",
   async (helm) => {
@@ -34,7 +34,7 @@ test.each(helms.filter(({ name }) => name !== "helm 3"))(
   },
 );
 
-/** The documents by their source and name, trimmed: the majors order and space them differently. */
+/** The trimmed documents by source and name, because the major versions differ in order and space. */
 function inOrder(rendered: string): string {
   const documents = rendered
     .split(/^---\n/m)

@@ -12,7 +12,7 @@ export const examples = [
   "external-secrets",
 ] as const;
 
-/** A Kubernetes object, as far as the tests look into it. */
+/** A Kubernetes object with the fields that tests read. */
 // biome-ignore lint/suspicious/noExplicitAny: what is looked for differs from kind to kind.
 export type Manifest = any;
 
@@ -25,12 +25,12 @@ export function rendered(example: string, chart = "genmesh"): Manifest[] {
   });
 }
 
-/** Those of one kind. */
+/** The objects of one kind. */
 export function ofKind(manifests: Manifest[], kind: string): Manifest[] {
   return manifests.filter((one) => one.kind === kind);
 }
 
-/** The pods that would run, with the name of what makes them. */
+/** The pods that would run, with the name of the object that makes them. */
 export function podsOf(
   manifests: Manifest[],
 ): { name: string; labels: Manifest; spec: Manifest }[] {

@@ -7,7 +7,7 @@ import type { Manifest } from "./rendered.ts";
 
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 
-/** Keys whose content is passed on as it is: labels, rules, resources. */
+/** Keys whose content is passed on unchanged: labels, rules, resources. */
 const passedOn =
   /Labels$|labels$|annotations$|resources$|^networkPolicy\.egress\.|issuerRef$|nodeSelector$/;
 
@@ -20,7 +20,7 @@ function pathsIn(values: Manifest, path = ""): string[] {
   );
 }
 
-/** The same of a schema. */
+/** The same for a schema. */
 function pathsOf(schema: Manifest, whole: Manifest, path = ""): string[] {
   const own = schema.$ref ? whole.definitions.workload : schema;
   if (!own.properties || passedOn.test(path)) return [path];
@@ -34,7 +34,7 @@ const charts = ["genmesh", "genmesh-backing"];
 test.each(charts)("%s: the schema knows the values' keys, and no others", (chart) => {
   const schema = JSON.parse(read(`charts/${chart}/values.schema.json`));
   const values = parse(read(`charts/${chart}/values.yaml`));
-  // Roles show what differs from the defaults; `global` is what a parent chart may hand down.
+  // Roles have values where they differ from the defaults. `global` is a parent chart's.
   const relevant = (path: string) => !/^roles\.|^global$/.test(path);
   expect(pathsOf(schema, schema).filter(relevant).sort()).toEqual(
     pathsIn(values).filter(relevant).sort(),

@@ -90,7 +90,7 @@ describe.each(examples)("%s", (example) => {
     }
     for (const { spec } of ofKind(manifests, "Service")) {
       const isScraped = spec.ports.some((one: Manifest) => one.name === "ops");
-      // Callers are led to Services with an address of their own.
+      // Such Services have an address of their own.
       expect(isScraped).toBe(spec.clusterIP === "None");
     }
     for (const { spec } of policies) {

@@ -7,7 +7,7 @@ import { isOwnWorld, startWorld } from "../e2e/world.ts";
 import { until } from "../support/until.ts";
 import { noCog, startCog } from "../support/upstreams/cog.ts";
 
-// genmesh's Replicate protocol beside the program that runs the models there: what a prediction says is cog's own.
+// genmesh's Replicate protocol with the program that runs the models there. The content of predictions is cog's own.
 
 if (noCog !== undefined) process.stderr.write(`skipped: cog ${noCog}\n`);
 const why = noCog ?? (isOwnWorld ? undefined : "needs an upstream and an operator of its own");

@@ -49,7 +49,7 @@ function saidInResponse({ output, output_text: text }: Response): Pick<Said, "te
 }
 
 const city = tool({ inputSchema: z.object({ city: z.string().optional() }) });
-// Two tools without a context of their own; the package's types tell that only where a tool is made in the call.
+// Two tools without a context of their own. The package's types show that only where a tool is made in the call.
 const tools = { look: city, find: city } as unknown as ToolSet;
 const forms = answerForms.map((form) => [form.name, form] as const);
 

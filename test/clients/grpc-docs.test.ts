@@ -13,7 +13,7 @@ import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { meshToken, startHostWorld } from "../host/world.ts";
 import { reflectPort } from "./grpc-reflected.ts";
 
-// docs/internal-api.md says what is so, and its program runs as it stands.
+// docs/internal-api.md is true, and its program runs unchanged.
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const page = readFileSync(`${root}docs/internal-api.md`, "utf8");

@@ -5,17 +5,17 @@ import * as loader from "@grpc/proto-loader";
 import { expect } from "vitest";
 import { ErrorInfoSchema } from "#proto/google/rpc/error_details_pb.ts";
 
-// What a program in another language does that has none of our .proto files: it asks the port what it serves.
+// A client like a program in another language without genmesh's .proto files. It asks the port for its services.
 
-/** Messages as proto-loader makes them: int64 and enums are strings, fields have the names of the .proto file. */
+/** Messages of proto-loader. int64 and enums are strings, and fields have the names of the .proto file. */
 export type Message = Record<string, unknown>;
 
-/** How a call is made. */
+/** Options of a call. */
 export interface CallOptions {
   token?: string | undefined;
   /** `ACCOUNT_ID/KEY_ID`. */
   principal?: string;
-  /** Milliseconds; default 10,000. */
+  /** Milliseconds. Default 10,000. */
   timeoutMs?: number;
 }
 
@@ -26,11 +26,11 @@ export interface ReflectedService {
   /** Streams the requests and answers the one response. */
   upload(method: string, requests: readonly Message[], options?: CallOptions): Promise<Message>;
   stream(method: string, request?: Message, options?: CallOptions): MessageStream;
-  /** Sends the questions one after the other, and answers theirs. */
+  /** Sends the questions one after the other, and gives their answers. */
   converse(method: string, requests: readonly Message[], options?: CallOptions): Promise<Message[]>;
 }
 
-/** A server stream; `cancel` ends it from the client's side. */
+/** A server stream. `cancel` ends it from the client's side. */
 export type MessageStream = AsyncIterable<Message> & { cancel(): void };
 
 /** Every service of a port. */
@@ -39,7 +39,7 @@ export interface ReflectedPort extends Disposable {
   service(name: string): ReflectedService;
 }
 
-/** The protocol of reflection itself, which every such tool brings along. */
+/** The protocol of reflection itself, which every such tool has. */
 const protoFolder = fileURLToPath(new URL("../../proto", import.meta.url));
 const loading: loader.Options = {
   longs: String,
@@ -50,7 +50,7 @@ const loading: loader.Options = {
   includeDirs: [protoFolder],
 };
 
-/** Learns a port through `grpc.reflection`, in the version given. */
+/** Reads a port's description through `grpc.reflection` in this version. */
 export async function reflectPort(
   address: string,
   { token, version = "v1" }: { token: string; version?: "v1" | "v1alpha" },
@@ -154,7 +154,7 @@ function serviceOf(client: grpc.Client, methods: string[]): ReflectedService {
   };
 }
 
-/** All messages of a stream; rejects as it does. */
+/** All messages of a stream. Rejects with its error. */
 export async function collect(stream: AsyncIterable<Message>): Promise<Message[]> {
   const messages: Message[] = [];
   for await (const message of stream) messages.push(message);

@@ -15,7 +15,7 @@ import {
   reflectPort,
 } from "./grpc-reflected.ts";
 
-// Every service of the port, through a client that knows them from reflection alone.
+// Calls every service of the port through a client that has only its reflection.
 
 let world: HostWorld;
 let port: ReflectedPort;
@@ -49,7 +49,7 @@ afterAll(async () => {
   await world?.[Symbol.asyncDispose]();
 });
 
-/** Milliseconds in which a small image is made even on a busy machine. */
+/** Milliseconds for a small image, even on a busy machine. */
 const jobMs = 45_000;
 const served = [
   ...["auth.v1.AuthService", "billing.v1.BillingService", "catalog.v1.CatalogService"],
@@ -86,7 +86,7 @@ describe("what the port says of itself", () => {
           ],
         ],
       ],
-      // What the stream has had comes again only where it is itself asked for.
+      // A file that the stream has sent is sent again only where its own name is requested.
       [{ file_containing_symbol: "genmesh.text.v1.TextService.Generate" }, [text]],
       [{ file_containing_symbol: ".genmesh.text.v1.GenerateRequest.body" }, [text]],
       [{ file_containing_symbol: "genmesh.common.v1.Admission" }, [common(access)]],
@@ -248,7 +248,7 @@ describe("a call's end", () => {
   });
 });
 
-/** A reflection answer in short: names of files, numbers of extensions, or the code of an error. */
+/** A reflection answer in short form: names of files, numbers of extensions, or the code of an error. */
 function saidIn(answer: Message): unknown {
   const found = answer.file_descriptor_response as { file_descriptor_proto: Buffer[] } | undefined;
   const numbers = answer.all_extension_numbers_response as { extension_number: number[] };
@@ -261,7 +261,7 @@ function saidIn(answer: Message): unknown {
   return (answer.error_response as { error_code: number }).error_code;
 }
 
-/** A call of the method with nothing in it, of any kind. */
+/** A call of the method with an empty message, of any kind. */
 function callOf(service: ReflectedService, method: string): Promise<unknown> {
   if (method === "ServerReflectionInfo") return service.converse(method, [{}]);
   if (method === "UploadFile") return service.upload(method, []);

@@ -31,7 +31,7 @@ import {
 import { until } from "../support/until.ts";
 import { failure } from "./grpc-reflected.ts";
 
-// The server of the gRPC port alone, with a service that can be looked into: what grpc-js does arrives.
+// The server of the gRPC port alone, with a service that shows the calls of grpc-js.
 
 const stack: (() => void | Promise<void>)[] = [];
 afterEach(async () => {
@@ -116,7 +116,7 @@ describe("a call that its caller ends", () => {
 
   test("a deadline reaches the handler, and a stream that ends by it has not ended well", async () => {
     const { calls, port } = await serve();
-    // The client's own timer would hide the server's answer: this one tells the deadline and does not watch it.
+    // The client's own timer would hide the server's answer. So this client sends the deadline and does not watch it.
     const metadata = new grpc.Metadata();
     metadata.set("grpc-timeout", "200m");
     const call = connect(port).makeServerStreamRequest(

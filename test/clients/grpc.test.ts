@@ -11,7 +11,7 @@ import { Health, HealthCheckResponse_ServingStatus } from "#proto/grpc/health/v1
 import { type HostWorld, meshToken, startHostWorld } from "../host/world.ts";
 import { errorInfos, failure } from "./grpc-reflected.ts";
 
-// What another language's gRPC library would do: the port as @grpc/grpc-js sees it, unmodified.
+// The port with an unmodified @grpc/grpc-js, like a gRPC library of another language.
 
 let world: HostWorld;
 const clients: grpc.Client[] = [];
@@ -94,7 +94,7 @@ test.each<[name: string, service: DescService, request: object]>([
 
 type Answer = Message & Record<string, unknown>;
 
-/** A client of grpc-js whose messages are those of the generated code. */
+/** A client of grpc-js with the messages of the generated code. */
 function clientOf(
   service: DescService,
   token?: string,

@@ -69,7 +69,7 @@ describe("client.files", () => {
   });
 
   test("an idempotency key makes one file", async () => {
-    // The SDK has an option of that name, but sends it under no header.
+    // The SDK has an option of that name, but sends no header for it.
     const options = { headers: { "idempotency-key": "k" } };
     const create = async () =>
       client.files.create({ file: await picture(), purpose: "vision" }, options);

@@ -27,12 +27,12 @@ beforeEach(() => {
   media.requests.length = 0;
 });
 
-/** The client as it comes, without its retries. */
+/** The unmodified client, without its retries. */
 function clientOf({ key }: Caller, more: { defaultHeaders?: Record<string, string> } = {}) {
   return new OpenAI({ baseURL: world.baseUrl, apiKey: key, maxRetries: 0, ...more });
 }
 
-/** The client, told under which header it sends the key that it makes for a request and its retries. */
+/** The client with the name of the header for the key of a request and its retries. */
 class SafeToRetry extends OpenAI {
   protected override idempotencyHeader = "Idempotency-Key";
 }
@@ -217,7 +217,7 @@ describe("client.images.edit", () => {
   });
 });
 
-/** A fetch whose first answer is lost on the way, once it has begun. */
+/** A fetch that loses its first answer once that has begun. */
 function lossyFetch() {
   let asked = 0;
   const lossy: typeof fetch = async (input, init) => {

@@ -11,7 +11,7 @@ import { formAsked, playForm } from "../support/forms/form.ts";
 import { answerForms } from "../support/forms/index.ts";
 
 const run = promisify(execFile);
-/** Where to find a Python that has the client; default the one on the path. */
+/** A Python that has the client. By default the one on the path. */
 const python = process.env.PYTHON ?? "python3";
 const script = fileURLToPath(new URL("openai_client.py", import.meta.url));
 const formsScript = fileURLToPath(new URL("openai_forms_client.py", import.meta.url));

@@ -5,7 +5,7 @@ import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { startWorld } from "../e2e/world.ts";
 
-// What the clients make of `usage.cost` and `usage.costUsdMicros`, which OpenAI's own answers have not: they hand them on.
+// `usage.cost` and `usage.costUsdMicros` are not in OpenAI's own answers. Clients pass them on.
 
 const world = await startWorld();
 afterAll(() => world[Symbol.asyncDispose]());
@@ -16,7 +16,7 @@ const model = "chat-1";
 const chat = { model, messages: [{ role: "user" as const, content: "say hello" }] };
 const response = { model, input: "say hello" };
 
-/** The micros that a usage names, which are its dollars, and what the ledger charged for the call. */
+/** The micros of a usage, which must agree with its dollars, and with the ledger's charge for the call. */
 async function paidFor(call: () => Promise<unknown>): Promise<number> {
   const before = (await caller.settled()).monthSpend;
   const { cost, costUsdMicros } = (await call()) as { cost: number; costUsdMicros: number };
@@ -62,7 +62,7 @@ test("the AI SDK on chat keeps what OpenAI's usage has; the cost is in the heade
 });
 
 const count = z.number().int();
-/** The usage of a response as Open Responses describes it: these properties, and nothing about others. */
+/** The usage of a response by Open Responses, which has these properties and no rule about others. */
 const openResponsesUsage = {
   input_tokens: count,
   output_tokens: count,

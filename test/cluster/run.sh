@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# Installs the charts on the cluster of KUBECONFIG, and puts them through what an operator does, under load:
-# helm test, scaling, lost pods, an upgrade, a rollback, an audit, removal. Exit 1 where anything failed.
+# Installs the charts on the cluster of KUBECONFIG, and does an operator's work under load: helm test, scaling, lost pods, an
+# upgrade, a rollback, an audit, removal. Exits with 1 where anything failed.
 #
 #   test/cluster/run.sh [--keep] [--loaded]      keep: the namespace and the backing; loaded: the images are in the nodes already
 #
-# Needs helm, kubectl, docker and Node on the path. Images get into the nodes by LOAD_IMAGES, a command that takes archives
-# (default: `kind load image-archive`). BACKING_CACHE makes stand-ins of the backing's images (stand-ins.sh). GATEWAY_URL says
-# where the gateway's Service is reached from here (default: its cluster address).
+# Needs helm, kubectl, docker and Node on the path. LOAD_IMAGES is a command that loads archives of images into the nodes
+# (default: `kind load image-archive`). With BACKING_CACHE stand-ins of the backing's images are made (stand-ins.sh). GATEWAY_URL
+# is the address of the gateway's Service for this machine (default: its cluster address).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 namespace=${NAMESPACE:-genmesh-test}
 load=${LOAD_IMAGES:-kind load image-archive}
 work=$(mktemp -d)
-# What another cluster offered at this address is nothing to go by.
+# Cached answers of another cluster at this address would be wrong.
 export KUBECACHEDIR=$work/kube
 failed=0
 started=$SECONDS
 
 say() { printf '%4d s  %s\n' $((SECONDS - started)) "$*"; }
-# What fails is counted, its last words are shown, and the run goes on.
+# A failure is counted, its last lines are shown, and the run goes on.
 step() { # name, command…
   local name=$1 at=$SECONDS; shift
   if "$@" >"$work/step.log" 2>&1; then
@@ -29,14 +29,14 @@ step() { # name, command…
     tail -30 "$work/step.log"
   fi
 }
-# Without this there is nothing to go on with.
+# A failure of this step ends the run.
 must() {
   local before=$failed
   step "$@"
   [ "$failed" -eq "$before" ] || exit 1
 }
 k() { kubectl --namespace "$namespace" "$@"; }
-# Resident memory of each pod, as it tells itself.
+# Resident memory of each pod, by its own metrics.
 memory() {
   local pod role
   echo "$1, MiB by pod:"
@@ -47,7 +47,7 @@ memory() {
         awk -v role="$role" '$1 == "process_resident_memory_bytes" { printf "%s %d\n", role, $2 / 1048576 }' || true
     done | sort | awk '{ all[$1] = all[$1] " " $2 } END { for (role in all) print "  " role ":" all[role] }' | sort
 }
-# Each pod's log into a file: what went wrong under load is looked for there, and most pods are gone by then.
+# Each pod's log into a file, to find the reasons of failures under load. Most pods are gone by then.
 follow_logs() {
   local pod _
   mkdir "$work/logs"
@@ -55,11 +55,11 @@ follow_logs() {
     while read -r pod; do
       [ -e "$work/logs/${pod#pod/}" ] && continue
       : >"$work/logs/${pod#pod/}"
-      # Until it has started.
+      # Repeated until the pod has started.
       (for _ in {1..90}; do k logs --follow "$pod" >>"$work/logs/${pod#pod/}" 2>/dev/null && break; sleep 1; done) &
     done
 }
-# Requests that failed for no fault of their callers, and what the services said of themselves.
+# Failed requests that were no fault of their callers, and the services' warnings.
 show_logs() {
   echo "from the pods' logs, 5xx and warnings:"
   grep -hE '"status":5|"service unavailable"|"level":[456]0' "$work"/logs/* /dev/null |
@@ -93,20 +93,20 @@ load_images() {
   fi
   for image in "${images[@]}"; do
     docker save "$image" -o "$work/image.tar"
-    # The command may have words of its own.
+    # The command may have arguments.
     # shellcheck disable=SC2086
     must "load $image" $load "$work/image.tar"
   done
-  # The stand-ins bear other products' names, which tests elsewhere would take for those.
+  # The stand-ins have other products' names. Other tests would take them for those products.
   if [ "${#images[@]}" -gt 1 ]; then docker image rm "${images[@]:1}" mongodb-root >/dev/null; fi
 }
 [ "$loaded" = yes ] || load_images
 
 kubectl create namespace "$namespace" --dry-run=client -o yaml | kubectl apply -f - >/dev/null
-# The API server looks at every object of the fullest rendering. CRDS: a folder with other products' definitions.
+# The API server checks every object of the fullest rendering. CRDS is a folder with other products' definitions.
 if [ -n "${CRDS:-}" ]; then step "definitions of other products" kubectl apply --server-side -f "$CRDS"; fi
 accepted() {
-  local version # Helm 3 asks no cluster for it here.
+  local version # Helm 3 does not ask the cluster for it here.
   version=$(kubectl get --raw /version | sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p')
   helm template genmesh charts/genmesh --namespace "$namespace" --values charts/genmesh/examples/everything.values.yaml \
     --kube-version "$version" --api-versions keda.sh/v1alpha1 | kubectl apply --dry-run=server -f - >"$work/accepted" 2>"$work/refused" || true
@@ -116,7 +116,7 @@ accepted() {
 }
 step "the API server accepts the objects" accepted 3>&1
 
-# Volumes where the cluster can make some.
+# With volumes where the cluster can make them.
 volumes=true; [ -z "$(kubectl get storageclass -o name)" ] && volumes=false
 must "install the backing" helm install backing charts/genmesh-backing --namespace "$namespace" \
   --set persistence=$volumes --wait --timeout 5m
@@ -130,7 +130,7 @@ tokens=$(k get secret genmesh-tokens -o jsonpath='{.data}' | sha256sum)
 url=${GATEWAY_URL:-http://$(k get service genmesh-gateway -o jsonpath='{.spec.clusterIP}'):8080}/v1
 operator() { k exec deploy/genmesh-toolbox -- genmesh "$@"; }
 
-# First of all, for it looks at all that was ever asked here.
+# This step is first, because it checks all requests since the installation.
 step "a day with the console through the Service" env GENMESH_TEST_BASE_URL="$url" GENMESH_TEST_API_KEY="$KEY" \
   GENMESH_TEST_ADMIN_TOKEN="$(secret admin-token)" npx vitest run --project main whole-day
 tests_of() { grep -E '^ *(Test Files|Tests) ' <(sed 's/\x1b\[[0-9;]*m//g' "$work/step.log") || true; }
@@ -142,7 +142,7 @@ step "end-to-end suite through the Service" env GENMESH_TEST_BASE_URL="$url" GEN
   npx vitest run --project main test/e2e
 tests_of
 
-# A process group of its own, to be ended as one.
+# A process group of its own, so that it can be ended as a whole.
 set -m
 follow_logs &
 following=$!
@@ -156,11 +156,11 @@ step "scale the worker and the gateway up" helm upgrade genmesh charts/genmesh -
 step "they are there" settled
 for role in gateway text billing media media-worker auth catalog; do
   pod=pod/$(k get pods -l "app.kubernetes.io/component=$role" -o jsonpath='{.items[0].metadata.name}')
-  # Until it is gone: it ends what it has begun.
+  # Waits until the pod is gone, because it first ends its open requests.
   step "delete a pod of $role" k delete "$pod"
   step "it is replaced" k rollout status "deploy/genmesh-$role" --timeout 6m
 done
-# A value that every role is told, so that each pod of each is replaced.
+# A value of every role, so that all pods are replaced.
 step "upgrade with a changed value" helm upgrade genmesh charts/genmesh --namespace "$namespace" --reuse-values \
   --set config.logLevel=debug --wait --timeout 10m
 step "roll back" helm rollback genmesh 1 --namespace "$namespace" --wait --timeout 10m

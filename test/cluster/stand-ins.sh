@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Images under the names that charts/genmesh-backing uses, for a machine that can pull none: real NATS and MinIO, and a server
-# that speaks MongoDB's protocol, from the binaries that the backends script keeps. Prints the names.
+# Makes images with the names that charts/genmesh-backing uses, for a machine that cannot pull any: real NATS and MinIO, and a
+# server of MongoDB's protocol. Their binaries are those of the backends script. Prints the names.
 #   stand-ins.sh FOLDER     FOLDER has bin/{nats-server,minio,ferretdb} and sid/, a root with PostgreSQL and DocumentDB
 set -euo pipefail
 cache=$1
@@ -14,7 +14,7 @@ for server in nats minio; do
   binary=$server; [ "$server" = nats ] && binary=nats-server
   mkdir "$work/$server"
   cp "$cache/bin/$binary" "$work/$server/server"
-  # Compose's health checks call these two; what they are given last is the URL.
+  # Compose's health checks call wget and curl. Their last argument is the URL.
   cat >"$work/$server/ask" <<'SCRIPT'
 #!/usr/local/bin/node
 fetch(process.argv.at(-1)).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1));

@@ -1,18 +1,18 @@
-// Load for the cluster's test: streams and image jobs through the gateway until SIGTERM, then waits for every job that was
-// accepted. Prints one JSON object; exit 1 where a request failed, a job was lost or the money does not add up.
+// Load for the cluster's test: streams and image jobs through the gateway until SIGTERM. Then it waits for every accepted job. Prints one
+// JSON object. Exits with 1 where a request failed, a job was lost or the money does not add up.
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({
   options: {
     url: { type: "string", default: "http://127.0.0.1:8080/v1" },
-    // What two cores carry beside the cluster itself: above that the load is tested, not the upgrade.
+    // As much as two cores can handle beside the cluster itself. More would test the load, not the upgrade.
     streams: { type: "string", default: "4" },
     submitters: { type: "string", default: "1" },
   },
 });
 const key = process.env.KEY ?? "";
-/** Milliseconds: one request, and the time that the accepted jobs have after the load. */
+/** Milliseconds for one request, and for the accepted jobs after the load. */
 const [requestTimeoutMs, jobsTimeoutMs] = [60_000, 240_000];
 /** Milliseconds between two requests of one caller. */
 const [streamPauseMs, submissionPauseMs] = [500, 2_000];
@@ -34,7 +34,7 @@ function send(method: string, path: string, body?: unknown, headers: Record<stri
   });
 }
 
-/** Runs `one` again and again; what it throws is a failed request. */
+/** Repeats `one`. An error of it is a failed request. */
 async function keepOn(what: string, one: () => Promise<void>): Promise<void> {
   while (!stop.signal.aborted) {
     try {
@@ -76,7 +76,7 @@ async function submit(): Promise<void> {
   await sleep(submissionPauseMs);
 }
 
-/** Looks at each accepted job until it is terminal. */
+/** Looks at each accepted job until its state is final. */
 async function settleJobs(): Promise<void> {
   const started = Date.now();
   for (const id of accepted.keys()) {

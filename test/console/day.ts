@@ -10,24 +10,24 @@ import { openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
 
 /** Real generations of the built-in upstream take a few seconds each, and longer on a busy machine. */
 const generationMs = 120_000;
-/** The operators' page tells of the last five minutes: for so many ms a request is surely among them. */
+/** Milliseconds. The operators' page shows the last five minutes, so a request of this age is surely among them. */
 const countedMs = 4 * 60_000;
 
 // biome-ignore lint/suspicious/noExplicitAny: documents of every shape.
 type Document = any;
 
-/** What a day is spent with, as it was installed: no caller has asked it for anything yet. */
+/** A new installation for a day, without earlier requests. */
 export interface DayWorld extends AsyncDisposable {
-  /** Where a browser finds it. */
+  /** Its address for a browser. */
   origin: string;
-  /** Of the first account. */
+  /** The key of the first account. */
   key: string;
   adminToken: string;
 }
 
 /**
- * What a developer and an operator do in a day: everything in the console, by the first key and the admin token, and an
- * application with OpenAI's SDK beside it.
+ * A day of a developer and an operator. They use everything in the console with the first key and the admin token. An application with
+ * OpenAI's SDK runs beside it.
  */
 export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = openConsoleMs): void {
   let world: DayWorld;
@@ -54,14 +54,14 @@ export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = ope
   };
   const press = (name: string) => page.getByRole("button", { name, exact: true }).first().click();
   const dialog = () => page.locator("dialog[open]").last();
-  /** Presses a dialog's button; `secret`: it is asked for again. */
+  /** Presses a dialog's button. With `secret` the dialog asks for the secret again. */
   const submit = async (name: string, secret?: string) => {
     await dialog().getByRole("button", { name, exact: true }).click();
     if (secret === undefined) return;
     await page.getByLabel(/^Your (API key|admin token)$/).fill(secret);
     await page.getByRole("button", { name: "Confirm", exact: true }).click();
   };
-  /** The secret that is shown once. */
+  /** The new secret, which is shown once. */
   const secretShown = async () => {
     const shown = await page.locator("dialog[open] .secret code").textContent();
     await press("I have copied it");
@@ -77,7 +77,7 @@ export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = ope
       () => 200,
       (error) => error.status as number,
     );
-  /** `performance.now()` at the sending of each request that was generated for. */
+  /** `performance.now()` at the sending of each request that generated something. */
   const askedAt: number[] = [];
   const say = async (client: OpenAI, input: string) => {
     const sentAt = performance.now();
@@ -87,7 +87,7 @@ export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = ope
     return answer;
   };
   const costOf = ({ usage }: { usage?: Document }): number => usage.costUsdMicros;
-  /** As the page itself asks. */
+  /** Sends a request like the page itself. */
   const asked = (path: string): Promise<Document> =>
     page.evaluate(async (path) => (await fetch(`/console/api${path}`)).json(), path);
 
@@ -130,7 +130,7 @@ export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = ope
       await page.getByLabel("Limit in US dollars").fill("0.000001");
       await submit("Save changes", key);
       await row("the application").locator("meter").waitFor();
-      // In force within a second; what is let through until then is paid like all else.
+      // The limit is in force within a second. Requests before that are charged too.
       let paid = costOf(answer);
       const isInForce = async () => {
         const more = await say(clientOf(first), "More").catch(() => undefined);
@@ -209,7 +209,7 @@ export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = ope
       });
       expect(await statusOf(client.models.list())).toBe(200);
 
-      // What the page shows is what the entries come to, and the audit finds no other figure.
+      // The page shows the sums of the entries, and the audit finds no other figure.
       const { data: entries } = await asked(`/admin/accounts/${id}/entries?limit=100`);
       const sums = { available: 0, reserved: 0, spent: 0 };
       for (const entry of entries.filter((one: Document) => one.unit === "usd_micros")) {
@@ -250,7 +250,7 @@ export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = ope
       await say(clientOf(world.key), "Good evening");
       await visit(page, world.origin, "/console/operator/upstreams");
       await row("studio").getByText("healthy").waitFor();
-      // Each process of a mesh tells of its own every few seconds.
+      // Each process of a mesh reports every few seconds.
       const requestsTold = async () => {
         const { data: upstreams } = await asked("/admin/upstreams");
         expect(upstreams[0]).toMatchObject({ name: "studio", errors: 0 });
@@ -263,7 +263,7 @@ export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = ope
 
       await visit(page, world.origin, "/console/operator/audit");
       const all = (await asked("/admin/audit")).data.map((one: Document) => one.action);
-      // An installation has made the first account before.
+      // The installation has made the first account before.
       const actions = all.reverse().slice(-5);
       expect(actions).toEqual([
         ...["console.sign_in", "account.create", "account.top_up", "account.refund"],

@@ -7,7 +7,7 @@ import { openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
 import { startUsedWorld, type UsedWorld } from "./used-world.ts";
 
 const operatorToken = "operator-token-of-the-days-tests";
-/** The first and the last zone to begin a day, and two between. */
+/** The first and the last time zone to begin a day, and two between. */
 const zones = ["Pacific/Kiritimati", "Asia/Kolkata", "America/Los_Angeles", "Pacific/Pago_Pago"];
 
 describe.skipIf(chromiumPath === undefined)(`a day is the same in each zone${browserNote}`, () => {

@@ -15,12 +15,12 @@ import { startUsedWorld, type UsedWorld } from "./used-world.ts";
 
 const operatorToken = "operator-token-of-the-jumps-tests";
 /**
- * What may move in all while a screen loads, by the browser's measure. A tenth counts as good on the web ("cumulative layout shift"),
- * for pages with advertisements; a fifth of that is a line of text above a full window: 21 of 900 pixels are 0.023.
+ * The most that may move while a screen loads, by the browser's measure. The web calls a tenth good ("cumulative layout shift"), for pages
+ * with advertisements. A fifth of that is a line of text above a full window: 21 of 900 pixels are 0.023.
  */
 const mostShift = 0.02;
 
-/** Answers come in the order in which they were asked for at one width, and the other way round at the other. */
+/** At one width answers come in the order of their requests, at the other in reverse. */
 const looks: { width: number; next(waiting: Route[]): Route | undefined }[] = [
   { width: 1280, next: (waiting) => waiting.shift() },
   { width: 390, next: (waiting) => waiting.pop() },
@@ -54,7 +54,7 @@ describe.skipIf(chromiumPath === undefined)(`screens while they load${browserNot
         });
         afterAll(() => opened?.close());
 
-        // The ledger's audit is asked for by a button.
+        // The ledger's audit runs when a button is pressed.
         test.each(screens.filter((one) => !one.endsWith("/ledger")))(
           "%s: nothing jumps while the answers come",
           async (path) => {

@@ -1,18 +1,18 @@
 import type { Page, Route } from "playwright-core";
 
-/** What the browser says of a frame in which something moved; the DOM's types lack it. */
+/** The browser's report of a frame in which something moved. The DOM's types lack it. */
 interface LayoutShift extends PerformanceEntry {
-  /** The moved share of the window, times how far it moved, as a share of the window. */
+  /** The moved share of the window, times the distance as a share of the window. */
   value: number;
   hadRecentInput: boolean;
   sources: { node: Node | null; previousRect: DOMRect; currentRect: DOMRect }[];
 }
 
-/** What moved by itself since the page began to load. */
+/** The movements that the user did not cause, since the page began to load. */
 export interface Jumps {
   /** The sum over all frames, as the browser measures it. */
   score: number;
-  /** What moved, and from where to where. */
+  /** The moved elements, each with its old and new place. */
   moved: string[];
 }
 
@@ -20,7 +20,7 @@ interface Watching {
   shiftsSeen: PerformanceObserver & { taken: LayoutShift[] };
 }
 
-/** Has every document of the page watch what moves, from its first frame on. */
+/** Lets every document of the page record movements from its first frame on. */
 export async function watchJumps(page: Page): Promise<void> {
   await page.addInitScript(() => {
     const taken: PerformanceEntry[] = [];
@@ -52,8 +52,8 @@ export function jumpsOf(page: Page): Promise<Jumps> {
 }
 
 /**
- * Opens a screen and gives it the API's answers one at a time: each when what the one before it changed has been painted, and
- * the first when the screen without any has. `next` says which of those that wait comes next. Answers how many came.
+ * Opens a screen and gives it the API's answers one at a time. The first comes when the screen without any answer is painted. Each later
+ * one comes when the effect of the one before is painted. `next` chooses among the waiting ones. Answers their number.
  */
 export async function openByAnswers(
   page: Page,
@@ -81,7 +81,7 @@ export async function openByAnswers(
   return answers;
 }
 
-/** Lets one answer come, all of it; a stream of events has come when it begins. */
+/** Lets one answer come as a whole. A stream of events counts as complete when it begins. */
 async function answer(route: Route): Promise<void> {
   const request = route.request();
   const responded = request.response();
@@ -91,7 +91,7 @@ async function answer(route: Route): Promise<void> {
   if (!isStream) await response?.finished();
 }
 
-/** Two frames: what was changed before the first is seen in the second. */
+/** Two frames. A change before the first is visible in the second. */
 function painted(page: Page): Promise<void> {
   return page.evaluate(async () => {
     for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);

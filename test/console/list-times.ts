@@ -1,21 +1,21 @@
 import type { Page } from "playwright-core";
 import { visit } from "./screens.ts";
 
-/** How long a reader waits for a list, in ms: medians. */
+/** The time that a reader waits for a list, as medians in ms. */
 export interface ListTime {
   screen: string;
   /** From the request to the last byte of its answer. */
   apiMs: number;
-  /** All else from the click to the drawn list: the page's own time. */
+  /** The rest of the time from the click to the visible list: the page's own time. */
   pageMs: number;
   /** The same at the first visit, which loads the screen's code. */
   firstMs: number;
 }
 
-/** Each screen is visited so often after the first time. */
+/** The visits of each screen after the first. */
 const rounds = 3;
 
-/** Opens each screen by its link in the navigation, from the screen `home`, and takes the time until its list is drawn. */
+/** Opens each screen by its link in the navigation, from the screen `home`, and measures the time until its list is visible. */
 export async function listTimes(
   page: Page,
   home: string,
@@ -45,7 +45,7 @@ interface Visit {
   totalMs: number;
 }
 
-/** By the page's own marks: the resource timing of its requests, and the frame in which nothing waits any more. */
+/** By the page's own marks: the resource timing of its requests, and the frame in which nothing waits any longer. */
 function visitBy(page: Page, path: string): Promise<Visit> {
   return page.evaluate(async (path) => {
     const link = document.querySelector<HTMLAnchorElement>(`nav a[href="${path}"]`);

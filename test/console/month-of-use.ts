@@ -15,9 +15,8 @@ const everyScope = Object.values(Scope).filter((scope) => typeof scope === "numb
 const questions = ["Why is the sky blue?", "Name three rivers.", "What is a prime number?"];
 
 /**
- * Uses a genmesh whose clock is a month behind: some requests of several keys on each day, and today some that have failed
- * and some that run. `pass` sets its clock ahead. Answers the secret of a key that may do everything, and its
- * account.
+ * Uses a genmesh whose clock is a month behind. Each day has some requests of several keys, and today also has failed and running ones.
+ * `pass` moves its clock forward. Answers the secret of a key with all rights, and its account.
  */
 export async function useForAMonth(
   mesh: Mesh,
@@ -59,14 +58,14 @@ export async function useForAMonth(
   return { secret, accountId };
 }
 
-/** Waits for the job, where the answer is one: its day must not pass meanwhile. */
+/** Waits for the end of a job, where the answer is one. Its day must not pass meanwhile. */
 async function ended(ask: Ask, answer: Response): Promise<void> {
   const { id, terminal } = (await answer.json()) as { id?: string; terminal?: boolean };
   if (terminal !== false) return;
   await (await ask(`/jobs/${id}/events`)).arrayBuffer();
 }
 
-/** What runs and what has failed while the pictures are taken. */
+/** The failed and running requests of the day of the screenshots. */
 async function today(ask: Ask): Promise<void> {
   const webhookUrl = "http://127.0.0.1:9/hooks/genmesh";
   const prompt = "a lighthouse at dusk, waves below";
@@ -84,7 +83,7 @@ async function today(ask: Ask): Promise<void> {
   await ask(`/images/generations/${id}/cancel`, {});
 }
 
-/** A file to refer to. */
+/** Uploads a file to refer to. */
 async function upload(mesh: Mesh, secret: string): Promise<void> {
   const form = new FormData();
   form.set("purpose", "vision");

@@ -10,12 +10,12 @@ import { chromiumPath, openBrowser } from "../support/browser.ts";
 import { freePort } from "../support/free-port.ts";
 import { openConsoleMs, untilBuilt } from "./screens.ts";
 
-/** A person's claims beside `sub`, by login; what a test changes of them. */
+/** A person's claims beside `sub`, by login. Tests change them. */
 let people: Record<string, Record<string, unknown>> = {};
 
 /**
- * A real provider, on a host of its own that is another site than the console's. Its claims are in the ID token, or where
- * `atUserInfo` says so, only at its userinfo endpoint, as with other providers.
+ * A real provider on a host that is another site than the console's. Its claims are in the ID token. With `atUserInfo` they are only at its
+ * userinfo endpoint, like those of some real providers.
  */
 async function startProvider(redirectUri: () => string, atUserInfo: boolean) {
   const server: Server = createServer((request, response) => {
@@ -80,7 +80,7 @@ describe.skipIf(chromiumPath === undefined)("sign-in at an identity provider", (
 
   /** A gateway with sign-in at a provider of its own. */
   async function openConsole(atUserInfo: boolean, operatorToken = edgeAdminToken): Promise<void> {
-    // The provider wants to know the callback, and the console the issuer: the port comes first.
+    // The provider needs the callback's address, and the console the issuer's, so the port is chosen first.
     port = await freePort();
     origin = `http://127.0.0.1:${port}`;
     const provider = stack.use(
@@ -104,7 +104,7 @@ describe.skipIf(chromiumPath === undefined)("sign-in at an identity provider", (
     await untilBuilt(origin);
   }
 
-  /** Walks through the provider's pages, from wherever they begin, until it sends the browser back. */
+  /** Fills in the provider's pages, from any of them, until it sends the browser back. */
   const atProvider = async (login: string): Promise<void> => {
     for (let step = 0; step < 4 && !page.url().startsWith(origin); step++) {
       const name = page.locator("input[name=login]");
@@ -231,7 +231,7 @@ describe.skipIf(chromiumPath === undefined)("sign-in at an identity provider", (
     const other = await askConsole(port, callback, { cookie });
     expect(other.status).toBe(401);
     expect(other.cookies.join()).not.toMatch(/genmesh=[\w-]/);
-    // A real answer, a second time, and in another browser.
+    // A real callback, for the second time, and in another browser.
     const urls: string[] = [];
     page.on("request", (request) => {
       if (request.url().includes("/oidc/callback")) urls.push(request.url());

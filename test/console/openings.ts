@@ -1,10 +1,10 @@
 import type { Page } from "playwright-core";
 import { accountMark } from "./screens.ts";
 
-/** What has no address of its own, and is opened on a screen. Opening it changes nothing, so that it can be done again. */
+/** A part of a screen without an address of its own, such as a dialog. Opening it changes nothing, so it can be repeated. */
 export interface Opening {
   name: string;
-  /** Of the screen; with {@link accountMark}. */
+  /** The path of the screen, with {@link accountMark}. */
   path: string;
   open(page: Page): Promise<void>;
 }
@@ -19,7 +19,7 @@ const dialogOf = (name: string) => async (page: Page) => {
   await dialog(page).waitFor();
 };
 
-/** Of a key that may do everything, and has a job, a file and another key. */
+/** For a key with all rights that has a job, a file and another key. */
 export const keyOpenings: readonly Opening[] = [
   {
     name: "menu",
@@ -81,7 +81,7 @@ export const keyOpenings: readonly Opening[] = [
   },
 ];
 
-/** Of an operator who has an account with a charge, a job and something held. */
+/** For an operator who looks at an account with a charge, a job and a hold. */
 export const operatorOpenings: readonly Opening[] = [
   {
     name: "make-an-account",

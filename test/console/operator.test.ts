@@ -15,7 +15,7 @@ import { lookFindings, openConsoleMs, signIn, untilBuilt, visit } from "./screen
 
 const adminToken = "operator-token-of-the-operators-day";
 
-/** Its first upstream is the scripted one, its second renders. */
+/** The first upstream of this model is the scripted one, the second renders. */
 const backedImage = {
   ...{ id: "backed-image", kind: "image", upstream: "scripted", fallbackUpstreams: ["studio"] },
   ...{ creditPrice: 1, sizes: ["64x64"] },
@@ -114,7 +114,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     await page.getByRole("row").filter({ hasText: "this week" }).waitFor();
     const changed = await known();
     expect(changed).toMatchObject({ name: "the shop in town", monthlyUsdMicrosLimit: 1_500_000n });
-    // Only what was changed: the rest is as it was made.
+    // Only the changed fields differ.
     expect(changed).toMatchObject({
       allowedModels: ["scripted"],
       requestsPerMinute: 7,
@@ -139,7 +139,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     const { world } = owned;
     const caller = await world.caller({ usdMicros: 2_000_000n, credits: 9n });
     const { accountId } = caller;
-    // No webhook goes to this machine's own addresses: it stays to be sent.
+    // Webhooks to this machine's own addresses are not delivered, so this one stays pending.
     const webhookUrl = "http://127.0.0.1:9/hooks";
     const order = { model: "small-image", prompt: "a", webhookUrl };
     await ended(caller, await submit(caller, "images", order));

@@ -35,7 +35,7 @@ describe.skipIf(chromiumPath === undefined)("the console's playground in a brows
     await world?.[Symbol.asyncDispose]();
   });
 
-  /** Nothing for axe, nothing refused by the content policy, and no real key in what is to be copied. */
+  /** axe must find no fault, and the content policy must refuse nothing. Text to copy must not contain a real key. */
   const check = async () => {
     expect(await lookFindings(page)).toEqual([]);
     expect(opened.faults).toEqual([]);
@@ -260,7 +260,7 @@ describe.skipIf(chromiumPath === undefined)("the console's playground in a brows
     generationMs,
   );
 
-  /** Like {@link visit}, where something is at work and stays so. */
+  /** Like {@link visit}, for a screen with work that does not end. */
   async function visitRunning(path: string): Promise<void> {
     await page.goto(origin + path);
     await page.locator("tbody th").first().waitFor();

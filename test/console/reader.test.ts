@@ -17,7 +17,7 @@ import { openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
 
 const create = "POST /images/generations";
 const image = { model: "scripted-image", prompt: "a boat" };
-/** Milliseconds for pages that wait for a timer of the console, on a machine that has more to do. */
+/** Milliseconds for pages that wait for a timer of the console, on a busy machine. */
 const screenMs = 90_000;
 
 describe.skipIf(chromiumPath === undefined)("what a reader of the console is shown", () => {
@@ -50,7 +50,7 @@ describe.skipIf(chromiumPath === undefined)("what a reader of the console is sho
     return opened.close;
   });
 
-  /** A job whose upstream answers when it is told to. */
+  /** A job whose upstream answers when the test says so. */
   const heldJob = async (caller: Caller) => {
     const { behaviour, open } = heldImages(made.png);
     made.media.next(create, behaviour);
@@ -98,11 +98,11 @@ describe.skipIf(chromiumPath === undefined)("what a reader of the console is sho
       const scopes = [...readerScopes, Scope.MODELS];
       const reader = await made.world.withKey(first, { scopes });
       await signIn(page, origin, reader.key);
-      // A screen that watches nothing, until there is something to watch.
+      // A screen without a watch, until there is something to watch.
       await visit(page, origin, "/console/models");
       const jobs = [];
       for (let i = 0; i < 4; i += 1) jobs.push(await heldJob(reader));
-      // As a media service of an earlier version answers for another key's job.
+      // The answer of an older media service for another key's job.
       const [oldest, ...refused] = jobs as [(typeof jobs)[0], ...typeof jobs];
       const asked: string[] = [];
       for (const { job } of refused) {
@@ -115,7 +115,7 @@ describe.skipIf(chromiumPath === undefined)("what a reader of the console is sho
       await row(oldest.job).getByText("running").waitFor();
       oldest.open();
       await row(oldest.job).getByText("completed").waitFor();
-      // The list is asked for again instead.
+      // The page requests the list again instead.
       for (const { open } of refused) open();
       for (const { job } of refused) await row(job).getByText("completed").waitFor();
       expect(asked.toSorted()).toEqual(refused.map(({ job }) => job.id).toSorted());
@@ -127,7 +127,7 @@ describe.skipIf(chromiumPath === undefined)("what a reader of the console is sho
     "a job whose events broke off with an error is watched again",
     async () => {
       await signIn(page, origin, first.key);
-      // A screen that watches nothing, until there is something to watch.
+      // A screen without a watch, until there is something to watch.
       await visit(page, origin, "/console/models");
       const held = await heldJob(first);
       await page.route(
@@ -236,7 +236,7 @@ describe.skipIf(chromiumPath === undefined)("what a reader of the console is sho
       expect(await card("scripted-vectors").textContent()).toContain("Input$1.00");
       const tried = (id: string) => card(id).getByRole("link", { name: /^Try/ }).count();
       expect(await tried("scripted-image")).toBe(1);
-      // No form has these; the last is not for this key.
+      // No form has these models. The last one is not allowed for this key.
       for (const id of ["scripted-ears", "scripted-vectors", "scripted-speech"]) {
         expect(await tried(id), id).toBe(0);
       }

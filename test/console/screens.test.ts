@@ -83,7 +83,7 @@ describe.skipIf(chromiumPath === undefined)("the console's screens in a browser"
   test("a list page asks the API once", async () => {
     const { page, close } = await openPage(browser);
     await signIn(page, origin, owner.key);
-    // What the first page asks is its own.
+    // Waits for the requests of the first page itself.
     await page.waitForLoadState("networkidle");
     const lists = [
       "keys",

@@ -2,10 +2,10 @@ import type { Page } from "playwright-core";
 import { buildTimeoutMs } from "../../gateway/console/limits.ts";
 import { axeFindings } from "../support/browser.ts";
 
-/** Stands in a path for the id of the account that is looked at. */
+/** In a path, the place of the id of the account in question. */
 export const accountMark = "ACCOUNT";
 
-/** Screens of a key that may do everything, by their paths. */
+/** Screens of a key with all rights, by their paths. */
 export const keyScreens = [
   "/console/",
   "/console/playground?kind=chat",
@@ -43,7 +43,7 @@ export const operatorScreens = [
 /** Milliseconds for a hook that waits for the build, and starts a world and a browser beside it. */
 export const openConsoleMs = buildTimeoutMs + 30_000;
 
-/** Waits until the console of a fresh clone is built, which takes some seconds once. */
+/** Waits until the console of a new clone is built, which takes some seconds once. */
 export async function untilBuilt(origin: string): Promise<void> {
   const deadline = Date.now() + buildTimeoutMs;
   while ((await fetch(`${origin}/console/`)).status === 503) {
@@ -60,17 +60,14 @@ export async function signIn(page: Page, origin: string, secret: string): Promis
   await page.locator("h1:not(:text('Sign in'))").waitFor();
 }
 
-/** Goes to a screen and waits until all that it asks for has come. */
+/** Opens a screen and waits until its requests are answered. */
 export async function visit(page: Page, origin: string, path: string): Promise<void> {
   await page.goto(origin + path);
   await page.locator("h1").waitFor();
   await untilLoaded(page);
 }
 
-/**
- * Waits until a screen asks for nothing more. By a selector: the page's policy refuses a function that is evaluated in it
- * again and again.
- */
+/** Waits until a screen has no open request. It uses a selector, because the page's policy forbids evaluating a function repeatedly. */
 export async function untilLoaded(page: Page): Promise<void> {
   const loading = '.waiting, [aria-busy="true"], .loading-line.is-on';
   await page.locator(`html:not(:has(${loading}))`).waitFor({ state: "attached" });
@@ -81,14 +78,14 @@ interface Look {
   width: number;
 }
 
-/** Both themes, wide and narrow: enough for what stands in a screen whose frame was looked at in every look. */
+/** Both themes, wide and narrow. This is enough for the parts of a screen whose frame was checked in every look. */
 const bothThemes: readonly Look[] = [
   { colorScheme: "light", width: 1280 },
   { colorScheme: "dark", width: 390 },
 ];
 export const everyLook: readonly Look[] = [...bothThemes, { colorScheme: "dark", width: 1280 }];
 
-/** What is wrong with how the page is now, a line each: what axe finds, and that it is too wide. */
+/** The faults of the present page, a line each: those that axe finds, and excess width. */
 export async function lookFindings(page: Page, looks = bothThemes): Promise<string[]> {
   const found: string[] = [];
   for (const { colorScheme, width } of looks) {
@@ -108,12 +105,12 @@ function scrollsSideways(page: Page): Promise<boolean> {
   });
 }
 
-/** Presses of Tab between two looks at what is left. */
+/** Presses of Tab between two looks at the remaining controls. */
 const pressesAtOnce = 20;
-/** Presses for each control at most: a field for a date has a stop for its day, month, year and calendar. */
+/** Most presses for each control. A field for a date has a stop for its day, month, year and calendar. */
 const pressesEach = 4;
 
-/** Controls of the page that Tab never comes to, by their text or label. */
+/** Controls of the page that Tab never reaches, by their text or label. */
 export async function unreachedByTab(page: Page): Promise<string[]> {
   const controls = await page.evaluate(() => {
     const kinds = "a[href], button, input, select, textarea, summary, audio, video, [tabindex='0']";

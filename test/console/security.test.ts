@@ -19,7 +19,7 @@ describe.skipIf(chromiumPath === undefined)("the console in a browser", () => {
   let context: BrowserContext;
   let page: Page;
   let origin: string;
-  /** Pages of another site: what a test says, at any path. */
+  /** Pages of another site. A test sets their content, for any path. */
   let evil: Server;
   let evilPage = "";
   let evilOrigin: string;
@@ -52,7 +52,7 @@ describe.skipIf(chromiumPath === undefined)("the console in a browser", () => {
       response.setHeader("content-type", "text/html").end(evilPage);
     }).listen(0, "127.0.0.1");
     await once(evil, "listening");
-    // Another site than 127.0.0.1, for browsers go by the name; and another origin of the same site.
+    // For browsers this name is another site than 127.0.0.1. The other one is another origin of the same site.
     evilOrigin = `http://localhost:${(evil.address() as AddressInfo).port}`;
     await untilBuilt(origin);
     browser = await openBrowser();
@@ -69,7 +69,7 @@ describe.skipIf(chromiumPath === undefined)("the console in a browser", () => {
   });
   afterEach(() => context.close());
 
-  /** Signs in as the app does, from the console's own page. */
+  /** Signs in like the app, from the console's own page. */
   const signIn = async (secret = edge.key): Promise<number> => {
     await page.goto(`${origin}/console/nothing/of/the/app`);
     return send(page, "/console/api/session", { secret });
@@ -158,13 +158,13 @@ describe.skipIf(chromiumPath === undefined)("the console in a browser", () => {
     await signIn();
     evilPage = "<!doctype html><title>evil</title>";
     await page.goto(evilOrigin);
-    // The cookie does not go with it, and no answer can be read.
+    // The cookie is not sent, and no answer can be read.
     expect(await get(page, `${origin}/console/api/session`)).toBe(0);
     expect(await send(page, `${origin}/console/api/session`, { secret: edge.key })).toBe(0);
     await send(page, `${origin}/console/api/v1/files/file_1`, {}, { method: "DELETE" });
     await send(page, `${origin}/console/api/v1/files`, {}, { mode: "no-cors" });
     expect(deleted).toEqual([]);
-    // A form is a navigation: it goes out, and is refused.
+    // A form is a navigation. It is sent, and refused.
     for (const enctype of [
       "text/plain",
       "multipart/form-data",
@@ -206,9 +206,9 @@ describe.skipIf(chromiumPath === undefined)("the console in a browser", () => {
     ]);
     expect((await answer.request().allHeaders()).cookie).toMatch(/^genmesh=/);
     expect(answer.status()).toBe(403);
-    // The browser shows the refusal; a visit before that would be broken off by it.
+    // The browser shows the refusal. An earlier visit of another page would be broken off by it.
     await page.waitForURL(/file_1$/);
-    // Nor does one take its pages into a frame.
+    // The neighbour cannot take its pages into a frame either.
     evilPage = `<!doctype html><iframe src="${origin}/console/"></iframe>`;
     await page.goto(neighbour);
     await expect.poll(() => page.frames()[1]?.url() ?? "").toMatch(/^chrome-error:/);
@@ -216,7 +216,7 @@ describe.skipIf(chromiumPath === undefined)("the console in a browser", () => {
 
   test("the documentation's page cannot use the cookie", async () => {
     await signIn();
-    // What the console's own page still asks for ends here: it has the cookie.
+    // Ends the requests of the console's own page, which have the cookie.
     await page.goto("about:blank");
     const seen: (string | undefined)[] = [];
     page.on("request", async (request) => {
@@ -225,7 +225,7 @@ describe.skipIf(chromiumPath === undefined)("the console in a browser", () => {
     await page.goto(`${origin}/docs/`);
     await page.getByText("List models").first().waitFor();
     expect(await page.evaluate("self.origin")).toBe("null");
-    // It may read what is public, and that alone.
+    // The page may read public data, and only those.
     expect(await page.evaluate("fetch('/openapi.json').then((one) => one.status)")).toBe(200);
     expect(await get(page, "/console/api/session")).toBe(0);
     expect(await get(page, "/console/api/v1/models")).toBe(0);
@@ -235,7 +235,7 @@ describe.skipIf(chromiumPath === undefined)("the console in a browser", () => {
     expect(deleted).toEqual([]);
     expect(seen.length).toBeGreaterThan(2);
     expect(seen.filter((cookie) => cookie !== undefined)).toEqual([]);
-    // Nor by a window of the console that it opens: a sandbox without popups opens none.
+    // A window of the console does not help either: the sandbox has no popups.
     expect(await page.evaluate(() => window.open("/console/") === null)).toBe(true);
   });
 

@@ -40,7 +40,7 @@ describe.skipIf(chromiumPath === undefined)(`sessions in a browser${browserNote}
   afterEach(() => opened?.close());
 
   const passMinutes = (minutes: number) => world.setClock(minutes * 60_000);
-  /** Asks below `/console/api` as the page does; the status. */
+  /** Sends a request below `/console/api` like the page. Answers the status. */
   const ask = (path: string) =>
     page.evaluate(async (url) => (await fetch(`/console/api${url}`)).status, path);
   const navigation = () => page.locator("nav[aria-label=Screens] a").allTextContents();
@@ -58,7 +58,7 @@ describe.skipIf(chromiumPath === undefined)(`sessions in a browser${browserNote}
     "%s ends when it was not used, which the page says",
     async (_of, secret, of) => {
       await signIn(page, origin, secret());
-      // Each use begins the time anew; it is noted to the minute.
+      // Each use starts the time again. It is stored with a precision of a minute.
       for (let turn = 0; turn < 3; turn += 1) {
         passMinutes(of.idle - 2);
         expect(await ask(of.use)).toBe(200);
@@ -119,11 +119,11 @@ describe.skipIf(chromiumPath === undefined)(`sessions in a browser${browserNote}
     expect(opened.faults).toEqual([]);
   });
 
-  // The last, as this address has to wait after it.
+  // This test is the last, because the address must wait after it.
   test("after ten wrong secrets the form says to wait, for the right one too", async () => {
     await page.goto(`${origin}/console/`);
     await page.locator("input[name=secret]").waitFor();
-    // At once, as they count for a minute.
+    // All at once, because they count for a minute.
     const answers = await page.evaluate(() => {
       const trySecret = async (_: unknown, turn: number) => {
         const secret = turn % 2 === 0 ? `gm_wrong_${turn}` : `no token ${turn}`;

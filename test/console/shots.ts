@@ -1,6 +1,6 @@
-// `npm run console:shots`: pictures of every screen of the console, at three widths and in both themes, to be looked at. A
-// genmesh with a month of use is made for it, with the models that are built in. Before that it says how long each list takes;
-// with `-- --times` that alone.
+// `npm run console:shots`: makes images of every screen of the console, at three widths and in both themes, for a person to look at. It
+// makes a genmesh with a month of use and the built-in models. Before that it prints the time that each list takes. With `-- --times` it
+// does only that.
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,14 +21,14 @@ const widths = [1280, 768, 390];
 const operatorToken = "operator-token-of-the-console-shots";
 const dayMs = 86_400_000;
 const isTimesOnly = process.argv.includes("--times");
-/** Screens that ask for a list as they open. */
+/** Screens that load a list when they open. */
 const keyLists = ["usage", "requests", "jobs", "files", "keys", "billing", "webhooks", "models"];
 const operatorLists = ["accounts", "keys", "jobs", "holds", "catalog", "upstreams", "audit"];
 
-/** All but those of holds: nothing is held any more when the pictures are taken. */
+/** All except those of holds, because no hold is open at that time. */
 const openingsOfOperator = operatorOpenings.filter(({ name }) => !name.endsWith("-a-hold"));
 
-/** What is made in the playground, which changes what other screens show: pictured after those. */
+/** Results of the playground. They change other screens, so their images are made after those. */
 const playgrounds: readonly Opening[] = [
   {
     name: "playground-answer",

@@ -18,7 +18,7 @@ import {
 import { everyScope, startUsedWorld, type UsedWorld } from "./used-world.ts";
 
 const operatorToken = "operator-token-of-the-states-tests";
-/** Lists that can be empty, and of operators those that filters empty. */
+/** Lists that can be empty. For operators, also those that filters make empty. */
 const emptyOfKey = [
   "requests",
   "jobs",
@@ -93,7 +93,7 @@ describe.skipIf(chromiumPath === undefined)(`what screens may show${browserNote}
     await page.keyboard.press("Enter");
     await page.getByText("The secret of website").waitFor();
     await check("the secret");
-    // Nothing brings it back, so the key that closes other dialogs leaves this one open.
+    // The secret cannot be shown again. So the key that closes other dialogs leaves this one open.
     await page.keyboard.press("Escape");
     await page.getByText("The secret of website").waitFor();
   });
@@ -144,7 +144,7 @@ describe.skipIf(chromiumPath === undefined)(`what screens may show${browserNote}
       await page.route(/\/console\/api\/(v1|admin)\//, (route) =>
         route.fulfill({ status: 503, headers, json: { error } }),
       );
-      // Its audit is asked for by a button.
+      // Its audit runs when a button is pressed.
       for (const path of screens[role].filter((one) => !one.endsWith("/ledger"))) {
         await see(path);
         await page.getByRole("alert").getByText(error.message).first().waitFor();

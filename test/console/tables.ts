@@ -6,15 +6,15 @@ import { groupings, pagesOf, type Truth, usageOf } from "../e2e/usage-views.ts";
 import { until } from "../support/until.ts";
 import { untilLoaded, visit } from "./screens.ts";
 
-/** A row of a table on the screen: what names it, and its exact figures by column. */
+/** A row of a table on the screen: its name, and its exact figures by column. */
 export interface ShownRow {
   head: string;
-  /** The title of what names it, where it is shown short. */
+  /** The full name, where the row shows a short one. */
   title: string;
   cells: Record<string, { text: string; value: number | undefined }>;
 }
 
-/** Rows of a table on the page, the foot's among them. */
+/** The rows of a table on the page, including its foot. */
 export function rowsOf(page: Page, table: string): Promise<ShownRow[]> {
   return page.locator(`${table} tr`).evaluateAll((rows) =>
     rows.flatMap((row) => {
@@ -36,7 +36,7 @@ export function rowsOf(page: Page, table: string): Promise<ShownRow[]> {
   );
 }
 
-/** Rows of every page of a list, by its button for the next one. */
+/** The rows of every page of a list, by its button for the next one. */
 export async function allRows(page: Page, origin: string, path: string): Promise<ShownRow[]> {
   await visit(page, origin, path);
   const rows: ShownRow[] = [];
@@ -84,7 +84,7 @@ export async function compareConsole(
         });
       }
     }
-    // Keys' names come with an answer of their own; until then their ids stand there.
+    // Keys' names come with an answer of their own. Until then the table has their ids.
     for (const head of expected.keys()) {
       await page.locator(table).getByText(head, { exact: true }).first().waitFor();
     }
@@ -130,7 +130,7 @@ const emptyFigures = () => ({
   ...{ Credits: 0, Dollars: 0 },
 });
 
-/** The figures of a row; a column in which nothing stands is not shown. */
+/** The figures of a row. A column without values is not shown. */
 function figuresOf(cells: ShownRow["cells"]) {
   const figures = emptyFigures();
   for (const name of Object.keys(figures) as (keyof typeof figures)[]) {

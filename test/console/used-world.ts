@@ -13,7 +13,7 @@ export const everyScope = Object.values(Scope).filter(
   (scope) => typeof scope === "number" && scope > 0,
 );
 
-/** A world in which a key that may do everything has a request, a file, a job that has ended and one that is held at its upstream. */
+/** A world with a key with all rights. The key has a request, a file, a job that has ended and one that is held at its upstream. */
 export interface UsedWorld extends AsyncDisposable {
   made: MediaWorld;
   owner: Caller;

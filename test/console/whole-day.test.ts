@@ -5,7 +5,7 @@ import { browserNote, chromiumPath } from "../support/browser.ts";
 import { startTurnsFront } from "../support/turns-front.ts";
 import { aDayWithTheConsole, type DayWorld } from "./day.ts";
 
-/** Set where one runs that was just installed, e.g. on a cluster: its gateways, a key, and its operators' token. */
+/** Set for a new installation that runs already, for example on a cluster: its gateways, a key, and its operators' token. */
 const {
   GENMESH_TEST_BASE_URL,
   GENMESH_TEST_API_KEY = "",
@@ -16,7 +16,7 @@ describe.skipIf(chromiumPath === undefined)(`a day with the console${browserNote
   aDayWithTheConsole(GENMESH_TEST_BASE_URL ? () => installed(GENMESH_TEST_BASE_URL) : started);
 });
 
-/** What `npm start` starts. */
+/** The process of `npm start`. */
 async function started(): Promise<DayWorld> {
   await using stack = new AsyncDisposableStack();
   const folder = stack.use(await tempFolder());

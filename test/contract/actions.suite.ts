@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { ActionStore, OperatorAction } from "../../services/auth/action.ts";
 import { t0 } from "./keys.shapes.ts";
 
-/** What every store of the audit log promises. `open` gives two clients of one store that holds nothing. */
+/** The rules for every store of the audit log. `open` gives two clients of one empty store. */
 export function actionStoreContract(open: () => Promise<[ActionStore, ActionStore]>): void {
   const line = (n: number, more: Partial<OperatorAction> = {}): OperatorAction => ({
     actionId: `act_${n}`,

@@ -13,7 +13,7 @@ const accountId = "acct_a";
 const wallet = { accountId, unit: Unit.USD_MICROS };
 const dayMs = 86_400_000;
 
-/** What billing promises of alerts, on any store. `open` gives an empty database that can be opened again. */
+/** Billing's rules for alerts, on any store. `open` gives an empty database that can be opened again. */
 export function alertContract(open: () => Promise<() => Database>): void {
   describe("alerts that are kept", () => {
     let store: AlertStore;
@@ -58,7 +58,7 @@ export function alertContract(open: () => Promise<() => Database>): void {
       await store.add([alert("evt_a")]);
       expect(await waiting()).toEqual(["evt_b"]);
       await store.forget(10, 10);
-      // Forgotten, so it can be written anew; what waits, or is kept for ever, is not forgotten.
+      // A forgotten alert can be added again. Waiting alerts, and those that are kept for ever, are not forgotten.
       await store.add([alert("evt_a"), alert("evt_c")]);
       expect(await waiting()).toEqual(["evt_a", "evt_b"]);
     });
@@ -106,7 +106,7 @@ export function alertContract(open: () => Promise<() => Database>): void {
       await using other = await billingWorld(database());
       await setLowBalance(world, 950n);
       for (let i = 0; i < 4; i++) await charge(world, 20n);
-      // Nothing was counted yet: both processes find the same, as one does that counts again after a crash.
+      // Nothing is counted yet. Both processes find the same alerts, like one process that counts again after a crash.
       await Promise.all([world, other].map((one) => one.billing.listLines({ accountId })));
       const [found, ...more] = await waitingIn(world);
       expect(more).toEqual([]);
@@ -115,7 +115,7 @@ export function alertContract(open: () => Promise<() => Database>): void {
         data: { accountId, keyId: null, availableUsdMicros: 940, lowBalanceUsdMicros: 950 },
       });
       expect(found?.accountWebhookUrl).toBe("https://example.com/hook");
-      // What is held is still there; what is given back rises.
+      // A hold does not lower the balance. A grant raises it.
       await hold(world, 100n);
       await world.operator.grant({ ...wallet, amount: 30n, operationId: "more" });
       await charge(world, 5n);
@@ -150,7 +150,7 @@ export function alertContract(open: () => Promise<() => Database>): void {
             await expect(hold(one, 2n, limited)).rejects.toThrow();
           }
         }
-        // A few at a time, as those of other accounts are.
+        // A few at a time, because the alerts of other accounts take turns with them.
         for (let some = await waitingIn(world); some.length > 0; some = await waitingIn(world)) {
           for (const { alertId } of some) {
             told.add(alertId);
@@ -166,9 +166,9 @@ export function alertContract(open: () => Promise<() => Database>): void {
       for (const one of [world, other]) await one.clock.leap(4 * dayMs);
       expect(await refuseEach()).toBe(7);
       for (const one of [world, other]) await one.clock.leap(13 * dayMs);
-      // February, another week, another day.
+      // February, another week and another day.
       expect(await refuseEach()).toBe(10);
-      // Another amount for ever is another limit.
+      // Another amount without a period is another limit.
       expect(await refuseEach(0n)).toBe(11);
     });
   });

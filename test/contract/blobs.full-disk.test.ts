@@ -10,7 +10,7 @@ import { spool } from "#kit/store/blobs/s3-spool.ts";
 import { systemClock } from "#kit/time/clock.ts";
 import { createSpooler } from "../../services/media/files/spool.ts";
 
-/** What holds a file system of 4 MiB. */
+/** The folder of a file system of 4 MiB. */
 let folder: string;
 let small: string;
 let whyNot: string | undefined;

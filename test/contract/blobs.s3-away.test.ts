@@ -21,7 +21,7 @@ await describeS3("an S3 store that goes away", (s3) => {
   afterEach(async () => {
     for (const wire of wires.splice(0)) await wire[Symbol.asyncDispose]();
   });
-  /** A bucket, by the way of a wire and directly. */
+  /** A bucket, with one store through a connection that a test can cut, and one directly. */
   const lay = async () => {
     const direct = s3.newUrl();
     const { host, port } = parseS3Url(direct);
@@ -31,7 +31,7 @@ await describeS3("an S3 store that goes away", (s3) => {
     url.host = wire.address;
     return { wire, direct, url: url.href };
   };
-  /** Calls `what` when so many bytes of requests have passed. */
+  /** Calls `what` when `bytes` bytes of requests have passed. */
   const after = (wire: TcpWire, bytes: number, what: () => void) => {
     let passed = 0;
     wire.onRequest = (chunk) => {
@@ -140,7 +140,7 @@ await describeS3("an S3 store that goes away", (s3) => {
     const body = await blobs.openRead("a/large");
     let read = 0;
     for await (const chunk of body) {
-      // The silence is the reader's, and longer than any that a store is allowed.
+      // The reader pauses longer than a store may be silent.
       if (read === 0) await new Promise((resolve) => setTimeout(resolve, silenceMs + 1_500));
       read += (chunk as Buffer).length;
     }

@@ -11,7 +11,7 @@ const log = createLogger("silent");
 const blobs = await openS3Blobs({ url, clock: systemClock, ids: randomIds, log });
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
-/** Writes 20 keys, each at once; says which were its own. */
+/** Writes 20 keys, all at once, and prints those that it created. */
 async function race(): Promise<void> {
   const content = Buffer.alloc(300_000, Number(argument));
   const won: number[] = [];
@@ -27,7 +27,7 @@ async function race(): Promise<void> {
   say(JSON.stringify(won));
 }
 
-/** Writes and reads so many MiB; says whether they are the same, and how much memory that took. */
+/** Writes and reads a number of MiB. Prints whether they are the same, and how much memory that took. */
 async function large(): Promise<void> {
   const piece = Buffer.alloc(1 << 20, "genmesh");
   await blobs.put("a/warm-up", repeated(piece, 4));

@@ -11,17 +11,17 @@ import { removeBucket, s3Client } from "../support/stores.ts";
 
 /** Buckets of some tests on one server. */
 export interface S3Tests {
-  /** The URL of a bucket that no other test has; removed after the test with all that is in it. */
+  /** The URL of a bucket that no other test has. It is removed with its content after the test. */
   newUrl(): string;
-  /** A store of its own, closed after the test; in a new bucket, where no URL is given. */
+  /** A store of the test's own, closed after the test. It is in a new bucket where no URL is given. */
   open(url?: string, options?: Partial<S3BlobsOptions>): Promise<S3Blobs>;
-  /** The server itself, for tampering. */
+  /** The server itself, to change stored data. */
   raw: Client;
-  /** Gives the bucket of a URL. */
+  /** The bucket of a URL. */
   bucketOf(url: string): string;
 }
 
-/** Tests on an S3 server, or nothing but a word of why not. */
+/** Tests on an S3 server. Without one, a skipped test shows the reason. */
 export async function describeS3(title: string, tests: (s3: S3Tests) => void): Promise<void> {
   const { url, note } = await findBackend("s3");
   describe.skipIf(url === undefined)(`${title}${note}`, () => {

@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { BlobExistsError, BlobNotFoundError, type BlobStore } from "#kit/store/blobs.ts";
 
-/** What every blob store promises. `open` gives a store that holds nothing. */
+/** The rules for every blob store. `open` gives an empty store. */
 export function blobStoreContract(open: () => Promise<BlobStore>): void {
   test("what was put is read back whole, with its size and digest", async () => {
     const blobs = await open();
@@ -115,7 +115,7 @@ async function* failing(): AsyncIterable<Uint8Array> {
   throw new Error("the source broke");
 }
 
-/** Everything that a source brings. */
+/** All values of a source. */
 export async function all<T>(source: AsyncIterable<T>): Promise<T[]> {
   const items: T[] = [];
   for await (const item of source) items.push(item);

@@ -7,7 +7,7 @@ import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.
 import { type Thing, type ThingSchema, thing, thingKinds, things } from "./documents.world.ts";
 
 const raised = (one: Thing): Thing => ({ ...one, n: one.n + 1 });
-/** May be made once. */
+/** A step that can be made once. */
 const taken = (one: Thing) => (one.open ? { ...raised(one), open: undefined } : undefined);
 const named = { named: true };
 
@@ -28,7 +28,7 @@ await describeMongo("documents on a bad wire", (mongo) => {
   });
   afterEach(() => wire[Symbol.asyncDispose]());
 
-  /** What becomes of the next such command, and what happens before that, or before the command after it. */
+  /** Sets the treatment of the next such command. `meanwhile` runs before that command, or before the one after it. */
   function next(command: string, fate: Fate, meanwhile: () => Promise<unknown> = async () => {}) {
     let seen = 0;
     wire.rule = async (sent) => {

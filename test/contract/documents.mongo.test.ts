@@ -15,7 +15,7 @@ await describeMongo(
       return [createMongoDocuments(one, kind), createMongoDocuments(two, kind)];
     });
 
-    // Last: it looks at what the tests above have sent.
+    // This test is the last, because it checks the queries of the tests above.
     test("every query is served by a declared index, and every index serves one", async () => {
       const { shapes, unserved, unused, scans } = await mongo.judgeQueries(mongoSchemaOf(things));
       expect(shapes.length).toBeGreaterThan(20);

@@ -4,7 +4,7 @@ import { type Thing, type ThingSchema, thing, thingKinds } from "./documents.wor
 
 type Things = Documents<Thing, keyof ThingSchema["indexes"]>;
 
-/** What documents promise on any database. `open` gives two clients of one kind of things, of which there are none. */
+/** The rules for documents on any database. `open` gives two clients of one empty kind of things. */
 export function documentsContract(open: (kind: ThingSchema) => Promise<[Things, Things]>): void {
   describe.each(thingKinds.map((kind) => [kind.name, kind] as const))("%s", (_, kind) => {
     let store: Things;

@@ -16,7 +16,7 @@ describe("documents in SQLite", () => {
     }),
   );
 
-  // It looks at what the tests above have sought.
+  // Checks the searches of the tests above.
   test("every search is by an index", () => {
     expect(plans.seen.size).toBeGreaterThan(20);
     expect(plans.scans).toEqual([]);

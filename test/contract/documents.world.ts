@@ -8,7 +8,7 @@ export interface Thing {
   n: number;
   at: number;
   dueAt?: number | undefined;
-  /** Above what a float holds. */
+  /** Too large for a float. */
   amount: bigint;
   text: string;
   open?: true | undefined;
@@ -43,7 +43,7 @@ export const thingKinds: readonly ThingSchema[] = [
   changeName: "changed",
 }));
 
-/** Where things are kept. */
+/** The tables and collections of the things. */
 export const things: Component = {
   name: "things",
   kinds: thingKinds,

@@ -21,7 +21,7 @@ afterAll(() => verifier[Symbol.asyncDispose]());
 const job = { ...alice, jobId: "job_1" };
 const signal = new AbortController().signal;
 
-/** Everything that changes the storage; `done` hears of what was answered. */
+/** Makes every change of the storage. `done` gets the answered ones. */
 async function live({ client, files }: FilesWorld, done: Set<string>): Promise<void> {
   const first = await client.uploadFile(uploadOf(images[0], { idempotencyKey: "k1" }));
   done.add("first");
@@ -43,7 +43,7 @@ async function live({ client, files }: FilesWorld, done: Set<string>): Promise<v
   await files.sweep();
 }
 
-/** The invariants of docs/money.md that are about files: C9 and C10. */
+/** The invariants of docs/money.md about files: C9 and C10. */
 async function expectWhole(world: FilesWorld): Promise<void> {
   const { files } = await world.client.listFiles({});
   expect(await world.quotaOf()).toEqual({ used: await world.listedQuota(), reserved: 0 });
@@ -58,13 +58,13 @@ async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
   await using ground = await newGround();
   const death: Mortal = mortal(at, when);
   const doomed = await createFilesWorld({ ground, verifier, wrap: death.wrap });
-  // The sweep of its start is behind this one.
+  // This ends after the sweep at the start.
   await doomed.files.sweep();
   death.arm();
   const done = new Set<string>();
   const life = live(doomed, done).catch(() => {});
   await Promise.race([death.died, life]);
-  // The dead do not end by themselves any more; no test waits for them.
+  // The dead process never ends by itself, and no test waits for it.
   const ended = doomed.files[Symbol.asyncDispose]();
   if (!death.isDead()) await ended;
   await death.atRest();
@@ -75,7 +75,7 @@ async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
   await world.files.sweep();
   await expectWhole(world);
 
-  // What was answered is there; what was not can be done again, once.
+  // Answered changes are stored. Others can be repeated, and are made once.
   const again = await world.client.uploadFile(uploadOf(images[0], { idempotencyKey: "k1" }));
   if (done.has("first") && !done.has("imported")) expect(again.replayed).toBe(true);
   if (done.has("deleted")) expect(again.replayed).toBe(false);
@@ -86,7 +86,7 @@ async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
   await world.files.importer.importAll(job, [{ kind: "url", url, param: "a" }], signal);
   await expectWhole(world);
 
-  // And in the end nothing is left over.
+  // In the end nothing is left.
   await world.files.importer.unpin(job);
   await world.files.sweep();
   const { files } = await world.client.listFiles({});
@@ -103,7 +103,7 @@ describe("killed at any step and opened again", () => {
     async (when) => {
       let steps = 0;
       while (await dieAt(steps + 1, when)) steps++;
-      // Three stored files have five changes each, deletions and pins some more.
+      // Three stored files have five changes each. Deletions and pins add some.
       expect(steps).toBeGreaterThan(20);
     },
     120_000,

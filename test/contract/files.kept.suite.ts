@@ -6,7 +6,7 @@ import { goneKeptMs } from "../../services/media/files/limits.ts";
 import type { OpenWorldStores } from "../support/world-stores.ts";
 import { alice, createFilesWorld, newGround, quotaOfSizes, uploadOf } from "./files.world.ts";
 
-/** What holds for files that were deleted while jobs use them, on any stores. */
+/** The rules for deleted files that jobs still use, on any stores. */
 export function keptFilesContract(openStores?: OpenWorldStores): void {
   test("deleted bytes that jobs keep are at most a second quota on disk", async () => {
     const png = await noise().png().toBuffer();
@@ -42,7 +42,7 @@ export function keptFilesContract(openStores?: OpenWorldStores): void {
     );
     expect(await world.blobKeys()).toHaveLength(4);
 
-    // A job's end makes room.
+    // The end of a job makes room.
     await world.files.importer.unpin(jobOf(0));
     await world.files.sweep();
     expect(await world.keptOf()).toBe(3 * size);
@@ -67,7 +67,7 @@ export function keptFilesContract(openStores?: OpenWorldStores): void {
       purpose: "",
     } as const;
     const ofImage = { mimeType: "image/png", sizeBytes: 1, sha256: "", width: 1, height: 1 };
-    // A few at a time: they share one document of the quota.
+    // A few at a time, because they share one document of the quota.
     while (places.length > 0) {
       await Promise.all(
         places.splice(0, 10).map(async (place) => {

@@ -14,7 +14,7 @@ import {
 
 const pool = { processes: 1, memoryMb: 768, timeoutMs: 20_000 };
 
-/** What the storage of files promises of large ones, on any stores. */
+/** The rules for storing large files, on any stores. */
 export function largeFilesContract(openStores?: OpenWorldStores): void {
   test("an upload of 51 megapixels is refused, one of 49 is not", async () => {
     await using verifier = createImageVerifier(pool);
@@ -41,7 +41,7 @@ export function largeFilesContract(openStores?: OpenWorldStores): void {
     expect(large.length).toBeGreaterThan(19.8 * 1024 ** 2);
     const before = heldBytes();
     let most = 0;
-    // Not often: a look stops everything for a collection of garbage.
+    // Only now and then, because each look stops the process for a garbage collection.
     const watch = setInterval(() => {
       most = Math.max(most, heldBytes() - before);
     }, 1_000);

@@ -30,7 +30,7 @@ await describeMongo("file storage on MongoDB, killed at any write", (mongo) => {
   });
   afterAll(() => verifier[Symbol.asyncDispose]());
 
-  /** `done` hears of what was answered. */
+  /** `done` gets the answered changes. */
   async function live({ client, files }: FilesWorld, done: Set<string>): Promise<void> {
     const { file } = await client.uploadFile(uploadOf(image, { idempotencyKey: "k1" }));
     done.add("uploaded");
@@ -39,13 +39,13 @@ await describeMongo("file storage on MongoDB, killed at any write", (mongo) => {
     await files.sweep();
   }
 
-  /** Dies at the `at`-th write: before it arrives, or after it was made and before that is known. False: it lived on. */
+  /** Dies at the `at`-th write: before it arrives, or after it was made and before its answer. False where it survived. */
   async function dieAt(at: number, when: "before" | "after"): Promise<boolean> {
     const name = mongo.newName();
     await using ground = await newGround();
     await using wire = await openMongoWire(mongo.url);
     const { promise: died, resolve: die } = Promise.withResolvers<void>();
-    // What has lost its connection waits before it comes back, and that is its end.
+    // A process that has lost its connection waits before it connects again. The process dies in that wait.
     const lastSleep = () => {
       die();
       return never;
@@ -89,7 +89,7 @@ await describeMongo("file storage on MongoDB, killed at any write", (mongo) => {
     };
     await expectWhole();
 
-    // What was not answered can be done again, once.
+    // A change without an answer can be repeated, and is made once.
     const again = await world.client.uploadFile(uploadOf(image, { idempotencyKey: "k1" }));
     if (done.has("deleted")) expect(again.replayed).toBe(false);
     expect(await world.listedBytes()).toBe(image.length);
@@ -106,7 +106,7 @@ await describeMongo("file storage on MongoDB, killed at any write", (mongo) => {
     async (when) => {
       let writes = 0;
       while (await dieAt(writes + 1, when)) writes++;
-      // Begun, reserved, counted, shown, removed, freed, erased.
+      // The file's record, room in the quota, counted, shown, removed, freed, erased.
       expect(writes).toBeGreaterThanOrEqual(7);
     },
     120_000,

@@ -25,7 +25,7 @@ await describeMongo("account files on a bad wire", (mongo) => {
   });
   afterEach(() => wire[Symbol.asyncDispose]());
 
-  /** What becomes of the next such command, and what happens before that. */
+  /** Sets the treatment of the next such command. `meanwhile` runs before it. */
   function next(command: string, fate: Fate, meanwhile: () => Promise<unknown> = async () => {}) {
     let isOver = false;
     wire.rule = async (sent) => {
@@ -89,7 +89,7 @@ await describeMongo("account files on a bad wire", (mongo) => {
       await other.erase(file, t0 + 10);
       return "pass";
     };
-    // Its name went with its bytes.
+    // The file's name is deleted with its bytes.
     const deleted = { ...asFile(file, "deleted"), fileName: "" };
     expect(await store.remove(accountId, "file_a", t0)).toEqual(deleted);
     expect((await other.find(accountId, "file_a"))?.state).toBe("gone");

@@ -33,7 +33,7 @@ await describeMongo(
         await other.pin(accountId, "file_a", first);
         expect(await used(other)).toEqual({ 0: "file_a", 1: "file_a" });
         expect(await store.pinsOf("file_b")).toEqual([]);
-        // Back again, and at once to two.
+        // The place changes back, and then two files want it at once.
         await store.pin(accountId, "file_b", first);
         expect(await used(store)).toEqual({ 0: "file_b", 1: "file_a" });
         const both = ["file_b", "file_c"].map((fileId) => store.pin(accountId, fileId, first));
@@ -86,7 +86,7 @@ await describeMongo(
       }
     });
 
-    // Last: it looks at what the tests above have sent.
+    // This test is the last, because it checks the queries of the tests above.
     test("every query is served by a declared index, and every index serves one", async () => {
       const { shapes, unserved, unused, scans } = await mongo.judgeQueries(filesMongoSchema);
       expect(shapes.length).toBeGreaterThan(10);

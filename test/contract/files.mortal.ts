@@ -2,32 +2,32 @@ import type { Interceptor } from "@connectrpc/connect";
 import type { Database } from "#kit/store/database.ts";
 import type { WorldStores } from "../support/world-stores.ts";
 
-/** What a service writes to. */
+/** The stores to which a service writes. */
 export type MortalStores = Pick<WorldStores, "database" | "blobs">;
 
 /** Stores of a process that dies at a step. */
 export interface Mortal {
-  /** Puts itself between a service and its stores. */
+  /** Stands between a service and its stores. */
   wrap(stores: MortalStores): MortalStores;
-  /** Puts itself between a service and its peers: a call is a step too. */
+  /** Stands between a service and its peers. A call is a step too. */
   readonly calls: Interceptor;
-  /** A step that something else makes for it, such as an upstream that is asked. */
+  /** A step of another kind, for example a call of an upstream. */
   readonly step: Step;
-  /** Counts from now on. */
+  /** Counts steps from now on. */
   arm(): void;
-  /** Resolves when the process is dead: none of its steps happens any more, and none is answered. */
+  /** Resolves when the process is dead. From then on no step is made, and none is answered. */
   readonly died: Promise<void>;
-  /** Resolves when the steps that were under way when it died have happened: what a process has asked for happens without it. */
+  /** Resolves when the steps that had begun before the death are made. A request that was sent is carried out without its process. */
   atRest(): Promise<unknown>;
   isDead(): boolean;
 }
 
-/** Makes work, or never resolves any more. */
+/** Does work, or never resolves. */
 export type Step = <T>(run: () => Promise<T>) => Promise<T>;
 
 /**
- * Dies at the `at`-th step: before it is made, or after it was made and before that is known. A step is a transaction of
- * SQLite, all that is asked of MongoDB at once, a blob that is written or deleted, or a call.
+ * Dies at the `at`-th step: before it is made, or after it was made and before its answer. A step is a transaction of SQLite, a group of
+ * simultaneous requests to MongoDB, a write or delete of a blob, or a call.
  */
 export function mortal(at: number, when: "before" | "after"): Mortal {
   const never = new Promise<never>(() => {});
@@ -50,7 +50,7 @@ export function mortal(at: number, when: "before" | "after"): Mortal {
     if (isDead) return never;
     if (!isArmed || ++steps < at) {
       const answer = await underWayUntilItEnds(run());
-      // It happened, and no process is left to hear of it.
+      // The step was made, but a dead process gets no answer.
       return isDead ? never : answer;
     }
     isDead = true;
@@ -78,7 +78,7 @@ export function mortal(at: number, when: "before" | "after"): Mortal {
   };
 }
 
-/** A database each of whose changes is a step. */
+/** A database in which each change is a step. */
 export function mortalDatabase(database: Database, step: Step): Database {
   switch (database.kind) {
     case "sqlite": {

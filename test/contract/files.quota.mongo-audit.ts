@@ -6,19 +6,19 @@ import {
   type WalletDocument,
 } from "../../services/media/files/quota-mongo-wallet.ts";
 
-/** An account's charges, recomputed from all that is stored of them. */
+/** An account's charges, added up again from all stored records. */
 export interface QuotaAudit {
-  /** What the wallet says. */
+  /** The figures of the wallet. */
   told: QuotaUsage;
-  /** What its charges add up to. */
+  /** The sum of its charges. */
   counted: QuotaUsage;
-  /** By charge id. */
+  /** Keyed by charge id. */
   states: Map<string, string>;
   /** Entries in the wallet's document. */
   tail: number;
 }
 
-/** Adds an account's charges up; to be called while no process writes. */
+/** Adds an account's charges up. It is called while no process writes. */
 export async function auditQuota(db: Db, accountId: string): Promise<QuotaAudit> {
   const wallets = db.collection<WalletDocument>(quotaCollections.wallets);
   const wallet = await wallets.findOne({ _id: accountId });

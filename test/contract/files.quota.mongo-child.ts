@@ -12,7 +12,7 @@ const limitBytes = Number(limit);
 const quota = createMongoQuota(openMongo({ url }));
 const say = (line: unknown) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
-/** All at once; answers which got room. */
+/** Makes all charges at once. Answers those that got room. */
 async function grab(): Promise<void> {
   const got = await Promise.all(
     Array.from({ length: 60 }, async (_, i) => {
@@ -24,7 +24,7 @@ async function grab(): Promise<void> {
   say(got.flat());
 }
 
-/** Says before and after each step what becomes of a charge. Every third file is deleted again. */
+/** Prints the new state of a charge before and after each step. Every third file is deleted again. */
 async function live(turns: number): Promise<void> {
   await Promise.all(
     Array.from({ length: lanes }, async (_, lane) => {

@@ -12,7 +12,7 @@ const script = join(import.meta.dirname, "files.quota.mongo-child.ts");
 const accountId = "acct_race";
 const t0 = Date.UTC(2026, 0, 15, 12);
 
-/** What a child says of a charge. */
+/** A line of a child about a charge. */
 interface Said {
   chargeId: string;
   state: "begun" | "full" | "used" | "going" | "released";
@@ -103,7 +103,7 @@ await describeMongo("a quota that several processes share", (mongo) => {
         if (state === "released") expect(await quota.reserve(charge, 1, limit)).toBe("released");
       }),
     );
-    // What a sweeper does with what the dead left behind.
+    // A sweep ends the charges of dead processes.
     await Promise.all(last.map(([chargeId]) => quota.release({ accountId, chargeId }, t0)));
     expect(await quota.usage(accountId)).toEqual({ usedBytes: 0, reservedBytes: 0, keptBytes: 0 });
     const { told, counted } = await auditQuota(mongo.raw(name), accountId);
@@ -111,7 +111,7 @@ await describeMongo("a quota that several processes share", (mongo) => {
   });
 });
 
-/** All that a child says until its end. */
+/** All lines of a child until its end. */
 async function saidBy(child: Child): Promise<Said[]> {
   const said: Said[] = [];
   for await (const line of child.lines) {

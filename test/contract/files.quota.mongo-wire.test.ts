@@ -31,7 +31,7 @@ await describeMongo("the quota on a bad wire", (mongo) => {
   });
   afterEach(() => wire[Symbol.asyncDispose]());
 
-  /** What becomes of the next such command, and what happens before that. */
+  /** Sets the treatment of the next such command. `meanwhile` runs before it. */
   function next(
     command: string,
     collection: string,
@@ -104,12 +104,12 @@ await describeMongo("the quota on a bad wire", (mongo) => {
     await expectExact(0, 70);
   });
 
-  /** All at once, so that it takes few round trips: what is held up meanwhile is not held up for long. */
+  /** All at once, so that it takes few round trips and the held command is not delayed for long. */
   const many = <T>(one: (i: number) => Promise<T>): Promise<T[]> =>
     Promise.all(Array.from({ length: tailCopiedAt }, (_, i) => one(i)));
   const fillTail = () => many((i) => other.reserve(charge(`c${i}`), 1, 1_000));
 
-  /** By releases of what was never reserved, until the next operation copies the tail. */
+  /** Releases unknown charges, until the next operation copies the tail. */
   const lengthenTail = async () => {
     while ((await auditQuota(mongo.raw(name), accountId)).tail < tailCopiedAt) {
       await other.release(charge(`n${spare++}`), t0);
@@ -130,7 +130,7 @@ await describeMongo("the quota on a bad wire", (mongo) => {
     "a copy whose %s arrives late does not undo what came after it",
     async (command) => {
       await fillTail();
-      // What is late is the update where a charge of the tail has its document already.
+      // The late command is an update where a charge of the tail has its document already.
       if (command === "update") {
         await other.reserve(charge("b"), 1, 1_000);
         await lengthenTail();
@@ -140,7 +140,7 @@ await describeMongo("the quota on a bad wire", (mongo) => {
       let isLate = false;
       next(command, quotaCollections.charges, "pass", async () => {
         isLate = true;
-        // Copied by another process, used, half of it released, and copied again.
+        // Another process copies the charges, uses them, releases half, and copies again.
         await many((i) => other.commit(charge(`c${i}`)));
         await many(async (i) => i % 2 === 0 && other.release(charge(`c${i}`), t0));
         await many((i) => other.reserve(charge(`d${i}`), 1, 1_000));

@@ -5,7 +5,7 @@ const accountId = "acct_a";
 const charge = (chargeId: string, account = accountId) => ({ accountId: account, chargeId });
 const t0 = Date.UTC(2026, 0, 15, 12);
 
-/** What every quota promises. `open` gives two clients of one store that holds nothing. */
+/** The rules for every quota. `open` gives two clients of one empty store. */
 export function quotaContract(open: () => Promise<[QuotaStore, QuotaStore]>): void {
   describe("the quota", () => {
     test("bytes are reserved, then used, then free again", async () => {
@@ -104,7 +104,7 @@ export function quotaContract(open: () => Promise<[QuotaStore, QuotaStore]>): vo
       });
       expect(await quota.reserve(charge("b"), 60, 100)).toBe("reserved");
       await quota.keep(charge("b"), t0);
-      // On disk there may be twice the quota.
+      // The disk may have twice the quota.
       expect(await quota.reserve(charge("over"), 41, 100)).toBe("full");
       expect(await quota.reserve(charge("fits"), 40, 100)).toBe("reserved");
       expect(await quota.usage(accountId)).toEqual({

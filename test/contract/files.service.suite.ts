@@ -23,7 +23,7 @@ import {
 
 const refusal = (reason: number, more: object = {}) => expect.objectContaining({ reason, ...more });
 
-/** What the storage of files promises, on any stores. */
+/** The rules for storing files, on any stores. */
 export function fileServiceContract(openStores?: OpenWorldStores): void {
   let verifier: ImageVerifier;
   let ground: Ground;
@@ -251,7 +251,7 @@ export function fileServiceContract(openStores?: OpenWorldStores): void {
           yield message;
         }
       }
-      // Of an edge that is newer than this build.
+      // From a gateway that is newer than this build.
       const newer = { ...admission, refuseWith: 60_000 as ErrorReason };
       for (const [header, reason] of [
         [{ admission }, ErrorReason.RATE_LIMIT_EXCEEDED],

@@ -5,10 +5,10 @@ import type { FileStore, NewFile } from "../../services/media/files/store.ts";
 export const accountId = "acct_a";
 export const t0 = Date.UTC(2026, 0, 15, 12);
 const page = { after: undefined, limit: 100, purpose: undefined, ascending: false };
-/** Times that two replicas want the same at once; of one replica, the service above asks the store once. */
+/** Rounds in which two replicas want the same at once. Within one replica, the service asks the store once. */
 const rounds = 10;
 
-/** What every store of account files promises. `open` gives two clients of one store that holds nothing. */
+/** The rules for every store of account files. `open` gives two clients of one empty store. */
 export function fileStoreContract(open: () => Promise<[FileStore, FileStore]>): void {
   describe("a file's life", () => {
     test("it is seen from publishing to deletion, as it was written down", async () => {

@@ -12,7 +12,7 @@ test("a file takes at least what it takes of the disk, so that there are only so
   const { file } = await world.client.uploadFile(uploadOf(tiny));
   for (let i = 1; i < 5; i++) await world.client.uploadFile(uploadOf(tiny));
   await expect(world.client.uploadFile(uploadOf(tiny))).rejects.toThrow();
-  // What the caller sees is the file's own size.
+  // The caller sees the file's own size.
   expect(await world.listedBytes()).toBe(tiny.length * 5);
   await world.client.deleteFile({ fileId: file?.fileId ?? "" });
   await world.client.uploadFile(uploadOf(tiny));

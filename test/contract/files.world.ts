@@ -32,7 +32,7 @@ export const alice: Principal = { accountId: "acct_alice", keyId: "key_alice" };
 export const alicesOther: Principal = { accountId: "acct_alice", keyId: "key_alice2" };
 export const bob: Principal = { accountId: "acct_bob", keyId: "key_bob" };
 
-/** Where a world's things lie; another world can be opened on them after the first has died. */
+/** The state of a world. After the first world has died, another can be opened on it. */
 export interface Ground extends AsyncDisposable {
   folder: string;
   clock: ManualClock;
@@ -47,12 +47,12 @@ export async function newGround(): Promise<Ground> {
   };
 }
 
-/** What files of these sizes take of a quota. */
+/** The part of a quota that files of these sizes take. */
 export function quotaOfSizes(...sizes: number[]): number {
   return sizes.reduce((sum, sizeBytes) => sum + quotaBytesOf({ sizeBytes }), 0);
 }
 
-/** What a world may do differently. */
+/** Options of a world. */
 export interface FilesWorldOptions {
   ground: Ground;
   verifier: Pick<ImageVerifier, "verify">;
@@ -61,13 +61,13 @@ export interface FilesWorldOptions {
   generated?: Partial<GeneratedFiles>;
   /** Default: embedded, on the ground. */
   openStores?: OpenWorldStores | undefined;
-  /** In place of the one that was opened. */
+  /** Replaces the opened database. */
   database?: Database;
   /** Puts something between the service and its stores. */
   wrap?: Mortal["wrap"];
 }
 
-/** The real file storage on real stores, behind the interceptors of the wire. Not started. */
+/** The real file storage on real stores, behind the interceptors of real calls. It is not started. */
 export async function createFilesWorld(options: FilesWorldOptions) {
   const { folder, clock } = options.ground;
   const ids = randomIds;
@@ -125,16 +125,16 @@ export async function createFilesWorld(options: FilesWorldOptions) {
     client: clientOf(alice),
     clientOf,
     stores: openFileStores(database),
-    /** Used and reserved bytes of an account, as written down. */
+    /** The stored figures of an account: its used bytes and those of running uploads. */
     async quotaOf(accountId = alice.accountId): Promise<{ used: number; reserved: number }> {
       const { usedBytes, reservedBytes } = await openFileStores(database).quota.usage(accountId);
       return { used: usedBytes, reserved: reservedBytes };
     },
-    /** Bytes that an account has on disk beside its quota. */
+    /** The bytes of an account on disk that its quota does not count. */
     async keptOf(accountId = alice.accountId): Promise<number> {
       return (await openFileStores(database).quota.usage(accountId)).keptBytes;
     },
-    /** What the files that an account sees take of its quota. */
+    /** The part of the quota that the account's visible files take. */
     async listedQuota(principal = alice): Promise<number> {
       const { files: all } = await clientOf(principal).listFiles({ pageSize: 1_000 });
       return quotaOfSizes(...all.map((file) => Number(file.sizeBytes)));
@@ -168,7 +168,7 @@ export async function uncompressed(width: number, height: number): Promise<Buffe
   return sharp(pixels, { raw }).png({ compressionLevel: 0 }).toBuffer();
 }
 
-/** Messages as a stream sends them. */
+/** Messages as an async stream. */
 export async function* sent<T>(messages: Iterable<T>): AsyncIterable<T> {
   yield* messages;
 }
@@ -188,7 +188,7 @@ export async function* uploadOf(
   }
 }
 
-/** Nothing of a failed upload may be left anywhere. */
+/** Checks that nothing of a failed upload is left. */
 export async function expectNothingIn(world: FilesWorld): Promise<void> {
   expect(await world.quotaOf()).toEqual({ used: 0, reserved: 0 });
   expect(await world.blobKeys()).toEqual([]);

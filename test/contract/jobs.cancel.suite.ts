@@ -22,26 +22,26 @@ const cancelled = {
 };
 const refused = (reason: ErrorReason) => ({ reason });
 
-/** A model of 5 credits at an upstream elsewhere. */
+/** A model of 5 credits at an external upstream. */
 const at = (protocol: string, more = "") => `upstreams:
   one: { protocol: ${protocol}, baseUrl: "http://127.0.0.1:9/v1"${more} }
 models: [{ id: image-1, kind: image, upstream: one, creditPrice: 5, sizes: [64x64], maxReferences: 1 }]
 `;
 
-/** Sends, is named by its upstream, and never ends. */
+/** Sends the request, gets the task's name from the upstream, and never ends. */
 async function nameAndHang(task: GenerationTask) {
   await task.sending();
   await task.saveResumeId("task_1");
   return hang(task);
 }
 
-/** What holds where a caller cancels its job, on any database. */
+/** The rules for a caller's cancel, on any database. */
 export function cancelContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
-  /** Waits for the first attempt, or another one. */
+  /** Waits for the first attempt, or for the `n`th. */
   const attempt = async ({ upstream }: Pick<Awaited<ReturnType<typeof open>>, "upstream">, n = 1) =>
     until(`attempt ${n}`, () => upstream.tasks[n - 1]);
-  /** A clock that tells when a worker, having seen the cancel, begins to wait for the upstream to name the task. */
+  /** A clock that shows when a worker, having seen the cancel, begins to wait for the task's name from the upstream. */
   const clockOfGrace = () => {
     const clock = jumpClock();
     const begun = Promise.withResolvers<void>();
@@ -67,7 +67,7 @@ export function cancelContract(createWorld: typeof createJobsWorld): void {
       expect(await world.cancel(job.jobId)).toEqual(first);
       const all = await Promise.all(Array.from({ length: 9 }, () => world.cancel(job.jobId)));
       for (const one of all) expect(one).toEqual(first);
-      // A retry of its submission finds it.
+      // A repeat of its submission finds the job.
       expect(await world.submit(image(), { key: "k" })).toEqual({ job: first, replayed: true });
       const later = await open({ folder: world.folder, clock: world.clock, withApi: false });
       const { job: next } = await world.submit();
@@ -185,7 +185,7 @@ export function cancelContract(createWorld: typeof createJobsWorld): void {
       expect(await world.credits()).toEqual(untouched);
       expect(world.upstream.cancelled).toEqual([]);
       await grace.begun;
-      // Its heartbeat finds that the job is not this worker's any more: a few turns of the loop where the store is in the process.
+      // Its heartbeat finds that another process has ended the job. With an embedded store that takes a few turns of the event loop.
       world.clock.jump(heartbeatMs);
       for (let turns = 0; turns < 20; turns++) await turn();
       expect(task.signal.aborted).toBe(false);

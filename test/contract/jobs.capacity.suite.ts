@@ -11,7 +11,7 @@ import { worldsOf } from "./jobs.opening.ts";
 import { gated, succeed } from "./jobs.upstream.ts";
 import { alice, bob, type createJobsWorld, image, type JobsWorld, music } from "./jobs.world.ts";
 
-/** Forgets every wake-up. */
+/** Loses every wake-up. */
 const forgetfulQueue: WakeQueue = {
   publish: async () => {},
   subscribe: () => ({
@@ -21,12 +21,12 @@ const forgetfulQueue: WakeQueue = {
   [Symbol.asyncDispose]: async () => {},
 };
 
-/** How many jobs run at once, on any database. */
+/** The rules for the number of running jobs, on any database. */
 export function jobCapacityContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
 
   describe("how many run at once", () => {
-    /** Counts what runs at the same time by something; all of it goes on when the test says so. */
+    /** Counts simultaneous jobs by a property. All of them continue when the test says so. */
     function counting(by: (task: GenerationTask) => string) {
       const now = new Map<string, number>();
       const most = new Map<string, number>();
@@ -45,7 +45,7 @@ export function jobCapacityContract(createWorld: typeof createJobsWorld): void {
         },
       };
     }
-    /** Twelve jobs, which go on when as many run as is wanted. */
+    /** Twelve jobs, which continue when the wanted number of them runs. */
     const twelve = async (
       world: JobsWorld,
       count: ReturnType<typeof counting>,
@@ -149,7 +149,7 @@ models:
         for (const [own, ownBody] of [...ofKinds, ...ofKinds, ...ofKinds, ...ofKinds]) {
           await world.submit(ownBody, { kind: own });
         }
-        // One account is all that there is: nothing is kept free.
+        // There is only one account, so no place is kept free.
         await until("all places to be taken", () => world.upstream.tasks.length === 4);
         const { job } = await world.submit(body, { kind, principal: bob });
         const isWoken = async () => ((await world.store.find(job.jobId))?.publications ?? 0) >= 1;
@@ -177,7 +177,7 @@ models:
           const job = await store.claim(query);
           if (job || query.kind !== "image" || !isArmed) return job;
           isArmed = false;
-          // It has seen that the place is taken; before that is told, the job there ends.
+          // The search has found the place taken. Before its answer, the job there ends.
           gate.resolve();
           await world.ended(first.job.jobId);
           for (let turns = 0; turns < 20; turns++) await turn();

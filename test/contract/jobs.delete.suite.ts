@@ -20,7 +20,7 @@ const pixel =
 const refused = (reason: ErrorReason) => ({ reason });
 const none = refused(ErrorReason.JOB_NOT_FOUND);
 
-/** What holds where a caller deletes its job, on any database. */
+/** The rules for a caller's deletion of a job, on any database. */
 export function deleteContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
   const remove = ({ peers }: JobsWorld, jobId: string, principal = alice) =>
@@ -81,7 +81,7 @@ export function deleteContract(createWorld: typeof createJobsWorld): void {
       );
       expect(world.upstream.tasks).toHaveLength(1);
       expect(await world.credits()).toEqual(paid);
-      // Until the job would have gone anyway.
+      // Until the time at which the record is removed in any case.
       world.clock.jump(31 * 86_400_000);
       await until("the rest to go", async () => !(await world.store.find(job.jobId)));
       expect((await world.submit(image(), { key: "k" })).replayed).toBe(false);
@@ -103,7 +103,7 @@ export function deleteContract(createWorld: typeof createJobsWorld): void {
       expect((await world.get(jobId)).status).toBe(JobStatus.FAILED);
       await remove(world, jobId);
       await expect(world.get(jobId)).rejects.toMatchObject(none);
-      // Without an idempotency key what is left goes soon.
+      // Without an idempotency key the rest is removed soon.
       world.clock.jump(3_700_000);
       await until("the rest to go", async () => !(await world.store.find(jobId)));
     });

@@ -13,7 +13,7 @@ import {
   queuedIn,
 } from "./jobs.shapes.ts";
 
-/** What every store of jobs promises of sweeping, forgetting and listing. Part of the jobs' suite. */
+/** The rules for every store of jobs about sweeping, forgetting and listing. It is a part of the jobs' suite. */
 export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
   let store: JobStore;
   let second: JobStore;
@@ -347,7 +347,7 @@ export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
       expect(await list({ limit: 2 })).toEqual(["job_5", "job_4"]);
       const after = { createdAt: now + 2, jobId: "job_5" };
       expect(await list({ after, limit: 2 })).toEqual(["job_4", "job_3"]);
-      // The job need not be there any more.
+      // The named job may have been removed meanwhile.
       expect(await list({ after: { createdAt: now + 1, jobId: "job_2x" } })).toEqual([
         "job_2",
         "job_0",

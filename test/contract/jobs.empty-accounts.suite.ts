@@ -11,12 +11,12 @@ import { succeed } from "./jobs.upstream.ts";
 import { asked, behave, catalog, longMs, parked, turnAway } from "./jobs.waits.ts";
 import { type createJobsWorld, image } from "./jobs.world.ts";
 
-/** What jobs promise where the operator's accounts at upstreams are empty, on either database. */
+/** The rules for jobs while the operator's accounts at upstreams are empty, on either database. */
 export function emptyAccountsContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
   const rounds = maxEmptyMs / longMs;
 
-  /** Is turned away so many rounds of one minute each, with so many upstreams. */
+  /** The job is refused in each of several rounds of one minute, by `upstreams` upstreams. */
   async function waitRounds(world: OpenedJobsWorld, jobId: string, upstreams: number) {
     for (let round = 1; round <= rounds; round++) {
       await parked(world, jobId, round * upstreams);
@@ -47,7 +47,7 @@ export function emptyAccountsContract(createWorld: typeof createJobsWorld): void
         await waitRounds(world, job.jobId, upstreams);
         await expectFreeFailure(world, job.jobId);
         expect(asked(world)).toHaveLength((rounds + 1) * upstreams);
-        // Callers are told nothing of upstreams.
+        // Callers learn nothing of upstreams.
         expect((await world.get(job.jobId)).error?.message).not.toMatch(/upstream|account/);
       },
     );
@@ -69,7 +69,7 @@ export function emptyAccountsContract(createWorld: typeof createJobsWorld): void
       const { job } = await world.submit(image({ model: "both" }));
       await waitRounds(world, job.jobId, 2);
       await parked(world, job.jobId, 2 * rounds + 2);
-      // From the next look on the time counts.
+      // The time counts from the next refusal.
       behave(world, { one: "account_empty", two: "account_empty" });
       world.clock.jump(maxEmptyMs);
       await parked(world, job.jobId, 2 * rounds + 4);

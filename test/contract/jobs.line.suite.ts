@@ -4,7 +4,7 @@ import type { JobStore } from "../../services/media/jobs/store.ts";
 import { accountsIn } from "../../services/media/jobs/waiting-jobs.ts";
 import { jobOf, must, now, query, queuedIn } from "./jobs.shapes.ts";
 
-/** What every store tells of the jobs that wait for a worker. `open` gives two clients of one store that holds nothing. */
+/** The rules for the order of waiting jobs, in every store. `open` gives two clients of one empty store. */
 export function waitingLineContract(open: () => Promise<[JobStore, JobStore]>): void {
   let store: JobStore;
   let second: JobStore;
@@ -23,7 +23,7 @@ export function waitingLineContract(open: () => Promise<[JobStore, JobStore]>): 
         await queuedIn(store, `job_${account}_0`, { account, createdAt: at });
         expect((await store.claim(query({ now: at })))?.accountId).toBe(account);
       };
-      // One was served longer ago than the other, and runs as many; a third has never been served.
+      // Two accounts run as many jobs, and one of them was served earlier. A third account has never been served.
       await served("acct_late", now + 1);
       await served("acct_soon", now + 2);
       let made = now + 10;

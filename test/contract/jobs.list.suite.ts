@@ -11,7 +11,7 @@ import { jobsReadAtOnce, maxPageBytes } from "../../services/media/limits.ts";
 import type { GenerationRequest } from "../../services/upstreams/media/port.ts";
 import { jobOf, must, now } from "./jobs.shapes.ts";
 
-/** What lists of jobs keep. */
+/** The rules for lists of jobs. */
 export function listedJobsContract(clients: () => [JobStore, JobStore]): void {
   describe("a list", () => {
     let store: JobStore;
@@ -106,13 +106,13 @@ export function listedJobsContract(clients: () => [JobStore, JobStore]): void {
       expect(pages.flat()).toEqual(newestFirst);
       expect(pages).toHaveLength(2);
       expect(pages[0]?.length).toBeLessThanOrEqual(most);
-      // Towards newer ones the page is what lies next to the job that was named.
+      // Towards newer jobs, the page has the direct neighbours of the named job.
       const newer = await readJobsPage(store, { ...asked, token: "", before: idOf(0) });
       const nearest = newestFirst.slice(0, -1).slice(-(newer?.jobs.length ?? 0));
       expect(idsOf(newer?.jobs ?? [])).toEqual(nearest);
       expect(newer).toMatchObject({ hasMore: true, nextToken: "" });
       expect(newer?.jobs.length).toBeLessThanOrEqual(most);
-      // A job that alone is more than a page's bytes is one.
+      // A job that is larger than a page's bytes is a page of its own.
       const large = jobOf("job_b", { key: "key_b" });
       const metadata = [["note", "x".repeat(maxPageBytes)]] as const;
       await store.insert({ ...large, spec: { ...large.spec, metadata } });

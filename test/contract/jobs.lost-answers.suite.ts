@@ -16,7 +16,7 @@ const loseAnswer = async (task: GenerationTask): Promise<never> => {
   throw new GenerationError("unknown", "scripted");
 };
 
-/** What jobs promise where an upstream may have begun a generation, and does not say what came of it; on any database. */
+/** The rules for jobs whose upstream may have begun a generation and does not show its result, on any database. */
 export function lostAnswersContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
 
@@ -68,7 +68,7 @@ export function lostAnswersContract(createWorld: typeof createJobsWorld): void {
       expect(asked(world)).toEqual(["one", "one", "two"]);
     });
 
-    /** A job of which another worker sent the request, before it died or was stopped; and what goes on with it. */
+    /** A job whose request another worker sent before it died or was stopped, and the world that continues it. */
     const lost = async (model: string, how: "dies" | "stops", workerCount = 1) => {
       const first = await open({ catalog, workerCount: 0 });
       const { folder, clock } = first;
@@ -120,7 +120,7 @@ export function lostAnswersContract(createWorld: typeof createJobsWorld): void {
       await until("the look of the next worker", isUnanswered);
       expect((await first.get(jobId)).status).toBe(JobStatus.RUNNING);
       expect(await first.credits()).toMatchObject({ reserved: 5n });
-      // It keeps no other job waiting.
+      // It does not delay other jobs.
       const other = await first.submit(image({ model: "image-2" }));
       expect((await first.ended(other.job.jobId)).status).toBe(JobStatus.COMPLETED);
       next.upstream.tasks.splice(0);
@@ -203,7 +203,7 @@ export function lostAnswersContract(createWorld: typeof createJobsWorld): void {
       });
       const { job } = await world.submit();
       await attemptsLost(world, job.jobId, 1);
-      // It is being made: that is no queue any more.
+      // The job is being made, so it is not in a queue.
       expect((await world.get(job.jobId)).status).toBe(JobStatus.RUNNING);
       gate.resolve();
       world.clock.jump(3_000);

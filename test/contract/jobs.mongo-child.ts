@@ -4,22 +4,22 @@ import { createMongoJobStore } from "../../services/media/jobs/store-mongo.ts";
 import { leaseMs } from "../../services/media/limits.ts";
 import { now, query } from "./jobs.shapes.ts";
 
-/** What a worker says of its claims. */
+/** A worker's report of a claim. */
 export interface Said {
   jobId: string;
   fence: number;
-  /** It claimed the job; its outputs have won; it was no longer the job's worker. */
+  /** "claimed": it has claimed the job. "won": its outputs were stored. "beaten": the job had another worker by then. */
   what: "claimed" | "won" | "beaten";
 }
 
 /** Workers of one process. */
 const workers = 4;
-/** One that found nothing for so long, in leases, is done. */
+/** A worker that found nothing for this number of leases ends. */
 const idleLeases = 3;
 
 /**
- * Claims jobs, leaves every third one alone as if it had died with it, and wins the others; its time goes a lease on
- * whenever nothing is due, so that it takes from other processes what they are working on.
+ * Claims jobs. Leaves every third one without an end, like a worker that died, and completes the others. Where nothing is due, its clock
+ * moves on by a lease, so that it takes jobs from other processes.
  */
 async function work(url: string, owner: string): Promise<void> {
   const store = createMongoJobStore(openMongo({ url }));

@@ -35,10 +35,10 @@ await describeMongo("jobs that several processes work on", (mongo) => {
       pair.map((child, i) => heard(child, i === 0 ? kill : undefined)),
     );
     const all = each.flat();
-    // Each job has come to an end: with outputs, or because it was lost too often.
+    // Each job has ended: with outputs, or because it was lost too often.
     const states = await Promise.all(jobIds.map(async (jobId) => (await store.find(jobId))?.state));
     expect(states.filter((state) => state !== "settling" && state !== "failing")).toEqual([]);
-    // Each worker that claimed has a fence of its own, and one alone has won.
+    // Each claim has a fence of its own, and one worker alone has won.
     const claims = all.filter(({ what }) => what === "claimed");
     expect(new Set(claims.map(nameOf)).size).toBe(claims.length);
     const won = all.filter(({ what }) => what === "won").map(({ jobId }) => jobId);
@@ -52,7 +52,7 @@ await describeMongo("jobs that several processes work on", (mongo) => {
 
   test("none is claimed twice under one fence, none is lost", async () => {
     const { each } = await run(undefined);
-    // Else it was no race.
+    // Otherwise it was no race.
     for (const said of each) expect(said.length).toBeGreaterThan(5);
   });
 

@@ -21,7 +21,7 @@ const complete: JobCommand = { kind: "complete", charged: 7n, expiresAt, now };
 const cancel: JobCommand = { kind: "cancel", now };
 const remove: JobCommand = { kind: "delete", now };
 
-/** Every command, behind those that lead to where it is allowed. */
+/** Every command, after those that lead to a state in which it is allowed. */
 const lives: JobCommand[][] = [
   [{ kind: "beat", now }],
   [{ kind: "attach", pinned: [], now }],
@@ -95,7 +95,7 @@ await describeMongo("jobs on a bad wire", (mongo) => {
           expect(next?.[count]).toBe((from?.[count] ?? 0) + Number(command.kind === kind));
         }
         expect(await version(jobId)).toBe(before.length + 2);
-        // What was lost comes in after all: it is too late.
+        // The lost command arrives after all, and is too late.
         await mongo.raw(database).command(resent(lost));
         expect(await other.find(jobId)).toEqual(next);
       }
@@ -211,7 +211,7 @@ await describeMongo("jobs on a bad wire", (mongo) => {
         await must(other, `job_${name}`, { kind: "accept", now });
       }
       const modelLimits = new Map([["m", 1]]);
-      // Both see the free place; the other one's hand is quicker.
+      // Both see the free place, and the other client is faster.
       let isFirst = true;
       wire.rule = async (command): Promise<Fate> => {
         if (command.update !== jobCollections.jobs || !isFirst) return "pass";
@@ -300,7 +300,7 @@ await describeMongo("jobs on a bad wire", (mongo) => {
     return (await jobs.findOne({ _id: jobId }))?.v;
   }
 
-  /** Loses the first such command for a job, and lets something happen before. */
+  /** Loses the first such command for a job, and calls `meanwhile` before. */
   function loseOnce(command: string, fate: Fate, meanwhile?: () => Promise<unknown>): void {
     lost = undefined;
     wire.rule = async (sent) => {
@@ -317,7 +317,7 @@ await describeMongo("jobs on a bad wire", (mongo) => {
   }
 });
 
-/** A command as it was sent, for another connection. */
+/** A sent command in a form for another connection. */
 function resent(sent: Document | undefined): Document {
   const { lsid, txnNumber, $clusterTime, $db, $readPreference, ...command } = sent ?? {};
   return command;

@@ -61,17 +61,17 @@ await describeMongo(
       const ids = ["job_a", "job_b", "job_c", "job_d"];
       const holders = await Promise.all(ids.map((id) => store.insert(jobOf(id, { slot: "k" }))));
       expect(holders.map((job) => job?.jobId)).toEqual([undefined, "job_a", "job_a", "job_a"]);
-      // The first is written; each other one is told that there is one, and reads it, before the next asks.
+      // The first insert succeeds. Each other one fails and reads the job of that slot, before the next insert is sent.
       const refused = ["insert", "find"];
       expect(sent).toEqual(["insert", ...refused, ...refused, ...refused]);
     });
 
-    // Last: it looks at what the tests above have sent.
+    // This test is the last, because it checks the queries of the tests above.
     test("every query is served by a declared index, and every index serves one", async () => {
       const { shapes, unserved, unused, scans } = await mongo.judgeQueries(jobsMongoSchema);
       expect(shapes.length).toBeGreaterThan(10);
       expect(unserved).toEqual([]);
-      // It is not to be asked: it refuses.
+      // This index serves no query. It makes inserts fail.
       expect(unused).toEqual(["media_job place"]);
       expect(scans).toEqual([]);
     });

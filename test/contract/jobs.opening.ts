@@ -4,13 +4,13 @@ import { until } from "../support/until.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "./jobs.upstream.ts";
 import type { createJobsWorld, JobsWorld, JobsWorldOptions } from "./jobs.world.ts";
 
-/** A world with a scripted upstream and a lever on time. */
+/** A world with a scripted upstream and a clock that the test moves. */
 export interface OpenedJobsWorld extends JobsWorld {
   clock: JumpClock;
   upstream: ScriptedUpstream;
 }
 
-/** Gives what opens the worlds of a suite; they end after each test. Alice has 10,000 credits in each that is new. */
+/** Opens the worlds of a suite. They end after each test. Alice has 10,000 credits in each new one. */
 export function worldsOf(
   createWorld: typeof createJobsWorld,
 ): (options?: JobsWorldOptions) => Promise<OpenedJobsWorld> {
@@ -28,11 +28,11 @@ export function worldsOf(
   };
 }
 
-/** Waits until so many attempts of a job, or more by now, have come to nothing: each has begun, and was given back. */
+/** Waits until at least `attempts` attempts of a job were lost. Each has begun and given its job back. */
 export function attemptsLost({ store }: JobsWorld, jobId: string, attempts: number) {
   return until(`${attempts} lost attempts`, async () => {
     const { events = [] } = (await store.find(jobId)) ?? {};
-    // Before them it was written down, and queued.
+    // Before them are the events of its creation and its queueing.
     return events.length >= 2 + 2 * attempts;
   });
 }

@@ -6,7 +6,7 @@ import { attemptsLost, worldsOf } from "./jobs.opening.ts";
 import { hang, storeOne, succeed } from "./jobs.upstream.ts";
 import { alice, as, type createJobsWorld, image, type JobsWorld } from "./jobs.world.ts";
 
-/** What becomes of the outputs that an attempt has stored and that its job does not get, on any stores. */
+/** The rules for outputs that an attempt has stored and that its job does not get, on any stores. */
 export function storedOutputsContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
   const stored = async ({ blobs }: JobsWorld) => {
@@ -14,7 +14,7 @@ export function storedOutputsContract(createWorld: typeof createJobsWorld): void
     for await (const { key } of blobs.list("outputs/")) keys.push(key);
     return keys.sort();
   };
-  /** Far below the hour after which the collection finds it. */
+  /** Far below the hour after which the collection would find it. */
   const gone = (world: JobsWorld) =>
     until("what was stored to be removed", async () => (await stored(world)).length === 0, {
       withinMs: 60_000,
@@ -22,7 +22,7 @@ export function storedOutputsContract(createWorld: typeof createJobsWorld): void
   const storeSome = async (task: GenerationTask, count: number) => {
     for (let index = 0; index < count; index++) await storeOne(task, `picture ${index}`);
   };
-  /** The keys of a job's outputs, each of which can be read. */
+  /** The keys of a job's outputs. Each can be read. */
   const outputsOf = async (world: JobsWorld, jobId: string) => {
     const { outputs = [] } = (await world.store.find(jobId)) ?? {};
     for (const { blobKey, sizeBytes } of outputs) {
@@ -61,7 +61,7 @@ export function storedOutputsContract(createWorld: typeof createJobsWorld): void
       const late = Promise.withResolvers<unknown>();
       world.upstream.behave(async (task) => {
         await storeSome(task, 1);
-        // No attempt waits for it, and it is stored after the attempt has ended.
+        // No attempt waits for this output. It is stored after the attempt has ended.
         const more = until("the end", async () => (await stored(world)).length === 0);
         more.then(() => storeOne(task, "late")).then(late.reject, late.resolve);
         throw new GenerationError("failed", "scripted");
@@ -102,7 +102,7 @@ export function storedOutputsContract(createWorld: typeof createJobsWorld): void
       });
       const { job } = await world.submit(image({ n: 2 }));
       await until("two pictures", async () => (await stored(world)).length === 2);
-      // As if this worker had stood still for longer than its lease.
+      // Like a pause of this worker that is longer than its lease.
       const thief = { kind: "image", owner: "thief", fullUpstreams: [], modelLimits: new Map() };
       await world.store.claim({ ...thief, kind: "image", now: world.clock.now() + 31_000 });
       world.clock.jump(62_000);

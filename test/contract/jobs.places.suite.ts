@@ -11,7 +11,7 @@ const common = { kind: "image", creditPrice: 1, sizes: ["64x64"] };
 const studio = (maxConcurrent: number) => ({
   ...{ protocol: "openai", baseUrl: "http://127.0.0.1:1/v1", maxConcurrent },
 });
-/** Two models of one kind, each with an upstream of its own that takes one job at a time. */
+/** Two models of one kind. Each has an upstream of its own that takes one job at a time. */
 const twoImageModels = JSON.stringify({
   upstreams: { slow: studio(1), quick: studio(1) },
   models: [
@@ -19,7 +19,7 @@ const twoImageModels = JSON.stringify({
     { ...common, id: "quick", upstream: "quick" },
   ],
 });
-/** Two models of one upstream with two places, one of which takes one job at a time. */
+/** Two models of one upstream with two places. One model takes one job at a time. */
 const narrowModel = JSON.stringify({
   upstreams: { studio: studio(2) },
   models: [
@@ -28,13 +28,13 @@ const narrowModel = JSON.stringify({
   ],
 });
 
-/** How long a completed job took, in ms. */
+/** The duration of a completed job in ms. */
 const tookOf = ({ startTime, completeTime }: Job) =>
   completeTime && startTime ? timestampMs(completeTime) - timestampMs(startTime) : 0;
-/** When a waiting job is thought to start. */
+/** The estimated start of a waiting job. */
 const startOf = ({ estimatedStartTime: at }: Job) => (at ? timestampMs(at) : 0);
 
-/** What callers are told of the place of a waiting job, on any database. */
+/** The rules for the place in the queue that callers see, on any database. */
 export function queuePlacesContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
 
@@ -49,7 +49,7 @@ export function queuePlacesContract(createWorld: typeof createJobsWorld): void {
       const isRunning = async () => (await world.get(begun.jobId)).status === JobStatus.RUNNING;
       await until("the first job to run", isRunning);
       const first = (await world.submit()).job;
-      // Jobs of one millisecond would share a place.
+      // Jobs of the same millisecond would share a place.
       world.clock.jump(5);
       const next = (await world.submit()).job;
       world.clock.jump(5);
@@ -64,7 +64,7 @@ export function queuePlacesContract(createWorld: typeof createJobsWorld): void {
       expect((await world.get(begun.jobId)).queuePosition).toBeUndefined();
       const page = await media.listJobs({}, as(alice));
       expect(page.jobs.map((job) => job.queuePosition)).toEqual([3, 2, undefined]);
-      // Nothing was completed yet: nothing says how long a job takes.
+      // No job was completed yet, so the duration of a job is unknown.
       expect((await world.get(first.jobId)).estimatedStartTime).toBeUndefined();
 
       const seen: (number | undefined)[] = [];
@@ -98,7 +98,7 @@ export function queuePlacesContract(createWorld: typeof createJobsWorld): void {
         }),
       });
       const submit = async (model: keyof typeof gates) => {
-        // Jobs of one millisecond would share a place.
+        // Jobs of the same millisecond would share a place.
         world.clock.jump(5);
         return (await world.submit({ model, prompt: "p" })).job;
       };
@@ -119,7 +119,7 @@ export function queuePlacesContract(createWorld: typeof createJobsWorld): void {
       await submit("quick");
       await until("both to run", () => asked.slow > running.slow && asked.quick > running.quick);
       const waiting = [await submit("slow"), await submit("slow"), await submit("quick")];
-      // Beyond what one look at what was completed is good for.
+      // Longer than the time for which measured durations are cached.
       world.clock.jump(20_000);
       const before = world.clock.now();
       const seen = [];
@@ -158,7 +158,7 @@ export function queuePlacesContract(createWorld: typeof createJobsWorld): void {
       world.clock.jump(1_100);
       const placeOf = async ({ jobId }: Job) => (await world.get(jobId)).queuePosition;
       expect([await placeOf(before[0] as Job), await placeOf(before[1] as Job)]).toEqual([1, 2]);
-      // No job of the narrow one comes before it: they wait for a place of their model.
+      // No job of the narrow model comes before it, because those wait for a place of their model.
       expect(await placeOf(behind)).toBe(1);
       gate.resolve();
       for (const { jobId } of [...before, behind]) await world.ended(jobId);

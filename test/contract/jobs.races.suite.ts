@@ -18,7 +18,7 @@ import { alice, as, type createJobsWorld, image, type JobsWorld, video } from ".
 const pixel =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** Holds a job's price, as its submission does. */
+/** Holds a job's price, like its submission. */
 async function holdFor({ peers }: JobsWorld, { jobId, createdAt }: Job): Promise<void> {
   await peers.billing.reserve({
     accountId: alice.accountId,
@@ -35,14 +35,14 @@ async function holdFor({ peers }: JobsWorld, { jobId, createdAt }: Job): Promise
   });
 }
 
-/** What holds where several drive the same job, on any database. */
+/** The rules for several processes that work on the same job, on any database. */
 export function jobRacesContract(createWorld: typeof createJobsWorld): void {
   const worlds: JobsWorld[] = [];
   afterEach(async () => {
     for (const one of worlds.splice(0)) await one[Symbol.asyncDispose]();
   });
 
-  /** Something that happens when media's operation of a kind has been done by billing, before media hears of it. */
+  /** Runs after billing has done media's operation of a kind, and before media has the answer. */
   type Between = (
     kind: "reserve" | "settle" | "release" | "draw",
     holdId: string,
@@ -77,7 +77,7 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
       world = await open(async (kind, holdId) => {
         if (kind !== "reserve" || first.length > 0) return;
         first.push(holdId);
-        // As another replica does, whose reserve came when there was nothing.
+        // Like another replica whose call for a hold came before the funds.
         await world?.store.apply(holdId, { kind: "reject", failure, now: world.clock.now() });
       });
       await world.fund(10n);
@@ -92,7 +92,7 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
       let world: JobsWorld | undefined;
       world = await open(async (kind, holdId) => {
         if (kind !== "reserve") return;
-        // Funds come, another replica holds and accepts; this one's refusal is on its way.
+        // Funds come, and another replica holds the price and accepts the job. This replica's refusal is on its way.
         await world?.fund(5n);
         const job = await world?.store.find(holdId);
         if (!world || !job) return;
@@ -110,13 +110,13 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
       world = await open(async (kind, jobId) => {
         if (!world || kind !== "reserve" || ends.length > 0) return;
         ends.push(jobId);
-        // As another replica does, and its worker, before this one hears that the price is held.
+        // Like another replica and its worker, before this one has the answer of billing.
         const { store, clock } = world;
         await store.apply(jobId, { kind: "attach", pinned: [], now: clock.now() });
         await store.apply(jobId, { kind: "accept", now: clock.now() });
         const hasEnded = async () => {
           const job = await store.find(jobId);
-          // While a worker has it, its lease would run out before a slow store has its heartbeat.
+          // While a worker has the job, its lease would end before a slow store has its heartbeat.
           if (job?.state !== "running") clock.jump(500);
           return job?.state === "completed" && !job.pinsHeld;
         };
@@ -137,7 +137,7 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
     const answers = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
     const asked = answers.map(() => Promise.withResolvers<void>());
     let requests = 0;
-    // Its URL is good for one time, as signed ones may be.
+    // Its URL works once, like some signed ones.
     const host = createServer(async (_, response) => {
       const at = requests++;
       asked[at]?.resolve();
@@ -164,7 +164,7 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
     expect((await submitting[1])?.job.jobId).toBe(accepted?.job.jobId);
     const { files } = await one.peers.media.listFiles({ pageSize: 10 }, as(alice));
     for (const { fileId } of files) await one.peers.media.deleteFile({ fileId }, as(alice));
-    // The job that waits needs its bytes all the same.
+    // The waiting job still needs its bytes.
     const [reference] = (await one.store.find(accepted?.job.jobId ?? ""))?.pinned ?? [];
     expect(await one.blobs.stat(reference?.blobKey ?? "")).toBeDefined();
   });
@@ -175,7 +175,7 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
     world = await open(async (kind, jobId) => {
       if (!world || kind !== "reserve" || ends.length > 0) return;
       ends.push(jobId);
-      // As another replica does for a repeat, and its caller, before this one hears that the price is held.
+      // Like another replica that handles a repeat, and its caller, before this one has the answer of billing.
       await world.store.apply(jobId, { kind: "accept", now: world.clock.now() });
       await world.ended(jobId);
       await world.peers.media.deleteJob({ jobId }, as(alice));
@@ -188,7 +188,7 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
     expect(await world.credits()).toMatchObject({ reserved: 0n, spent: 5n });
   });
 
-  /** Longer than a submission's lease, in steps in which who lives renews it. */
+  /** Longer than a submission's lease, in steps, so that a living process renews it. */
   async function sweep({ clock }: { clock: { jump(ms: number): void } }): Promise<void> {
     for (let ms = 0; ms < 10_000; ms += 500) {
       clock.jump(500);
@@ -254,10 +254,10 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
     worlds.unshift(other);
     await world.fund(10n);
     const submitted = world.submit();
-    // Awaited below, if it comes to that.
+    // Awaited below in the usual case.
     submitted.catch(() => {});
     const jobId = await held.promise;
-    // Far longer than its lease, in steps of a beat: the clock goes on when that is written down.
+    // Far longer than its lease, in steps of a heartbeat. The clock moves on when each is stored.
     const leaseEnd = async () => {
       const job = await world.store.find(jobId);
       expect(job?.state).toBe("reserving");
@@ -289,7 +289,7 @@ export function jobRacesContract(createWorld: typeof createJobsWorld): void {
         const unavailable = { reason: ErrorReason.SERVICE_UNAVAILABLE };
         await expect(world.submit(image(), options)).rejects.toMatchObject(unavailable);
         lost = false;
-        // The key is free: another body may have it.
+        // The key is free, so it may have another body.
         const body = image({ prompt: "another" });
         const { job, replayed } = await world.submit(body, options);
         expect(replayed).toBe(false);

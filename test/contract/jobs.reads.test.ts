@@ -12,7 +12,7 @@ import { until } from "../support/until.ts";
 import { query } from "./jobs.shapes.ts";
 import { alice, as, createJobsWorld, type JobsWorld } from "./jobs.world.ts";
 
-/** A store whose reads take as long as the test says; what they answer is what was so when they began. */
+/** A store whose reads take as long as the test wants. Their answers show the state of their beginning. */
 function slowReads(wait: () => Promise<unknown>) {
   const begun = { jobs: 0, marks: 0 };
   const slowly = async <T>(read: Promise<T>): Promise<T> => {
@@ -21,7 +21,7 @@ function slowReads(wait: () => Promise<unknown>) {
     return found;
   };
   return {
-    /** Reads of a job, and looks at marks, that have begun. */
+    /** The number of reads of a job, and of looks at marks, that have begun. */
     begun,
     beforeStore: (store: JobStore): JobStore => ({
       ...store,
@@ -38,7 +38,7 @@ function slowReads(wait: () => Promise<unknown>) {
   };
 }
 
-/** A gate that reads pass. */
+/** A gate for reads. */
 function gate() {
   let open = Promise.withResolvers<void>();
   open.resolve();
@@ -51,7 +51,7 @@ function gate() {
   };
 }
 
-/** Two replicas of media without a worker, on one store; the reads of the second are slow. */
+/** Two replicas of media without a worker, on one store. The reads of the second are slow. */
 async function twoReplicas(wait: () => Promise<unknown>) {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-reads-"));
@@ -66,19 +66,19 @@ async function twoReplicas(wait: () => Promise<unknown>) {
   return { first, second, slow, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** What a watch that begins now is told first. */
+/** The first message of a watch that begins now. */
 async function firstWord({ peers }: JobsWorld, jobId: string): Promise<Job> {
   for await (const { job } of peers.media.watchJob({ jobId }, as(alice))) if (job) return job;
   throw new Error("a watch that says nothing");
 }
 
-/** A worker elsewhere claims the one job; then a caller is told so. */
+/** A worker in another process claims the one job. Then a caller sees that. */
 async function runs(world: JobsWorld, jobId: string): Promise<void> {
   expect(await world.store.claim(query({ now: Date.now() }))).toMatchObject({ jobId });
   expect((await world.get(jobId)).status).toBe(JobStatus.RUNNING);
 }
 
-/** As long as what was asked needs to come to the store. */
+/** Long enough for a request to reach the store. */
 async function arrives(): Promise<void> {
   for (let n = 0; n < 50; n++) await turn();
 }
@@ -141,7 +141,7 @@ test("nor what another one's look at its mark did not see", async () => {
   await other;
 });
 
-/** An answer: when its request came and when it was given, and how far the job was. */
+/** An answer: the times of its request and of its arrival, and the state of the job. */
 interface Told {
   how: string;
   askedAt: number;

@@ -30,7 +30,7 @@ const dayMs = 24 * 3_600_000;
 const refused = (reason: ErrorReason) => ({ reason });
 const idsOf = (jobs: readonly Job[]) => jobs.map(({ jobId }) => jobId);
 
-/** What the routes of jobs promise, on any database. */
+/** The rules for the routes of jobs, on any database. */
 export function jobRoutesContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
 
@@ -122,7 +122,7 @@ export function jobRoutesContract(createWorld: typeof createJobsWorld): void {
         }
       })();
       await until("the first state", () => seen.length === 1);
-      // Another process does the work: the watch reads it from the store.
+      // Another process does the work, and the watch reads the store.
       const gate = Promise.withResolvers<void>();
       const upstream = scriptedUpstream(gated(gate.promise));
       await open({ folder: world.folder, clock: world.clock, withApi: false, upstream });
@@ -145,7 +145,7 @@ export function jobRoutesContract(createWorld: typeof createJobsWorld): void {
       })();
       watching.catch(() => {});
       for (let i = 0; i < 2; i++) {
-        // Time passes as often as it takes: a slow store has the watch wait for silence later.
+        // The clock is moved several times, because a slow store delays the start of the watch's wait.
         const isHeard = () => heartbeats > i || world.clock.jump(15_500);
         await until("a heartbeat", isHeard, { everyMs: 100 });
       }
@@ -349,7 +349,7 @@ export function jobRoutesContract(createWorld: typeof createJobsWorld): void {
       world.upstream.behave(hang);
       const { job: broken } = await world.submit();
       await until("it to be begun", () => world.upstream.tasks.length === 2);
-      // Of a worker that died after it had stored it.
+      // From a worker that died after it had stored this.
       await world.blobs.put(`outputs/${broken.jobId}/1-7`, chunks("half a job"));
       await world.blobs.put("outputs/job_gone/1-0", chunks("orphan"));
       await world.blobs.put("elsewhere/x", chunks("not ours"));

@@ -9,7 +9,7 @@ import { type Job, type MediaKind, newJob } from "../../services/media/jobs/job.
 import type { JobCommand } from "../../services/media/jobs/lifecycle.ts";
 import type { ClaimQuery, JobStore } from "../../services/media/jobs/store.ts";
 
-/** When jobs are made, and things happen. */
+/** The time at which jobs are made and change. */
 export const now = Date.UTC(2026, 0, 15, 12);
 export const failure = {
   reason: ErrorReason.GENERATION_FAILED,
@@ -17,7 +17,7 @@ export const failure = {
   param: undefined,
 };
 
-/** What a job has made. */
+/** An output of a job. */
 export const output = {
   fileId: "file_a",
   blobKey: "outputs/job_a/1-0",
@@ -29,7 +29,7 @@ export const output = {
   durationSeconds: 1.5,
 };
 
-/** A job that is to be written down. */
+/** The properties of a new job. */
 export interface JobShape {
   account?: string;
   key?: string;
@@ -41,7 +41,7 @@ export interface JobShape {
   webhook?: Job["webhook"];
 }
 
-/** Makes it. Every field that may be long, empty or odd is. */
+/** Makes a job. Every field that may be long, empty or odd is so. */
 export function jobOf(jobId: string, shape: JobShape = {}): Job {
   const { account = "acct_a", key = "key_a", kind = "image", upstreams = ["studio"] } = shape;
   const accountId = account;
@@ -110,7 +110,7 @@ export function query(more: Partial<ClaimQuery> = {}): ClaimQuery {
   return { kind: "image", owner: "worker", now, fullUpstreams: [], modelLimits, ...more };
 }
 
-/** Commands that must be allowed. */
+/** Applies commands that must be allowed. */
 export async function must(
   store: JobStore,
   jobId: string,

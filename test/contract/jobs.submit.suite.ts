@@ -18,7 +18,7 @@ import {
   video,
 } from "./jobs.world.ts";
 
-/** What submitting promises, on any database; `many`: jobs that are submitted within a few seconds. */
+/** The rules for submitting, on any database. `many` is a number of jobs that can be submitted within a few seconds. */
 export function submissionContract(createWorld: typeof createJobsWorld, many: number): void {
   const worlds: JobsWorld[] = [];
   afterEach(async () => {
@@ -127,7 +127,7 @@ export function submissionContract(createWorld: typeof createJobsWorld, many: nu
       expect(task?.references).toHaveLength(1);
       const opened = await task?.references[0]?.open();
       expect(Buffer.concat((await opened?.toArray()) ?? [])).toEqual(bytes);
-      // No bytes lie in the job.
+      // The job's document has no bytes of files.
       const stored = inspect(await world.store.find(job.jobId), { depth: null });
       expect(stored).not.toContain(image_url.slice(40, 80));
       const files = (await world.peers.media.listFiles({}, as(alice))).files;
@@ -180,7 +180,7 @@ export function submissionContract(createWorld: typeof createJobsWorld, many: nu
         world.submit(image(), { key: "fifty" }),
       );
       expect(new Set(answers.map(({ job }) => job.jobId)).size).toBe(1);
-      // The first one's own answer may be among those that were lost to a refusal.
+      // The first request's own answer may be one of those that were refused.
       const firsts = answers.filter(({ replayed }) => !replayed).length;
       expect([1, ...(refusals > 0 ? [0] : [])]).toContain(firsts);
       await world.ended(answers[0]?.job.jobId ?? "");
@@ -233,7 +233,7 @@ export function submissionContract(createWorld: typeof createJobsWorld, many: nu
       const first = await createWorld({ upstream: scriptedUpstream(gated(gate.promise)) });
       const { folder } = first;
       await first.fund(1_000n);
-      // The folder is removed with its world: the second one works on it before.
+      // The folder is removed with its world, so the second one works on it before.
       const { job } = await first.submit(image(), { key: "lasting" });
       const second = await createWorld({ folder, clock: first.clock, workerCount: 0 });
       const again = await second.submit(image(), { key: "lasting" });
@@ -287,7 +287,7 @@ export function submissionContract(createWorld: typeof createJobsWorld, many: nu
       }
       const first = await waiting.submit(image(), { principal: bob });
       const second = await waiting.submit(image(), { principal: bob });
-      // A worker comes.
+      // A worker starts.
       const working = await open({
         folder: waiting.folder,
         clock: waiting.clock,
@@ -304,7 +304,7 @@ export function submissionContract(createWorld: typeof createJobsWorld, many: nu
   });
 }
 
-/** Submits as clients do with an idempotency key: again, where a busy store had no room for all of them in time. */
+/** Submits like clients with an idempotency key. Where a busy store had no room in time, a request is repeated. */
 async function submittedAtOnce<T>(
   count: number,
   submit: () => Promise<T>,

@@ -16,7 +16,7 @@ import {
 } from "./jobs.shapes.ts";
 import { jobWebhooksContract } from "./jobs.webhooks.suite.ts";
 
-/** What every store of jobs promises. `open` gives two clients of one store that holds nothing. */
+/** The rules for every store of jobs. `open` gives two clients of one empty store. */
 export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): void {
   let store: JobStore;
   let second: JobStore;
@@ -211,7 +211,7 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
       expect(await store.find("job_a")).toEqual(offered);
       expect(await store.isAnyClaimable(["image"], until)).toBe(true);
       expect(await store.census()).toMatchObject([{ state: "queued", jobs: 1 }]);
-      // The second upstream has no place, and the first one nothing to do with it.
+      // The second upstream has no place, and the first one has no job.
       expect(await claimed({ now: until, fullUpstreams: ["b"] })).toBeUndefined();
       expect(await claimed({ now: until })).toBe("job_a");
     });
@@ -316,7 +316,7 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
       for (let i = 0; i < 4; i++) {
         const job = await store.claim(query({ now: now + i }));
         order.push(job?.accountId ?? "");
-        // It is done before the next one is claimed, as by a worker alone.
+        // Each job ends before the next one is claimed, like with a single worker.
         await must(store, job?.jobId ?? "", { kind: "win", fence: 1, outputs: [], now: now + i });
       }
       expect(order).toEqual(["acct_a", "acct_b", "acct_a", "acct_b"]);
@@ -375,7 +375,7 @@ export function jobStoreContract(open: () => Promise<[JobStore, JobStore]>): voi
       const models = claims.flatMap((job) => job?.spec.model ?? []);
       expect(models.filter((model) => model === "a")).toHaveLength(3);
       expect(models.filter((model) => model === "b")).toHaveLength(1);
-      // A lost job has its place; one that ends gives it up.
+      // A lost job keeps its place. An ended one frees it.
       const lost = await store.claim(query({ modelLimits, now: now + 30_000 }));
       expect(lost?.fence).toBe(2);
       const { jobId = "", fence = 0 } = lost ?? {};

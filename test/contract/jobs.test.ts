@@ -122,7 +122,7 @@ describe("jobs in SQLite", () => {
     await store.runningFences(["job_0"]);
     await store.line("image");
     expect(seen.length).toBeGreaterThan(10);
-    // json_each and the count of what runs read what is small by its nature.
+    // json_each and the count of running jobs read tables that are always small.
     expect(seen.filter((one) => /^SCAN (?!value|json_each)|TEMP B-TREE/.test(one))).toEqual([]);
     for (const index of [
       "due",
@@ -212,7 +212,7 @@ describe("jobs in SQLite", () => {
         modelLimits: new Map(),
       } as const;
       const served = new Set<string>();
-      // No account is served again while another waits, however many groups a claim looks at.
+      // No account is served twice while another waits, however many groups a claim reads.
       for (let i = 0; i < accounts; i++) {
         const job = await store.claim({ ...claim, now: i + 2 });
         served.add(job?.accountId ?? "");

@@ -6,20 +6,19 @@ import {
   type MediaUpstreams,
 } from "../../services/upstreams/media/port.ts";
 
-/** What an upstream does with one attempt. */
+/** An upstream's treatment of one attempt. */
 export type Behaviour = (task: GenerationTask) => Promise<GeneratedOutput[]>;
 
-/** The outside: generates what a test says, and remembers what it was asked. */
+/** Upstreams that generate the outputs that a test wants, and record their tasks. */
 export interface ScriptedUpstream extends MediaUpstreams {
   /** Every attempt so far, in order. */
   readonly tasks: GenerationTask[];
-  /** Every task that it was told to take back, in order; it takes each. */
+  /** Every task that media canceled, in order. The upstream accepts each cancel. */
   readonly cancelled: CancelTask[];
-  /** What attempts do from now on; default: {@link succeed}. */
+  /** Sets the behaviour of attempts from now on. Default: {@link succeed}. */
   behave(behaviour: Behaviour): void;
 }
 
-/** Makes one. */
 export function scriptedUpstream(behaviour: Behaviour = succeed): ScriptedUpstream {
   const tasks: GenerationTask[] = [];
   const cancelled: CancelTask[] = [];
@@ -44,7 +43,7 @@ export function scriptedUpstream(behaviour: Behaviour = succeed): ScriptedUpstre
 
 const mimeTypes = { image: "image/png", video: "video/mp4", music: "audio/mpeg" } as const;
 
-/** Stores as many small outputs as were asked for. */
+/** Stores the requested number of small outputs. */
 export async function succeed(task: GenerationTask): Promise<GeneratedOutput[]> {
   const { request, jobId } = task;
   const count = request.kind === "image" ? request.count : 1;
@@ -63,12 +62,12 @@ export async function storeOne(task: GenerationTask, text: string): Promise<Gene
   return { ...stored, mimeType, ...shape };
 }
 
-/** Fails for good, for its content, or in a way that says nothing. */
+/** Fails with this fault: for good, for the content, or without a known reason. */
 export function fail(fault: GenerationError["fault"]): Behaviour {
   return () => Promise.reject(new GenerationError(fault, "scripted"));
 }
 
-/** Works until it is told to stop, and then stops as it should. */
+/** Works until its signal aborts, and then stops with the signal's reason. */
 export function hang(task: GenerationTask): Promise<GeneratedOutput[]> {
   return new Promise((_, reject) => {
     const stop = () => reject(task.signal.reason);
@@ -77,7 +76,7 @@ export function hang(task: GenerationTask): Promise<GeneratedOutput[]> {
   });
 }
 
-/** Waits for a gate, then goes on; stops when it is told to. */
+/** Waits for a gate, then continues. Stops when its signal aborts. */
 export function gated(gate: Promise<unknown>, then: Behaviour = succeed): Behaviour {
   return async (task) => {
     await Promise.race([gate, hang(task)]);

@@ -11,7 +11,7 @@ import { gated, succeed } from "./jobs.upstream.ts";
 import { asked, behave, catalog, longMs, parked, turnAway } from "./jobs.waits.ts";
 import { bob, type createJobsWorld, image } from "./jobs.world.ts";
 
-/** What jobs promise where an upstream takes nothing; on any database. */
+/** The rules for jobs whose upstream refuses all work, on any database. */
 export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
 
@@ -24,7 +24,7 @@ export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void
         const { pauseMs, job: waiting } = await parked(world, job.jobId, times);
         expect(pauseMs).toBe(2_000 * 2 ** (times - 1));
         expect(waiting.startedAt).toBeUndefined();
-        // From the pause of 8 s on it is not begun again while it is looked at.
+        // From the pause of 8 s on there is time to see that the job has not begun again.
         if (times > 2) {
           const shown = await world.get(job.jobId);
           expect(shown.status).toBe(JobStatus.QUEUED);
@@ -59,7 +59,7 @@ export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void
         expect(wait).toMatchObject({ refusal: shown, times: 1 });
         expect(Number(wait?.nextTryTime?.seconds)).toBe(Math.floor(at / 1_000));
         expect(pauseMs).toBe(40_000);
-        // One that has ended is offered no more.
+        // An ended job is not offered again.
         await world.cancel(job.jobId);
         const ended = await world.admin.media.inspectJob({ jobId: job.jobId });
         expect(ended.wait).toMatchObject({ refusal: shown, times: 1 });
@@ -81,7 +81,7 @@ export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void
       await parked(world, first.job.jobId, 1);
       await world.fund(100n, bob);
       world.upstream.behave(succeed);
-      // Of the same model, which runs one at a time, and of another one.
+      // Of the same model, which runs one job at a time, and of another one.
       const same = await world.submit(image(), { principal: bob });
       const other = await world.submit(image({ model: "image-2" }), { principal: bob });
       for (const { job } of [same, other]) {
@@ -112,7 +112,7 @@ export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void
       world.upstream.behave(turnAway({ retryAfterMs: longMs }));
       const { job } = await world.submit();
       await parked(world, job.jobId, 1);
-      // Half an hour of waiting is no half hour of work.
+      // Half an hour of waiting does not count as work.
       world.clock.jump(maxRunningMs + 1_000);
       await parked(world, job.jobId, 2);
       world.clock.jump(maxQueuedMs);
@@ -166,7 +166,7 @@ export function upstreamWaitsContract(createWorld: typeof createJobsWorld): void
           ...{ upstream: "two", attempts: 1 },
           wait: { times: 1, refusal: refusal === "denied" ? DENIED : ACCOUNT_EMPTY },
         });
-        // Callers are told nothing of upstreams.
+        // Callers learn nothing of upstreams.
         expect(JSON.stringify(await world.get(job.jobId), (_, value) => String(value))).not.toMatch(
           /"two"|upstream/,
         );

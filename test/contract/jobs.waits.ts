@@ -8,7 +8,7 @@ import type { OpenedJobsWorld } from "./jobs.opening.ts";
 import { succeed } from "./jobs.upstream.ts";
 import type { JobsWorld } from "./jobs.world.ts";
 
-/** Two upstreams that take no idempotency key, and one that does. No server listens there: the test is the upstream. */
+/** Two upstreams without idempotency keys, and one with them. No server is at their addresses, because the test plays the upstream. */
 export const catalog = `upstreams:
   one: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1" }
   two: { protocol: openai, baseUrl: "http://127.0.0.1:9/v1" }
@@ -27,10 +27,10 @@ interface TurnedAway {
   isCertain?: boolean;
 }
 
-/** Ms that an upstream asks for where the test is to see the job wait: no slow look misses it. */
+/** Milliseconds that an upstream asks for where the test must see the job wait. No slow look misses that. */
 export const longMs = 60_000;
 
-/** An upstream that will not take the job, after its request went out. */
+/** An upstream that refuses the job after its request was sent. */
 export const turnAway =
   ({ refusal = "too_many_requests", retryAfterMs, isCertain = true }: TurnedAway = {}) =>
   async (task: GenerationTask): Promise<never> => {
@@ -38,7 +38,7 @@ export const turnAway =
     throw new NotTakenError(refusal, { retryAfterMs, isCertain, cause: undefined });
   };
 
-/** The job as it waits; by the step that its wait began with, whenever it is looked at: when, and for how long. */
+/** The waiting job, the time until which it waits, and the length of its pause by the event that began it. */
 export const parked = (world: JobsWorld, jobId: string, times: number) =>
   until(`${times} refusals`, async () => {
     const job = await world.store.find(jobId);
@@ -47,11 +47,11 @@ export const parked = (world: JobsWorld, jobId: string, times: number) =>
     return { job, until: at, pauseMs: at - (job.events.at(-1)?.at ?? 0) };
   });
 
-/** The upstreams that were asked, in order. */
+/** The names of the called upstreams, in order. */
 export const asked = (world: OpenedJobsWorld) =>
   world.upstream.tasks.map(({ upstream }) => upstream.name);
 
-/** What each upstream does, by its name. */
+/** Sets the behaviour of each upstream by its name. */
 export const behave = (world: OpenedJobsWorld, does: Record<string, Refusal | "takes it">) =>
   world.upstream.behave(async (task) => {
     const how = does[task.upstream.name] ?? "takes it";

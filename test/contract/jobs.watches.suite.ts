@@ -10,7 +10,7 @@ import { jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
 import { failure, must, now, output, query, queuedIn } from "./jobs.shapes.ts";
 
-/** What many watches ask of a store, and what the store answers them. `open` gives two clients of one store that holds nothing. */
+/** The rules for many watches of one store. `open` gives two clients of one empty store. */
 export function watchedJobsContract(open: () => Promise<[JobStore, JobStore]>): void {
   let store: JobStore;
   let second: JobStore;
@@ -142,7 +142,7 @@ export function watchedJobsContract(open: () => Promise<[JobStore, JobStore]>): 
     expect(asked.marks.length).toBeLessThanOrEqual(looks);
     expect(new Set(asked.marks)).toEqual(new Set([ids.length]));
 
-    // Another process changes one of them: it is read, and no other.
+    // Another process changes one of them. That job is read, and no other.
     await second.claim({ ...query(), now: now + 1 });
     const claimed = (
       await second.list({
@@ -151,7 +151,7 @@ export function watchedJobsContract(open: () => Promise<[JobStore, JobStore]>): 
     )[0]?.jobId as string;
     await until("the change", () => told.get(claimed)?.length === 2, { withinMs: 60_000 });
     expect(asked.find).toEqual([claimed]);
-    // This one does: heartbeats are no news, progress is told at once.
+    // This process changes it. Heartbeats are not sent to watches, progress is sent at once.
     const own = changes.observed(store);
     await own.renew(claimed, { kind: "heartbeat", fence: 1, now: now + 2 });
     expect(asked.find).toEqual([claimed]);

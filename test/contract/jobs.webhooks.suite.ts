@@ -3,7 +3,7 @@ import type { JobStore } from "../../services/media/jobs/store.ts";
 import { maxQueuedMs } from "../../services/media/limits.ts";
 import { must, now, queuedIn } from "./jobs.shapes.ts";
 
-/** What every store of jobs promises of jobs whose ends are told. Part of the jobs' suite. */
+/** The rules for every store about jobs whose ends are sent by webhooks. It is a part of the jobs' suite. */
 export function jobWebhooksContract(clients: () => [JobStore, JobStore]): void {
   let store: JobStore;
   let second: JobStore;

@@ -10,7 +10,7 @@ import { attemptsLost, worldsOf } from "./jobs.opening.ts";
 import { fail, gated, hang, storeOne, succeed } from "./jobs.upstream.ts";
 import { type createJobsWorld, image, type JobsWorld, music, video } from "./jobs.world.ts";
 
-/** What workers promise, on any database. */
+/** The rules for workers, on any database. */
 export function workerContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
 
@@ -236,14 +236,14 @@ models:
       const late = Promise.withResolvers<unknown>();
       world.upstream.behave(async (task) => {
         if (world.upstream.tasks.length > 1) return succeed(task);
-        // It does not listen, as a hung process would not.
+        // The attempt ignores its signal, like a process that hangs.
         await gate.promise;
         late.resolve(await task.store(Buffer.from("late"), "image/png").catch((error) => error));
         return [];
       });
       const { job } = await world.submit();
       await running(world, job.jobId);
-      // Another worker claims it: as if this worker had stood still for longer than its lease.
+      // Another worker claims the job, like after a pause of this worker that is longer than its lease.
       const stolen = world.clock.now() + 31_000;
       const thief = {
         kind: "image",
@@ -257,7 +257,7 @@ models:
       await until("the first worker to notice", () => first?.signal.aborted);
       gate.resolve();
       expect(await late.promise).toBeInstanceOf(Error);
-      // The thief dies too; the third one is done.
+      // The thief dies too. The third worker completes the job.
       world.clock.jump(61_000);
       expect((await world.ended(job.jobId)).status).toBe(JobStatus.COMPLETED);
       expect((await world.store.find(job.jobId))?.fence).toBe(3);

@@ -48,22 +48,22 @@ export const shippedCatalog = fileURLToPath(new URL("../../deploy/catalog.yaml",
 const tokens = { mesh: ["mesh-token"], admin: "admin-token" };
 const silent = pino({ level: "silent" });
 
-/** What a world may do differently. */
+/** Options of a world. */
 export interface JobsWorldOptions {
   upstream?: MediaUpstreams;
-  /** Default: the machine's, with a lever. */
+  /** Default: the machine's clock, which a test can move. */
   clock?: Clock;
   /** Default: embedded, in its folder. */
   openStores?: OpenWorldStores;
-  /** Where its state lies; default a new folder, removed at the end. */
+  /** The folder of its state. Default: a new folder, removed at the end. */
   folder?: string;
   /** Text of the catalog. */
   catalog?: string;
-  /** A catalog that is there already; default the shipped one. */
+  /** An existing catalog file. Default: the shipped one. */
   catalogFile?: string;
-  /** Workers of each kind; default 2. */
+  /** Workers of each kind. Default 2. */
   workers?: NonNullable<MediaWorkerDeps["workers"]>;
-  /** Media workers that run; default 1. */
+  /** Running media workers. Default 1. */
   workerCount?: number;
   retentionDays?: number;
   failPoints?: FailPoints;
@@ -72,7 +72,7 @@ export interface JobsWorldOptions {
   between?: Interceptor;
   /** Stands between the services and the store of their jobs. */
   beforeStore?: (store: JobStore) => JobStore;
-  /** Default true: the API and the sweeper run too. */
+  /** Do the API and the sweep run too? Default true. */
   withApi?: boolean;
   /** Default: none. */
   log?: Logger;
@@ -85,7 +85,7 @@ export type SubmitOptions = {
   admission?: MessageInitShape<typeof AdmissionSchema>;
 };
 
-/** Real billing, catalog and media over one database and one folder; what lies upstream is the test's. */
+/** Real billing, catalog and media over one database and one folder. The test plays the upstreams. */
 export async function createJobsWorld(options: JobsWorldOptions = {}) {
   await using stack = new AsyncDisposableStack();
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), "genmesh-jobs-")));
@@ -170,11 +170,11 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
     queue,
     peers,
     admin,
-    /** Tells of what the API and the workers change. */
+    /** Reports changes by the API and the workers. */
     changes,
     media: api,
     workers,
-    /** The jobs as their store has them. */
+    /** The stored jobs. */
     store: createJobStore(database),
     webhooks: createWebhookStore(database),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
@@ -200,7 +200,7 @@ function asking(peers: Peers, admin: Peers) {
       const { reserved = 0n, spent = 0n, spendable = 0n } = credits ?? {};
       return { reserved, spent, spendable };
     },
-    /** Submits; a small image by default. */
+    /** Submits a body. By default a small image. */
     async submit(body: unknown = image(), options: SubmitOptions = {}) {
       const { key, admission, kind = JobKind.IMAGE, principal = alice } = options;
       const answer = await peers.media.submitJob(
@@ -218,7 +218,7 @@ function asking(peers: Peers, admin: Peers) {
     async cancel(jobId: string, principal: Principal = alice): Promise<Job> {
       return present((await peers.media.cancelJob({ jobId }, as(principal))).job);
     },
-    /** Waits until a job is terminal, by the clock of the machine. */
+    /** Waits until a job has ended, by the machine's clock. */
     async ended(jobId: string, principal: Principal = alice): Promise<Job> {
       return until(
         `job ${jobId} to end`,

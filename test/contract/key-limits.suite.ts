@@ -17,13 +17,13 @@ const refused = "refused";
 /** A database that can be opened again. */
 interface Reopened {
   database(): Database;
-  /** Takes away what releases before other limits than monthly ones did not write. */
+  /** Removes fields that older releases did not write, because they had only monthly limits. */
   makeOld(): Promise<void>;
   /** Changes one counter of a key by hand. */
   tamper(counter: "day" | "week" | "ever"): Promise<void>;
 }
 
-/** What billing promises of keys' limits, on any store. `open` gives an empty one. */
+/** Billing's rules for keys' limits, on any store. `open` gives an empty one. */
 export function keyLimitContract(open: () => Promise<Reopened>): void {
   describe("the limit of a key", () => {
     test("begins anew at midnight, on Monday, on the first, or never", async () => {
@@ -41,10 +41,10 @@ export function keyLimitContract(open: () => Promise<Reopened>): void {
       expect(await spendEach(world)).toEqual([40n, refused, refused, refused]);
       await world.clock.leap(1);
       expect(await spendEach(world)).toEqual([40n, 40n, refused, refused]);
-      // A second time in the same day and week: 80 of 100.
+      // A second charge in the same day and week: 80 of 100.
       expect(await spendEach(world)).toEqual([40n, 40n, refused, refused]);
       expect(await spendEach(world)).toEqual([refused, refused, refused, refused]);
-      // January's last moment, a Saturday; then February, in the same week.
+      // January's last moment, a Saturday. Then February, in the same week.
       await world.clock.leap(13 * dayMs - 1);
       expect(await spendEach(world)).toEqual([40n, 40n, refused, refused]);
       expect(await spendEach(world)).toEqual([40n, 40n, refused, refused]);
@@ -69,7 +69,7 @@ export function keyLimitContract(open: () => Promise<Reopened>): void {
         }),
       );
       const [usage] = (await world.billing.getKeyUsage({ accountId, keyIds: ["key_many"] })).keys;
-      // One key under each limit in turn: 100 in all.
+      // One key had each of the limits in turn. Charges come to at most 100.
       expect(usage).toMatchObject({ daySpent: 98n, weekSpent: 98n, monthSpent: 98n, spent: 98n });
       expect(await differences(world)).toEqual([]);
     });
@@ -79,7 +79,7 @@ export function keyLimitContract(open: () => Promise<Reopened>): void {
       for (const reset of resets) await spend(world, reset, 100n);
       await world.clock.leap(dayMs);
       for (const reset of resets) await refundAll(world, keyOf(reset));
-      // The day is another: nothing of it was given back.
+      // The day is another one, so the refund does not change it.
       expect(await spend(world, DAILY, 100n)).toBe(100n);
       expect(await spend(world, DAILY, 1n)).toBe(refused);
       for (const reset of [WEEKLY, MONTHLY, NEVER]) {
@@ -122,7 +122,7 @@ export function keyLimitContract(open: () => Promise<Reopened>): void {
         return heldAmount;
       };
       expect(await differences(world)).toEqual([]);
-      // Asked at once, over the whole journal, while other keys are charged.
+      // All are requested at once, over the whole journal, while other keys are charged.
       const others = Array.from({ length: 20 }, () => spend(world, DAILY, 2n));
       expect(await Promise.all([left(DAILY, 100n), left(DAILY, 30n)])).toContain(0n);
       expect(await left(DAILY, 100n)).toBe(70n);
@@ -160,14 +160,14 @@ const keyOf = (reset: KeyLimitReset) => `key_${reset}`;
 
 interface Wanted {
   holdId: string;
-  /** Undefined: without a limit. */
+  /** Undefined for a key without a limit. */
   reset: KeyLimitReset | undefined;
   limit: bigint;
   key: string;
   amount?: bigint;
 }
 
-/** Holds the amount, or what the limit leaves. */
+/** Holds the amount, or as much as the limit allows. */
 function reserve(world: World, { holdId, reset, limit, key, amount }: Wanted) {
   return world.billing.reserve({
     ...wallet,
@@ -202,7 +202,7 @@ function spendEach(world: World) {
   return Promise.all(resets.map((reset) => spend(world, reset, 40n)));
 }
 
-/** Gives all charges of a key back. */
+/** Refunds all charges of a key. */
 async function refundAll(world: World, keyId: string): Promise<void> {
   const { entries } = await world.operator.listEntries({ accountId, pageSize: 1_000 });
   for (const { number, spentDelta, holdId } of entries) {

@@ -9,7 +9,7 @@ const accountId = "acct_a";
 const wallet = { accountId, unit: Unit.USD_MICROS };
 const dayMs = 86_400_000;
 
-/** What billing promises of keys' usage, on any store. `open` gives an empty one that can be opened again. */
+/** Billing's rules for keys' usage, on any store. `open` gives an empty one that can be opened again. */
 export function keyUsageContract(open: () => Promise<() => Database>): void {
   describe("the usage of keys", () => {
     test("is that of the ledger, by day, week from Monday, month and altogether", async () => {
@@ -102,7 +102,7 @@ function spender(world: World) {
   };
 }
 
-/** Day, week, month, all, held. */
+/** The figures of a day, a week, a month and of all time, and the held amount. */
 async function usage(world: World, keyId: string) {
   const [one] = (await world.billing.getKeyUsage({ accountId, keyIds: [keyId] })).keys;
   return [one?.daySpent, one?.weekSpent, one?.monthSpent, one?.spent, one?.held];

@@ -4,7 +4,7 @@ import { ended } from "../../services/auth/key.ts";
 import type { AuthStore } from "../../services/auth/store.ts";
 import { digest, newAccount, newKey, t0 } from "./keys.shapes.ts";
 
-/** What every store promises to operators: closing, and what is found. `open` as for the other suites. */
+/** The rules for every store about closing and searching accounts, for operators. `open` is that of the other suites. */
 export function operatorStoreContract(open: () => Promise<[AuthStore, AuthStore]>): void {
   describe("closing", () => {
     test("is a state with its first time: no name, all keys told, found until it is over", async () => {

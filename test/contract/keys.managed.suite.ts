@@ -6,7 +6,7 @@ import { digest, newAccount, newKey, t0 } from "./keys.shapes.ts";
 
 const operation = { slot: "a".repeat(64), body: "b".repeat(64) };
 
-/** What every store promises to those who manage keys and suspend accounts. `open` as for the other suite. */
+/** The rules for every store about managed keys and suspended accounts. `open` is that of the other suite. */
 export function managedKeyContract(open: () => Promise<[AuthStore, AuthStore]>): void {
   const openWithAccount = async () => {
     const stores = await open();
@@ -164,7 +164,7 @@ export function managedKeyContract(open: () => Promise<[AuthStore, AuthStore]>):
       expect(resumed.account.suspendedAtMs).toBeUndefined();
       expect(resumed.told).toEqual(["key_a", "key_b"]);
       expect(await other.findAccount("acct_a")).toEqual(resumed.account);
-      // A later change of one key is that key's alone.
+      // A later change of one key concerns only that key.
       const before = await other.revision();
       await store.revokeKey({ keyId: "key_b", nowMs: t0 });
       expect((await other.changesSince(before, 9))?.keyIds).toEqual(["key_b"]);

@@ -103,7 +103,7 @@ await describeMongo("keys on a bad wire", (mongo) => {
         .collection<{ _id: string }>(revisions)
         .updateOne({ _id: "revision" }, { $set: { last: lost, pending: [lost] } });
       await other.revokeKey({ keyId: "key_a", nowMs: t0 });
-      // Told again and again, for a change below it may yet come.
+      // The same change is answered again and again, because an earlier one may still come.
       const told = { revision: before, keyIds: ["key_a"] };
       expect(await watching.changesSince(before, 9)).toEqual(told);
       expect(await watching.changesSince(before, 9)).toEqual(told);
@@ -169,7 +169,7 @@ await describeMongo("keys on a bad wire", (mongo) => {
     };
   }
 
-  /** Holds the first command that fits. */
+  /** Holds the first command for which `fits` is true. */
   function hold(fits: (command: Document) => boolean) {
     const fate = Promise.withResolvers<Fate>();
     let isHeld = false;

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Key } from "../../services/auth/key.ts";
 import type { NewAccount } from "../../services/auth/store.ts";
 
-/** When accounts and keys are made. */
+/** The time at which accounts and keys are made. */
 export const t0 = Date.UTC(2026, 0, 15, 12);
 
 /** An account and its first key. */
@@ -24,7 +24,7 @@ export function newAccount(
   };
 }
 
-/** A key that may do everything. */
+/** A key with all rights. */
 export function newKey(suffix: string, accountId: string, secret: string): Key {
   return {
     keyId: `key_${suffix}`,
@@ -37,7 +37,7 @@ export function newKey(suffix: string, accountId: string, secret: string): Key {
   };
 }
 
-/** What a store keeps of a secret. */
+/** The stored form of a secret. */
 export function digest(secret: string) {
   return { sha256: createHash("sha256").update(secret).digest(), hint: secret.slice(-4) };
 }

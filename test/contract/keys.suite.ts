@@ -5,7 +5,7 @@ import type { Account, Key } from "../../services/auth/key.ts";
 import type { AuthStore } from "../../services/auth/store.ts";
 import { digest, newAccount, newKey, t0 } from "./keys.shapes.ts";
 
-/** What every store of accounts and keys promises. `open` gives two clients of one store that holds nothing. */
+/** The rules for every store of accounts and keys. `open` gives two clients of one empty store. */
 export function keyStoreContract(open: () => Promise<[AuthStore, AuthStore]>): void {
   describe("accounts", () => {
     test("an account and its first key are read back as they were made", async () => {

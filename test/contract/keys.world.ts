@@ -14,8 +14,7 @@ import { createAuth } from "../../services/auth/index.ts";
 const tokens = { mesh: ["mesh-token"], admin: "admin-token" };
 
 /**
- * A wire that can be cut (calls then fail as with a dead peer, and open streams fall silent), and that can hold a
- * method's answers back.
+ * A connection that a test can cut, and on which it can hold a method's answers. After a cut, calls fail and open streams become silent.
  */
 export function createWire() {
   let whole = true;
@@ -47,7 +46,7 @@ export function createWire() {
       for (const go of held) go();
       held = [];
     },
-    /** How often a method was called, failures included. */
+    /** The number of calls of a method, including failed ones. */
     calls: (method: string) => calls.filter((name) => name === method).length,
   };
 }
@@ -56,7 +55,7 @@ async function* onlyWhile<T>(holds: () => boolean, source: AsyncIterable<T>): As
   for await (const one of source) if (holds()) yield one;
 }
 
-/** The real auth service in memory, or on the database given, behind the interceptors of the wire. */
+/** The real auth service in memory, or on the given database, behind the interceptors of real calls. */
 export async function createAuthWorld(given?: Database) {
   const clock = manualClock();
   const ids = randomIds;
@@ -83,11 +82,11 @@ export async function createAuthWorld(given?: Database) {
     metrics,
     sqlite,
     wire,
-    /** As the operator calls. */
+    /** The operator's client. */
     admin: clientWith("admin-token"),
-    /** As the gateway calls, over the wire that can be cut. */
+    /** The gateway's client, over the connection that can be cut. */
     mesh: clientWith("mesh-token", wire.interceptor),
-    /** As a stranger calls. */
+    /** A client with an unknown token. */
     stranger: clientWith("wrong-token"),
     async [Symbol.asyncDispose]() {
       await auth[Symbol.asyncDispose]();
@@ -96,7 +95,7 @@ export async function createAuthWorld(given?: Database) {
   };
 }
 
-/** Waits, turn by turn of the event loop, until something holds: for what happens without time passing. */
+/** Waits, turn by turn of the event loop, until something is true. No time passes on the test's clock. */
 export async function until(holds: () => boolean): Promise<void> {
   for (let turn = 0; turn < 1_000; turn += 1) {
     if (holds()) return;

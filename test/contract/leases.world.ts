@@ -25,33 +25,33 @@ import {
 /** A request of these tests. */
 export const ask = { model: "chat-1", input: "Tell me of the sea." };
 export const asStream = { ...ask, stream: true };
-/** When the first process of a test starts. */
+/** The start of a test's first process. */
 export const start = manualClock().now();
-/** What an answer with `someUsage` costs, USD micros. */
+/** The price of an answer with `someUsage` in USD micros. */
 export const cost = 311n;
 
-/** What becomes of a call of text at billing: it goes through, it never arrives, or it does and its reply is lost. */
+/** The treatment of text's call to billing: it passes, it never arrives, or it arrives and its reply is lost. */
 export type Fate = "pass" | "lost" | "reply lost" | "never";
 
-/** Processes over one file, one after the other or at once, and what lies between them and billing. */
+/** Processes over one file, one after the other or at once, with connections to billing that can fail. */
 export interface LeaseWorld {
   /** The first process, new for each test. */
   readonly world: TextWorld;
   readonly upstreams: ScriptedUpstreams;
-  /** The stream that upstream began last. */
+  /** The stream that the upstream began last. */
   readonly current: Feed;
-  /** What becomes of the next call, by the kind of its first operation. */
+  /** Chooses the treatment of the next call by the kind of its first operation. */
   fate(kind: string | undefined): Fate | Promise<Fate>;
-  /** Another process over the same file. */
+  /** Opens another process over the same file. */
   open(atMs: number): Promise<TextWorld>;
   usage(): ReturnType<typeof createSqliteUsageStore>;
-  /** Rows of requests that are not over. */
+  /** Rows of requests that have not ended. */
   rows(): ReturnType<ReturnType<typeof createSqliteUsageStore>["due"]>;
-  /** A stream that has begun, and has a row where it has streamed for `ms`. */
+  /** A stream that has begun. Once it has streamed for `ms`, it has a row. */
   streaming(ms?: number): Promise<Streamed>;
 }
 
-/** The world of the tests of a file; to be called at its top. */
+/** The world of the tests of a file. It is called at the file's top. */
 export function leaseWorld(): LeaseWorld {
   let folder: string;
   let upstreams: ScriptedUpstreams;
@@ -128,7 +128,7 @@ export async function journal(of: TextWorld) {
   return entries.filter(({ kind }) => kind !== EntryKind.GRANT).reverse();
 }
 
-/** Everything that was charged and held agrees with the journal, and nothing is held. */
+/** Checks that all charges and holds agree with the journal, and that no hold is open. */
 export async function booksAgree(of: TextWorld): Promise<void> {
   for await (const { finding } of of.admin.billing.auditLedger({})) {
     expect(finding.case).toBe("summary");
@@ -142,7 +142,7 @@ export async function booksAgree(of: TextWorld): Promise<void> {
   expect(await of.wallet()).toMatchObject({ reserved: 0n });
 }
 
-/** Lets time pass in steps until `done` is. */
+/** Moves the clock in steps until `done` resolves. */
 export async function advanceUntil(of: TextWorld, done: () => Promise<void>, stepMs = 1_000) {
   await vi.waitFor(async () => {
     await of.clock.advance(stepMs);

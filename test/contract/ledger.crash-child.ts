@@ -8,14 +8,14 @@ import { createMongoLedger } from "../../services/billing/ledger/store-mongo.ts"
 import { createSqliteLedger } from "../../services/billing/ledger/store-sqlite.ts";
 import { say } from "./ledger.model.ts";
 
-/** One acknowledged operation, as a line of JSON. Amounts are decimal text. */
+/** One acknowledged operation as a line of JSON. Amounts are decimal texts. */
 export interface Acknowledged {
   accountId: string;
   operation: Record<string, unknown>;
   outcome: string;
 }
 
-/** An operation that travelled as JSON. */
+/** An operation from its JSON. */
 export function revive(operation: Record<string, unknown>): Operation {
   const { amount } = operation;
   return {
@@ -36,11 +36,11 @@ async function openLedger(place: string): Promise<LedgerStore> {
   return store;
 }
 
-/** Works until it is killed, and says on standard output what was acknowledged. */
+/** Works until it is killed, and prints the acknowledged operations. */
 async function work(store: LedgerStore, round: string): Promise<void> {
   const lane = async (number: number) => {
     for (let i = 0; ; i++) {
-      // Wallets of several lanes, and some of one alone, in which each hold takes what there is.
+      // Some wallets are shared by several lanes. In others each hold takes all that is free.
       const isOwn = number % 4 === 3;
       const accountId = isOwn ? `acct_own_${round}_${number}` : `acct_${number % 3}`;
       const range = isOwn ? { amount: 1_000_000n, least: 6n } : { amount: 9n };
@@ -51,7 +51,7 @@ async function work(store: LedgerStore, round: string): Promise<void> {
         { kind: "reserve", holdId, ...range, ...content },
         ...endsOf(holdId, i),
       ];
-      // Step by step, so that death finds holds in every state.
+      // Step by step, so that a kill finds holds in every state.
       for (const operation of operations) {
         const [outcome] = await store.apply({ accountId, unit: "credits" }, [operation], now + i);
         const line = { accountId, operation, outcome: say(outcome) };
@@ -64,7 +64,7 @@ async function work(store: LedgerStore, round: string): Promise<void> {
   await Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)));
 }
 
-/** One of the ways in which a hold ends, the draw of one that has lapsed among them. */
+/** One of the ways in which a hold ends, including a charge after its hold has lapsed. */
 function endsOf(holdId: string, i: number): Operation[] {
   const record = `{"model":"chat","n":${i}}`;
   const draw = { kind: "draw", holdId, amount: 5n, keyId: "key_a", record } as const;
@@ -82,7 +82,7 @@ function endsOf(holdId: string, i: number): Operation[] {
   }
 }
 
-/** Once told on standard input, reserves for many callers at once; says how many were served. */
+/** After a line on standard input, makes holds for many callers at once. Prints how many succeeded. */
 async function race(store: LedgerStore, round: string, count: number): Promise<void> {
   process.stdout.write("ready\n");
   await once(process.stdin, "data");
@@ -90,7 +90,7 @@ async function race(store: LedgerStore, round: string, count: number): Promise<v
   const content = { amount: 10n, holdKind: "job", keyId: "key_a", ref: "", checkAt: now } as const;
   const outcomes = await Promise.all(
     Array.from({ length: count }, async (_, i) => {
-      // In waves: each process finds the wallet changed by the other again and again.
+      // In waves, so that each process often finds the wallet changed by the other.
       await delay(i % 40);
       const holdId = `hold_${round}_${i}`;
       return say((await store.apply(wallet, [{ kind: "reserve", holdId, ...content }], now))[0]);

@@ -29,7 +29,7 @@ test("killed in the middle, again and again: what was acknowledged is there, and
   expect(acknowledged.length).toBeGreaterThan(1_000);
 });
 
-/** Lets a process work on the file, kills it (SIGKILL) after so many lines, and gives all that it had said. */
+/** Lets a process work on the file, kills it (SIGKILL) after `count` lines, and gives all its lines. */
 async function killedAfter(file: string, round: string, count: number): Promise<Acknowledged[]> {
   const script = join(import.meta.dirname, "ledger.crash-child.ts");
   const child = spawn(process.execPath, [script, file, round], {
@@ -56,7 +56,7 @@ async function expectSound(file: string, acknowledged: Acknowledged[]): Promise<
     for await (const found of auditWallet(snapshot, count)) expect(found).toBeUndefined();
   }
   expect(count.entries).toBeGreaterThanOrEqual(acknowledged.length);
-  // A caller that made each of them once more would hear the same, and nothing would change.
+  // Repeating each of them has the same result, and changes nothing.
   for (const { accountId, operation, outcome } of acknowledged) {
     const [again] = await store.apply({ accountId, unit: "credits" }, [revive(operation)], 0);
     const first =

@@ -3,20 +3,20 @@ import type { Operation, Outcome } from "../../services/billing/ledger/operation
 import type { KeyLimit, WalletRef } from "../../services/billing/ledger/wallet.ts";
 
 /**
- * A ledger as one would explain it at a table, written without a look at the real one: a list of grants and a list of
- * holds. Nothing is carried along; every figure is added up anew when it is asked for, in plain numbers.
+ * A simple ledger, written without knowledge of the real one: a list of grants and a list of holds. It keeps no sums. Every figure is added
+ * up for each question, in plain numbers.
  */
 export interface Model {
-  /** Applies an operation; answers what its outcome must be, in words. */
+  /** Applies an operation. Answers its expected outcome in words. */
   apply(operation: Operation, now: number): string;
   figures(now: number): Figures;
   /** Open holds as "id amount checkAt", sorted. */
   openHolds(): string[];
-  /** Ends of holds whose months are remembered: what may be given back, and what charged nothing. */
+  /** Ends of holds whose months are remembered. Some can be refunded, others charged nothing. */
   ends(): { holdId: string; entry: number }[];
 }
 
-/** What an observer sees of a wallet. */
+/** The figures of a wallet that an observer sees. */
 export interface Figures {
   granted: number;
   free: number;
@@ -32,7 +32,7 @@ interface ModelHold {
   amount: number;
   keyId: string;
   checkTimes: number[];
-  /** The periods are "" once the wallet, or the key, remembers them no more. */
+  /** The periods are "" after the wallet, or the key, has forgotten them. */
   end?: End;
 }
 
@@ -40,11 +40,11 @@ interface End {
   how: "settled" | "released";
   charged: number;
   month: string;
-  /** Of the key. */
+  /** The key's day. */
   day: string;
   week: string;
   keyMonth: string;
-  /** Its lease was over: what it is charged is still to be decided. */
+  /** Its lease had ended, so its charge is not decided yet. */
   isLapsed?: boolean;
   /** The number of its entry. */
   n: number;
@@ -77,7 +77,7 @@ export function say(outcome: Outcome | undefined): string {
 export function createModel({ unit }: WalletRef): Model {
   const grants = new Map<string, number>();
   const holds = new Map<string, ModelHold>();
-  /** What was drawn where no hold was open, by the hold that it names. */
+  /** Charges without an open hold, by the id of the hold that they name. */
   const lates = new Map<string, ModelHold & { end: End }>();
   let entries = 0;
   let clock = 0;
@@ -92,9 +92,9 @@ export function createModel({ unit }: WalletRef): Model {
       ),
     );
   const free = () => sum([...grants.values()]) - held(all()) - charged(all());
-  /** A clock that is up to five minutes behind books at the last time. */
+  /** A time up to five minutes before the last one counts as the last one. */
   const timeAt = (now: number) => (clock - now > 300_000 ? now : Math.max(clock, now));
-  /** The periods that are remembered, of the wallet and of each key: the last two that were written in. */
+  /** The remembered periods of the wallet and of each key: the last two with an entry. */
   const remembered = new Map<string, [string, string]>();
   const remember = (owner: string, some: ModelHold[], of: Period) => {
     const name = `${owner} ${of}`;
@@ -201,7 +201,7 @@ export function createModel({ unit }: WalletRef): Model {
     return "extended";
   }
 
-  /** What decided a request's charge. */
+  /** The charge of a request, once it is decided. */
   const decided = (holdId: string) => {
     const of = lates.get(holdId) ?? holds.get(holdId);
     return of?.end && !of.end.isLapsed ? { keyId: of.keyId, end: of.end } : undefined;
@@ -281,7 +281,7 @@ function periodsOf(ms: number): Record<Period, string> {
   const date = new Date(ms);
   const month = `${date.getUTCFullYear()}/${date.getUTCMonth() + 1}`;
   const day = `${month}/${date.getUTCDate()}`;
-  // Weeks have no number here: the Monday that came last.
+  // A week's name here is the date of its Monday.
   const monday = new Date(ms);
   while (monday.getUTCDay() !== 1) monday.setUTCDate(monday.getUTCDate() - 1);
   return { day, week: monday.toDateString(), month, keyMonth: month };

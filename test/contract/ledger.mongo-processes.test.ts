@@ -24,7 +24,7 @@ await describeMongo("a ledger that several processes share", (mongo) => {
     const counts = outcomes.map((list) => list.filter((one: string) => one === "open 10").length);
     expect(counts[0] + counts[1]).toBe(100);
     expect(new Set(outcomes.flat())).toEqual(new Set(["open 10", "refused INSUFFICIENT_CREDITS"]));
-    // Else it was no race.
+    // Otherwise it was no race.
     expect(Math.min(...counts)).toBeGreaterThan(0);
     expect(await store.wallet(wallet)).toMatchObject({ free: 0n, held: 1_000n, openHolds: 100 });
     expect(await audit(store)).toBe(101);
@@ -69,7 +69,7 @@ async function killedAfter(child: Child, count: number): Promise<Acknowledged[]>
   return heard;
 }
 
-/** A process that made it once more would hear the same. */
+/** Another process that repeats the operation gets the same answer. */
 async function expectRemembered(
   store: LedgerStore,
   { accountId, operation, outcome }: Acknowledged,
@@ -82,7 +82,7 @@ async function expectRemembered(
   expect(say(again)).toMatch(first);
 }
 
-/** How many entries there are; fails at the first difference. */
+/** Counts the entries. Fails at the first difference. */
 async function audit(store: LedgerStore): Promise<number> {
   const count = { entries: 0 };
   for await (const snapshot of store.snapshots(undefined)) {

@@ -119,7 +119,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
   });
 
   test("without a journal to be reached, 256 entries wait in the wallet; then it is unavailable", async () => {
-    // Each reset takes the connections of its neighbours along, which a clock without pauses would use up their attempts for.
+    // Each reset also breaks the neighbouring connections. Without pauses a clock would use up their attempts for that.
     const impatient = mongo.connect(database, { url: wire.url, clock: quick });
     store = createMongoLedger(impatient);
     wire.rule = (command) => (command.insert === journal ? "lost request" : "pass");
@@ -130,7 +130,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
       reason: ErrorReason.SERVICE_UNAVAILABLE,
       metadata: { retry_after_ms: "1000" },
     });
-    // All that was acknowledged is there, and readable.
+    // All acknowledged entries are stored and can be read.
     await expectSound(256);
     const newest = await store.entries(wallet, { limit: 2, below: 200 });
     expect(newest.map(({ n }) => n)).toEqual([199, 198]);
@@ -164,7 +164,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
     const held = Promise.withResolvers<Fate>();
     let reads = 0;
     wire.rule = ({ find }) => (find && ++reads === 2 ? held.promise : "pass");
-    // A client that remembers nothing: it reads wallet and journal.
+    // A client without a memory, which reads wallet and journal.
     store = createMongoLedger(mongo.connect(database, { url: wire.url }));
     const outcome = apply(operation);
     await until("the first read", () => reads === 2);
@@ -185,7 +185,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
       isHeld = true;
       return held.promise;
     };
-    // The reserve is in the tail when the batch begins, and no longer when it is folded.
+    // The hold is in the tail when the batch begins. When the batch is applied, the tail has moved.
     const fill = applyMany(62, "x");
     const again = apply(operation);
     await fill;
@@ -287,7 +287,7 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
   }
 });
 
-/** Its pauses are over at once, and patience with them. */
+/** A time that jumps, so that pauses and waits are over at once. */
 const leapingTime = (() => {
   let time = 0;
   return () => {
@@ -301,7 +301,7 @@ const leaping: Clock = {
   sleep: async () => undefined,
 };
 
-/** Ten times as fast as the system's. */
+/** Ten times as fast as the system's clock. */
 const quick: Clock = {
   ...systemClock,
   steady: () => 10 * systemClock.steady(),

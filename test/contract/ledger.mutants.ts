@@ -207,7 +207,7 @@ export const brokenFolds: Record<string, Fold> = {
   },
 };
 
-/** A SQLite file whose user has one known bug: what it writes is not all that it should. */
+/** A SQLite database with one known bug, which changes or loses a part of a write. */
 export const brokenStores: Record<string, (db: SqliteDatabase) => SqliteDatabase> = {
   "an ended hold keeps its row": (db) => skipping(db, "DELETE FROM ledger_hold"),
   "the wallet is not written": (db) => skipping(db, "UPDATE ledger_wallet"),
@@ -216,7 +216,7 @@ export const brokenStores: Record<string, (db: SqliteDatabase) => SqliteDatabase
   "a crash leaves half of a transition": (db) => ({
     ...db,
     async write(work) {
-      // What was written until the failure stays.
+      // Writes before the failure stay.
       const result = await db.write((tx) => {
         try {
           return { value: work(tx) };
@@ -265,7 +265,7 @@ function isKnown(view: LedgerView, holdId: string): boolean {
   return view.recorded(operationIds.open(holdId)) !== undefined;
 }
 
-/** The hold, also where it has ended. */
+/** The hold, even if it has ended. */
 function reopened(view: LedgerView, holdId: string): OpenHold | undefined {
   const opened = view.recorded(operationIds.open(holdId));
   return view.hold(holdId) ?? (opened && advanceHold(undefined, opened));

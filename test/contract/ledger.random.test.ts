@@ -23,16 +23,16 @@ async function run(
   return runSequences(store, db, options);
 }
 
-/** Finds each known bug, most of them before the one sequence of it that is crowded, which takes as long as a hundred. */
+/** These settings find each known bug. Most are found before the one crowded sequence, which takes as long as a hundred. */
 const known = { seed: 470, sequences: 500 };
-/** A new seed on each run; a red one is in the message, and goes here to be looked at. */
+/** A new seed on each run. The message of a failure has it, and writing it here repeats the run. */
 const seed = Math.floor(Math.random() * 1_000_000_000);
 
 describe("random sequences with repeats, wrong parameters, crashes and lost replies", () => {
   test(`a thousand of them agree with the model (seed ${seed})`, async () => {
     const result = await run({ seed, sequences: 1_000 });
     expect(result.difference).toBeUndefined();
-    // Each outcome that a wallet knows came, and faults did strike: else the agreement says little.
+    // Each outcome of a wallet has come, and faults have struck. Without them, agreement would mean little.
     expect(result.faults).toBeGreaterThan(500);
     expect(Object.keys(result.outcomes).sort()).toEqual(outcomes);
   });

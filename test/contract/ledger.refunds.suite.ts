@@ -12,7 +12,7 @@ import type { LedgerStore, WalletSnapshot } from "../../services/billing/ledger/
 const now = Date.UTC(2026, 0, 15, 12);
 const usd = { accountId: "acct_a", unit: "usd_micros" } as const;
 
-/** What every store of the ledger promises of refunds. `open` gives two clients of one store that holds nothing. */
+/** The rules for every store of the ledger about refunds. `open` gives two clients of one empty store. */
 export function refundContract(open: () => Promise<[LedgerStore, LedgerStore]>): void {
   let store: LedgerStore;
   let second: LedgerStore;
@@ -57,7 +57,7 @@ export function refundContract(open: () => Promise<[LedgerStore, LedgerStore]>):
     for (const [operation, reason] of wrong) {
       expect(await apply(operation)).toMatchObject({ kind: "refused", reason });
     }
-    // The month of the charge gets it back, not the month of the refund: this one has its 8 still.
+    // The refund counts in the month of the charge, not in its own month, which still has its 8.
     const figures = { granted: 100n, free: 62n, held: 0n, spent: 38n, month: "2026-01", n: 10 };
     const lastMonth = { month: "2025-12", spent: 30n };
     expect(await second.wallet(usd)).toMatchObject({ ...figures, monthSpent: 8n, lastMonth });

@@ -12,18 +12,17 @@ import {
 import { type Chance, chanceOf } from "../support/chance.ts";
 import { createModel, type Model, say } from "./ledger.model.ts";
 
-/** What is to happen to the next transition. */
+/** A fault for the next transition. */
 export type Fault = "none" | "crash" | "lost reply";
 
-/** A database whose transactions die, or whose answers are lost, when told. */
+/** A database in which a test can break a transaction or lose its answer. */
 export interface FaultyDatabase extends SqliteDatabase {
-  /** Arms it for the next transaction; a crash comes at its `statement`-th change, if it has as many. */
+  /** Prepares a fault for the next transaction. A crash comes at its `statement`-th change, if it has that many. */
   arm(fault: Fault, statement: number): void;
-  /** Did the fault come? Disarms. */
+  /** Has the fault come? Removes it in any case. */
   struck(): boolean;
 }
 
-/** Wraps a database. */
 export function faulty(db: SqliteDatabase): FaultyDatabase {
   let fault: Fault = "none";
   let left = 0;
@@ -59,22 +58,22 @@ export function faulty(db: SqliteDatabase): FaultyDatabase {
   };
 }
 
-/** What a run did, or the first thing in which ledger and model differ. */
+/** The statistics of a run, or the first difference between ledger and model. */
 export interface Run {
   operations: number;
   faults: number;
-  /** How often each outcome came, in the model's words without amounts. */
+  /** The number of each outcome, in the model's words without amounts. */
   outcomes: Record<string, number>;
   difference?: string;
 }
 
-/** Days that matter to months, in ms. */
+/** Days at the borders of months, in ms. */
 const dayMs = 86_400_000;
 const start = Date.UTC(2026, 0, 20);
-/** One sequence in so many begins with a crowd of holds, which takes as long as a hundred others. */
+/** One sequence of this number begins with a crowd of holds, and takes as long as a hundred others. */
 const crowdedEvery = 500;
 
-/** Runs sequences of operations from `seed` on against the store and the model until they differ. */
+/** Runs sequences of operations from `seed` on against the store and the model, until the two differ. */
 export async function runSequences(
   store: LedgerStore,
   faults: FaultyDatabase | undefined,
@@ -110,7 +109,7 @@ class Sequence {
     this.#model = createModel(this.#wallet);
   }
 
-  /** The first difference, if any. `crowded`: begins with more holds than a wallet may have. */
+  /** The first difference, if any. With `crowded` it begins with more holds than a wallet may have. */
   async play(crowded: boolean): Promise<string | undefined> {
     const crowd = crowded ? 1_003 : 0;
     for (let from = 0; from < crowd; from += 100) {
@@ -132,7 +131,9 @@ class Sequence {
     return this.#audit();
   }
 
-  /** Time goes on, sometimes into another month, sometimes back: a little, as clocks do, or far, as one that was wrong. */
+  /**
+   * Moves the time: forward, sometimes into another month, sometimes back. Back by a little like real clocks, or far like a wrong clock.
+   */
   #tick(): void {
     if (this.#chance.likely(6)) this.#now += 13 * dayMs;
     else if (this.#chance.likely(4)) this.#now -= 15 * dayMs;
@@ -204,7 +205,7 @@ class Sequence {
       { ref: "other" },
       { holdKind: "job" },
       { checkAt: old.checkAt + 1 },
-      // No part of the content: this one is the same operation.
+      // The limit is not a part of the content, so this is the same operation.
       { keyLimit: { amount: 1n, period: "month" } },
     ];
     return { ...old, ...this.#chance.pick(wrong) };
@@ -217,7 +218,7 @@ class Sequence {
     const struck = this.#faults?.struck() ?? false;
     if (struck) this.#run.faults++;
     else if (typeof answers === "string") return answers;
-    // Died: nothing happened. Reply lost: all of it did, and its caller does not know.
+    // After a crash nothing is changed. After a lost reply all of it is, and the caller does not know.
     const happened = !struck || fault === "lost reply";
     const expected = happened
       ? operations.map((operation) => this.#model.apply(operation, this.#now))
@@ -226,11 +227,11 @@ class Sequence {
     if (!struck && `${answers}` !== `${expected}`) return `${answers} instead of ${expected}`;
     const difference = await this.#compare();
     if (difference) return difference;
-    // A caller that does not know the outcome makes the same operations again.
+    // A caller that does not know the outcome repeats the same operations.
     return struck && this.#chance.likely(80) ? this.#step(operations, "none") : undefined;
   }
 
-  /** Outcomes in words; a text of its own where the store failed. */
+  /** Outcomes in words. Where the store failed, a text of its own. */
   async #send(operations: Operation[]): Promise<string[] | string> {
     const cut = this.#chance.likely(50) ? this.#chance.int(operations.length + 1) : 0;
     const parts = [operations.slice(0, cut), operations.slice(cut)].filter((p) => p.length > 0);

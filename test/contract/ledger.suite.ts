@@ -20,7 +20,7 @@ const usd = { accountId: "acct_a", unit: "usd_micros" } as const;
 const credits = { accountId: "acct_a", unit: "credits" } as const;
 const other = { accountId: "acct_b", unit: "usd_micros" } as const;
 
-/** What every store of the ledger promises. `open` gives two clients of one store that holds nothing. */
+/** The rules for every store of the ledger. `open` gives two clients of one empty store. */
 export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStore]>): void {
   refundContract(open);
   let store: LedgerStore;
@@ -109,7 +109,7 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
         reserve("hold_aaa", 60n),
         { kind: "release", holdId: "hold_aaa", isLapse: true },
         { ...draw("hold_aaa", 20n), fromFree },
-        // Above what the key has left; the sweep's, which takes nothing; an older release's end, which decides.
+        // Three charges: above what the key has left; by the sweep, which takes nothing; by an older release, which decides.
         { ...draw("hold_bbb", 11n), fromFree },
         { ...draw("hold_bbb", 1n), fromFree },
         draw("hold_ccc", 1n),
@@ -246,7 +246,7 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
 
     test("the oldest open hold is known, of all wallets, and whether there is one", async () => {
       expect(await store.oldestHold()).toBe(now);
-      // Asked about later than the others, and old all the same.
+      // Its next check is later than the others', but it is still the oldest.
       await apply({ kind: "extend", holdId: "hold_0aaa", step: 1, checkAt: now + 90_000 });
       expect(await store.oldestHold()).toBe(now);
       await apply({ kind: "release", holdId: "hold_0aaa" });
@@ -283,7 +283,7 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
     expect(await apply(wide)).toEqual({ ...opened, replayed: false });
     await apply(grant("h", 50n));
     expect(await apply(wide)).toEqual({ ...opened, replayed: true });
-    // As it is asked whether it stands: by what it came to.
+    // A repeat with the held amount is the same request too.
     expect(await apply(reserve("hold_wide", 100n))).toEqual({ ...opened, replayed: true });
     expect(await apply(reserve("hold_wide", 500n))).toEqual(
       refused(ErrorReason.OPERATION_MISMATCH),

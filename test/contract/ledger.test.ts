@@ -49,7 +49,7 @@ describe("SQLite alone", () => {
     const store = createSqliteLedger(db);
     await store.open();
     const blocker = connect(file);
-    // Its own pause would be five seconds of this thread.
+    // The usual pause would block this thread for five seconds.
     db.get("PRAGMA busy_timeout = 1");
     const wallet = { accountId: "acct_a", unit: "credits" } as const;
     const grant = [{ kind: "grant", grantId: "g", amount: 5n }] as const;

@@ -14,14 +14,14 @@ import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { createBilling } from "../../services/billing/index.ts";
 
-/** What an owner of holds says; throws what it refuses with. */
+/** An owner's answer about a hold. An owner refuses by throwing. */
 export type Verdict =
   | { case: "keepUntil"; value: { seconds: bigint; nanos: number } }
   | { case: "settleAmount"; value: bigint }
   | { case: "release"; value: boolean }
   | { case: undefined };
 
-/** Owners of holds that say what the test tells them. */
+/** Owners of holds whose answers the test sets. */
 export interface Owners {
   text: (holdId: string) => Verdict | Promise<Verdict>;
   media: (holdId: string) => Verdict | Promise<Verdict>;
@@ -29,7 +29,7 @@ export interface Owners {
   asked: string[];
 }
 
-/** The billing service on a database in memory, or the one given, with the interceptors of a mesh and owners out of the test. */
+/** The billing service on a database in memory, or on the given one, with the interceptors of a mesh and the test's owners. */
 export async function billingWorld(given?: Database) {
   const clock = manualClock();
   const sqlite = openSqlite(":memory:");
@@ -77,11 +77,11 @@ export async function billingWorld(given?: Database) {
     owners,
     service,
     sqlite,
-    /** As a service calls it. */
+    /** A service's client. */
     billing: createClient(BillingService, mesh),
-    /** As the operator's command does. */
+    /** The operator's client. */
     operator: createClient(BillingService, transport("admin")),
-    /** What was logged, as JSON lines. */
+    /** The lines of the log, in JSON. */
     lines,
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]();

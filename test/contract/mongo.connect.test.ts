@@ -18,7 +18,7 @@ await describeMongo("a MongoDB client", (mongo) => {
   });
 
   test("whose socket is destroyed as a command is written gets no answer in time, and works again", async () => {
-    // The driver keeps the place in its pool: the only one here.
+    // The driver keeps the place in its pool, which has only one here.
     const url = new URL(mongo.url);
     url.searchParams.set("maxPoolSize", "1");
     await using db = mongo.connect(mongo.newName(), { url: url.href });

@@ -13,7 +13,7 @@ import { until } from "../support/until.ts";
 import { describeJetstream, openTestQueue } from "./queue.jetstream.world.ts";
 
 const topic = "jobs-image";
-/** What may pass beside a wait of ours, in ms. */
+/** Milliseconds that may pass beside the queue's own wait. */
 const soonMs = 1_000;
 const within = (ms = 5_000) => AbortSignal.timeout(ms);
 /** Clients wait half a second before they connect again. */
@@ -105,7 +105,7 @@ describe("credentials", () => {
   afterEach(() => {
     for (const server of servers.splice(0)) server.close();
   });
-  /** A server that tells what a client brings, and refuses it. */
+  /** A server that records a client's login, and refuses it. */
   const listen = async () => {
     const brought = Promise.withResolvers<Record<string, unknown>>();
     const server = createServer((socket) => {

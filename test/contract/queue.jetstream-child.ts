@@ -4,7 +4,7 @@ import { createMetrics } from "#kit/base/metrics.ts";
 import { openJetstreamQueue } from "#kit/queue/jetstream.ts";
 import { systemClock } from "#kit/time/clock.ts";
 
-// Opens a queue when it is told to, and says all that it receives.
+// Opens a queue after a line on standard input, and prints all that it receives.
 const [, , url = "", name = "", redeliverMs = ""] = process.argv;
 process.stdout.write("ready\n");
 await once(process.stdin, "data");

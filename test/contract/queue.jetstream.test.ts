@@ -7,9 +7,9 @@ import { until } from "../support/until.ts";
 import { describeJetstream } from "./queue.jetstream.world.ts";
 import { queueContract } from "./queue.suite.ts";
 
-/** The server's time cannot be moved, so it is short instead: longer than a look that finds nothing. */
+/** Milliseconds of a delivery. The server's clock cannot be moved, so this is short, but longer than a look that finds nothing. */
 const shortMs = 1_500;
-/** Where a test looks first that nothing comes: longer than a slow machine takes for that. */
+/** Milliseconds of a delivery where a test first checks that nothing comes. A slow machine needs less for that. */
 const laterMs = 4_000;
 const topic = "jobs-image";
 const within = (ms = 5_000) => AbortSignal.timeout(ms);
@@ -39,7 +39,7 @@ await describeJetstream("the queue in JetStream", (jetstream) => {
     await using other = queue.subscribe(topic);
     const again = () => other.next(within(10_000));
     let coming = again();
-    // A worker that stood still for longer than its delivery lasts has lost it, and shows nothing.
+    // A worker whose pause was longer than its delivery has lost that, so the test tries again.
     while (!(await saysThatItWorks(delivery, 2.5 * shortMs, coming))) {
       delivery = await coming;
       coming = again();
@@ -60,13 +60,13 @@ await describeJetstream("the queue in JetStream", (jetstream) => {
       const stop = new AbortController();
       const waiting = take(stop.signal).catch(() => {});
       const sent = queue.publish(topic, `job_${i}`);
-      // A little earlier or later each time, across the moment at which the wake-up arrives.
+      // A little earlier or later each time, around the moment at which the wake-up arrives.
       const until = performance.now() + i / 20;
       while (performance.now() < until) await new Promise(setImmediate);
       stop.abort();
       await Promise.all([waiting, sent]);
     }
-    // Far less than the time after which a lost delivery would come again by itself.
+    // Far shorter than the time after which a lost delivery would come again by itself.
     const enough = within(5_000);
     while (got.size < 60) await take(enough);
   });
@@ -76,7 +76,7 @@ await describeJetstream("the queue in JetStream", (jetstream) => {
     await using idle = queue.subscribe(topic);
     await expect(idle.next(within(200))).rejects.toThrow();
     await using receiver = queue.subscribe(topic);
-    // Far less than the time after which a lost delivery would come again by itself.
+    // Far shorter than the time after which a lost delivery would come again by itself.
     const enough = within(5_000);
     for (const id of ["job_a", "job_b", "job_c"]) {
       await queue.publish(topic, id);
@@ -133,7 +133,7 @@ await describeJetstream("the queue in JetStream", (jetstream) => {
       if (i === 100 || i === 200) await streams.delete(`${name}-wakes`);
       await queue.publish(topic, `job_${i}`);
     }
-    // What lay in a deleted stream is gone; the sweeper would publish it again, as is done here.
+    // The wake-ups of a deleted stream are gone. The sweep would publish them again, like this test.
     const missing = () =>
       Array.from({ length: 300 }, (_, i) => `job_${i}`).filter((id) => !got.has(id));
     await until("the last of them", () => got.has("job_299"));
@@ -179,8 +179,8 @@ async function receive(queue: JetstreamQueue): Promise<void> {
 }
 
 /**
- * Says so again and again for so long, which keeps the delivery; fails where it comes again (`coming`) all the same. False: the
- * machine made a pause in which it might come.
+ * Keeps a delivery for `forMs` by repeated signs of work. Fails where the delivery comes again (`coming`) nevertheless. False where the
+ * machine paused so long that it might come.
  */
 async function saysThatItWorks(
   delivery: JetstreamDelivery,
@@ -204,7 +204,7 @@ async function saysThatItWorks(
   return true;
 }
 
-/** Receives until it is stopped, as a worker does. */
+/** Receives until it is stopped, like a worker. */
 async function collect(queue: JetstreamQueue, got: Set<string>, stop: AbortSignal): Promise<void> {
   await using receiver = queue.subscribe(topic);
   while (!stop.aborted) {

@@ -17,15 +17,15 @@ import { removeStream } from "../support/stores.ts";
 /** Queues of some tests on one server. */
 export interface JetstreamTests {
   url: string;
-  /** A name that no other test has; its stream is removed after the test. */
+  /** A name that no other test has. Its stream is removed after the test. */
   newName(): string;
-  /** A client of its own, closed after the test. */
+  /** A client of the test's own, closed after the test. */
   open(name: string, options?: Partial<JetstreamOptions>): Promise<JetstreamQueue>;
-  /** The server itself, for looking and for tampering. */
+  /** The server itself, to read and change its state. */
   manager(): Promise<JetStreamManager>;
 }
 
-/** Tests on a NATS server, or nothing but a word of why not. */
+/** Tests on a NATS server. Without one, a skipped test shows the reason. */
 export async function describeJetstream(
   title: string,
   tests: (jetstream: JetstreamTests) => void,

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { redeliverMs, type Subscription, type WakeQueue } from "#kit/queue/port.ts";
 
-/** Two clients of one queue that holds nothing, and a lever on its time. */
+/** Two clients of one empty queue, and control over its time. */
 export interface QueueGround {
   queues: [WakeQueue, WakeQueue];
-  /** Makes the time of a delivery pass. */
+  /** Lets the time of a delivery pass. */
   pass(ms: number): void;
 }
 
-/** What every queue of wake-ups promises. */
+/** The rules for every queue of wake-ups. */
 export function queueContract(open: () => Promise<QueueGround>): void {
   let ground: QueueGround;
   let queue: WakeQueue;
@@ -75,7 +75,7 @@ export function queueContract(open: () => Promise<QueueGround>): void {
     const receiver = subscribe("jobs-image");
     await (await receiver.next(within())).ack();
     await nothing(receiver);
-    // Once it is done with, it may come again.
+    // After its end it may come again.
     await queue.publish("jobs-image", "job_a");
     expect((await receiver.next(within())).id).toBe("job_a");
   });

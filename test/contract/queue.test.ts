@@ -7,7 +7,7 @@ import { queueContract } from "./queue.suite.ts";
 describe("the queue in memory", () => {
   queueContract(async () => {
     const clock = jumpClock();
-    // In one process there is one queue: both clients are the same.
+    // In one process there is one queue, so both clients are the same.
     const queue = createMemoryQueue({ clock });
     return { queues: [queue, queue], pass: (ms) => clock.jump(ms) };
   });

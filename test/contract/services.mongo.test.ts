@@ -52,7 +52,7 @@ await describeMongo("services on MongoDB", (mongo) => {
         messages++;
       }
     })().catch(() => undefined);
-    // The first message says where the watch begins: it is not told of what was before.
+    // The first message shows where the watch begins. It does not report earlier changes.
     await until("the watch's first message", () => messages > 0);
     await first.admin.revokeKey({ keyId });
     await until("the news", async () => {

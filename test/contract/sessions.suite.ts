@@ -11,7 +11,7 @@ function session(id: string, given: Partial<Session> = {}, nowMs = t0): Session 
   return { ...newSession(begun, nowMs), ...given };
 }
 
-/** What every store of sessions promises. `open` gives two clients of one store that holds nothing. */
+/** The rules for every store of sessions. `open` gives two clients of one empty store. */
 export function sessionStoreContract(open: () => Promise<[SessionStore, SessionStore]>): void {
   describe("sessions", () => {
     test("are read back as they were made, by any client", async () => {

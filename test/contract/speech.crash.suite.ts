@@ -27,10 +27,10 @@ import {
 
 const spoken = { bytes: mp3, durationSeconds: 1.5 };
 const amount = 180n;
-/** Row, hold, object, settling, draw, closed; where reads are steps there are more. */
+/** Row, hold, object, settling, charge, closed. With stores whose reads are steps there are more. */
 const leastSteps = 6;
 
-/** What a death leaves of speech, on any stores. */
+/** The rules for speech after a process has died, on any stores. */
 export function speechCrashContract(openStores?: OpenWorldStores): void {
   let world: SpeechWorld;
 
@@ -39,7 +39,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
   });
   afterEach(() => world[Symbol.asyncDispose]());
 
-  /** A speech that never ends upstream. */
+  /** Lets a speech never end upstream. */
   function hangs(): void {
     world.speaks(() => new Promise(() => {}));
   }
@@ -52,7 +52,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
   }
 
   describe("killed at any step", () => {
-    /** Dies at a step, and is opened again. False where it did not come to that step. */
+    /** Dies at a step, and another process continues. False where the process did not reach that step. */
     async function dieAt(at: number, when: "before" | "after", isKeyed: boolean): Promise<boolean> {
       const key = isKeyed ? { key: `${when}${at}` } : {};
       const opening = await world.money();
@@ -72,9 +72,9 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
 
       const heir = await world.openProcess();
       world.clock.jump(leaseMs + 1);
-      // Without a key billing asks first, before the heir sweeps.
+      // Without a key billing asks first, before the next process sweeps.
       if (isKeyed) await heir.speech.sweep();
-      // A reserve that billing had and the dead did not see answered is found by billing's own question.
+      // The dead process may have got no answer for its hold. Billing asks about such a hold by itself.
       world.clock.jump(60_000);
       await until("no hold to be open", async () => (await world.money()).reserved === 0n);
       if (!isKeyed) {
@@ -84,11 +84,11 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
       const { spent } = await world.money();
       const keys = await keysOf(heir.blobs);
       const stored = keys.length - Number(opening.spent / amount);
-      // What was stored and written down is paid for, and nothing else is; and nothing else is left.
+      // Each stored and recorded speech is charged for, and nothing else is charged or left.
       expect(spent - opening.spent).toBe(amount * BigInt(stored));
       for (const key of keys) expect(await heir.speech.isReferenced(key)).toBe(true);
 
-      // A retry gives what is paid for, or makes it now; without a key it is another request.
+      // A repeat gives the charged speech, or makes it now. Without a key it is another request.
       const again = await heir.generate(hello(), key);
       expect(again.replayed).toBe(isKeyed && stored === 1);
       const name = { parentId: again.speechId, fileId: again.audio?.fileId ?? "" };
@@ -114,7 +114,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
         let steps = 0;
         while (await dieAt(steps + 1, when, isKeyed)) steps++;
         expect(steps).toBeGreaterThanOrEqual(leastSteps);
-        // Every entry, the ended holds' too, is as the ledger says it must be, and tells what was charged for.
+        // Every entry, even of ended holds, has the values that the ledger demands, and shows the speech that was charged for.
         const charges = (await world.journal()).filter(({ spentDelta }) => spentDelta > 0n);
         expect(charges.length).toBeGreaterThan(0);
         for (const { record } of charges) expect(record?.model).toBe("speech-1");
@@ -126,11 +126,11 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
   describe("killed at any step, with a second upstream behind the first", () => {
     const route = "POST /audio/speech";
     const sound = sampleMp3(2);
-    /** What a process does at its upstreams is a step of it too. */
+    /** A process's work at its upstreams is a step too. */
     let step: Step = (run) => run();
     let drivers: Awaited<ReturnType<typeof createWorld>>;
     let upstreams: ScriptedMediaUpstream[];
-    /** Speeches that each of them made, with or without an answer. */
+    /** Speeches that each upstream made, with or without an answer. */
     let spokenAt: [first: number, next: number];
 
     beforeEach(async () => {
@@ -156,7 +156,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
       await drivers[Symbol.asyncDispose]();
     });
 
-    /** An upstream speaks, or does not, and answers so; each of its answers is a step of the process that asked. */
+    /** Sets an upstream that speaks, or does not, and its answer. Each answer is a step of the asking process. */
     function plays(at: 0 | 1, speaks: boolean, answer: Behaviour): void {
       upstreams[at]?.always(route, {
         kind: "custom",
@@ -169,7 +169,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
       });
     }
 
-    /** Dies at a step, and its caller asks again. False where it did not come to that step. */
+    /** Dies at a step, and its caller asks again. False where the process did not reach that step. */
     async function dieAt(at: number, when: "before" | "after", end: "spoken" | "refused") {
       const key = { key: `${when}${at}` };
       const [paid, before] = [(await world.money()).spent, [...spokenAt]];
@@ -178,7 +178,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
       step = death.step;
       death.arm();
       const life = doomed.generate(hello(), key);
-      // What it does behind its answer are steps too.
+      // Work after its answer is a step too.
       const ended = life.catch(() => {}).then(() => doomed.speech[Symbol.asyncDispose]());
       await Promise.race([death.died, ended]);
       doomed.leave();
@@ -189,7 +189,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
       await death.atRest();
       step = (run) => run();
       const [first, next] = spokenAt.map((times, i) => times - (before[i] ?? 0));
-      // One life pays one upstream at most, once.
+      // One process pays one upstream at most, once.
       expect((first ?? 0) + (next ?? 0)).toBeLessThanOrEqual(1);
 
       const heir = await world.openProcess();
@@ -206,7 +206,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
         expect((await again).replayed).toBe(isKept);
         await until("it to be settled", async () => (await world.money()).reserved === 0n);
         expect((await world.money()).spent - paid).toBe(amount);
-        // The first took nothing. The next is paid a second time only for what died before it was written down.
+        // The first upstream took nothing. The second is paid twice only where the process died before it recorded the speech.
         const once = isKept ? next : (next ?? 0) + 1;
         expect(spokenAt.map((times, i) => times - (before[i] ?? 0))).toEqual([0, once]);
       }
@@ -227,7 +227,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
         plays(1, true, bytesAnswer(sound, "audio/mpeg"));
         let steps = 0;
         while (await dieAt(steps + 1, when, "spoken")) steps++;
-        // Those of a speech, and an answer of each upstream.
+        // The steps of a speech, and an answer of each upstream.
         expect(steps).toBeGreaterThanOrEqual(leastSteps + 2);
         await world.journal();
       },
@@ -303,7 +303,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
       const work = media.generate(hello(), { key: "k" });
       work.catch(() => {});
       await until("the upstream to be asked", () => world.tasks.length === 1);
-      // It stood still for so long; the other is the first to look.
+      // It paused for so long that the other process looks first.
       await endLeases(other.database);
       await until("the other to end it", async () => {
         await other.speech.sweep();
@@ -324,7 +324,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
       await loseRecord(media.database, holdId);
       world.clock.jump(2_000);
       await until("upstream to be closed", () => world.tasks[0]?.signal.aborted);
-      // Its record is gone, so that billing, asking, is told to release the hold.
+      // Its record is gone. So media's answer to billing is to release the hold.
       world.clock.jump(60_000);
       await until("the hold to end", async () => (await world.money()).reserved === 0n);
     });

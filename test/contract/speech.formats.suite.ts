@@ -11,7 +11,7 @@ import {
   type SpeechWorld,
 } from "./speech.world.ts";
 
-/** What speech of another format than MP3 promises, on any stores; the shipped model has WAV and PCM. */
+/** The rules for speech in formats other than MP3, on any stores. The shipped model has WAV and PCM. */
 export function speechFormatsContract(openStores?: OpenWorldStores): void {
   let world: SpeechWorld;
   let media: SpeechProcess;

@@ -29,7 +29,7 @@ import {
 
 const amount = 180n;
 
-/** How a speech is paid for, on any stores. */
+/** The rules for charges of speech, on any stores. */
 export function speechMoneyContract(openStores?: OpenWorldStores): void {
   let world: SpeechWorld;
 
@@ -71,7 +71,7 @@ export function speechMoneyContract(openStores?: OpenWorldStores): void {
     });
     const speaking = other.generate();
     await asked.promise;
-    // No lease ends in the next hour, so this finds the row of a request whose hold is not answered yet.
+    // No lease ends in the next hour. So this finds the row of a request whose hold has no answer yet.
     const { store } = openSpeechStore(other.database);
     const inAnHour = world.clock.now() + 3_600_000;
     const [row] = await until("its row", async () => {
@@ -93,7 +93,7 @@ export function speechMoneyContract(openStores?: OpenWorldStores): void {
         between: (next) => async (req) => {
           if (isStill) {
             isStill = false;
-            // It stands still until its lease is over, and the other has ended it.
+            // It pauses until its lease is over, and the other process has ended its request.
             const { store } = openSpeechStore(heir.database);
             const inAnHour = () => world.clock.now() + 3_600_000;
             await until("its row", async () => (await store.due(inAnHour(), 1)).length === 1);
@@ -151,7 +151,7 @@ export function speechMoneyContract(openStores?: OpenWorldStores): void {
         });
         world.speaks(async ({ sending }) => {
           sending();
-          // For one pause: a beat after the second would find the row closed, and take it for another process's.
+          // Billing is away for one pause. A heartbeat after a second pause would find the row closed, and would stop the work.
           awayFor = 1;
           throw new UnkeptSpeechError(new UpstreamError("too_large"));
         });
@@ -180,7 +180,7 @@ export function speechMoneyContract(openStores?: OpenWorldStores): void {
     };
     const owner = "owner_before";
 
-    /** A request as that replica leaves it: intent, hold. */
+    /** A request in the state in which that replica leaves it: intent and hold. */
     async function begun(process: SpeechProcess, name: string, { isHeld = true } = {}) {
       const { store } = openSpeechStore(process.database);
       const now = world.clock.now();
@@ -208,7 +208,7 @@ export function speechMoneyContract(openStores?: OpenWorldStores): void {
       await media.speech.sweep();
       expect(await world.money()).toMatchObject({ reserved: 0n, spent: amount });
       expect((await store.find(holdId))?.status).toBe("closed");
-      // It comes to its own end late, and settles what was drawn.
+      // The first process reaches its own end late, and settles the charged amount.
       const late = await world.billing.settle({ ...wallet, holdId, amount });
       expect(late).toMatchObject({ chargedAmount: amount, replayed: true });
       expect(await world.money()).toMatchObject({ reserved: 0n, spent: amount });

@@ -32,7 +32,7 @@ await describeMongo("speech requests on a bad wire", (mongo) => {
   });
   afterEach(() => wire[Symbol.asyncDispose]());
 
-  /** What becomes of the next such command, and what happens before that. */
+  /** Sets the treatment of the next such command. `meanwhile` runs before it. */
   function next(command: string, fate: Fate, meanwhile: () => Promise<unknown> = async () => {}) {
     let isOver = false;
     wire.rule = async (sent) => {
@@ -68,7 +68,7 @@ await describeMongo("speech requests on a bad wire", (mongo) => {
       await other.open(intent);
       next("update", "lost reply");
       expect(await store.close(id, closer, closing, t0 + 5)).toBe(true);
-      // The same to the letter, but of another.
+      // The same content, but by another process.
       expect(await other.close(id, closer, closing, t0 + 5)).toBe(false);
       expect(await other.find(id)).toMatchObject({ status: closing.kind });
     },

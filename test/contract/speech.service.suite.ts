@@ -17,11 +17,11 @@ import {
 } from "./speech.world.ts";
 
 const { MODEL_REQUEST_FAILED, CONTENT_POLICY_VIOLATION, INTERNAL_ERROR } = ErrorReason;
-/** Of an edge that is newer than this build. */
+/** From a gateway that is newer than this build. */
 const newerReason = 60_000 as ErrorReason;
 const bodyless = { bytes: mp3, durationSeconds: 1.5 };
 
-/** An upstream that waits until it is told, or aborted; `unsent`: the request waits for its place there. */
+/** An upstream that waits until the test continues it, or its signal aborts. With `unsent` the request waits for its place there. */
 function slow({ unsent = false } = {}) {
   const answer = Promise.withResolvers<void>();
   const aborted = Promise.withResolvers<unknown>();
@@ -39,7 +39,7 @@ function slow({ unsent = false } = {}) {
   return { speak, answer: () => answer.resolve(), aborted: aborted.promise };
 }
 
-/** What speech promises, on any stores. */
+/** The rules for speech, on any stores. */
 export function speechServiceContract(openStores?: OpenWorldStores): void {
   let world: SpeechWorld;
   let media: SpeechProcess;
@@ -75,7 +75,7 @@ export function speechServiceContract(openStores?: OpenWorldStores): void {
         costUsdMicros: 180n,
         replayed: false,
       });
-      // Settled when it is answered.
+      // It is settled before its answer.
       expect(await world.money()).toEqual({ reserved: 0n, spent: 180n, spendable: 999_820n });
       expect(world.tasks).toMatchObject([
         {
@@ -199,7 +199,7 @@ export function speechServiceContract(openStores?: OpenWorldStores): void {
       const work = media.generate();
       work.catch(() => {});
       await until("the upstream to be asked", () => world.tasks.length === 1);
-      // In steps, as time passes: its lease is kept.
+      // In steps, because its lease is kept as time passes.
       for (let minutes = 0; minutes < 14.5; minutes += 0.25) {
         await media.live(15_000);
       }
@@ -230,7 +230,7 @@ export function speechServiceContract(openStores?: OpenWorldStores): void {
       });
       expect(poor.tasks).toEqual([]);
       expect(world.tasks).toEqual([]);
-      // The key is free, and the record of a hold that never was is gone.
+      // The key is free. The record of a hold that was never made is gone.
       expect(await process.generate(hello({ input: "Hi" }), { key: "k" })).toMatchObject({
         costUsdMicros: 30n,
         replayed: false,
@@ -373,7 +373,7 @@ export function speechServiceContract(openStores?: OpenWorldStores): void {
       await using short = await world.openProcess({ retentionMs: 3_600_000 });
       const { speechId, audio } = await short.generate(hello(), { key: "short" });
       const kept = await media.generate(hello());
-      // The clock runs on by itself: what is done here has ten minutes.
+      // The clock runs on by itself, and the code below has ten minutes.
       world.clock.jump(3_000_000);
       await short.speech.sweep();
       const name = { parentId: speechId, fileId: audio?.fileId ?? "" };

@@ -12,7 +12,7 @@ const settling = { kind: "settling", audio } as const;
 const releasing = { kind: "releasing" } as const;
 const own = { owner: "owner_1" };
 
-/** What every store of speech requests promises. `open` gives two clients of one store that holds nothing. */
+/** The rules for every store of speech requests. `open` gives two clients of one empty store. */
 export function speechStoreContract(open: () => Promise<[SpeechStore, SpeechStore]>): void {
   describe("a request's life", () => {
     test("it is read back as it was written, and closed with its MP3", async () => {

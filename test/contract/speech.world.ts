@@ -40,13 +40,13 @@ export const alicesOther: Principal = { accountId: "acct_alice", keyId: "key_ali
 const tokens = { mesh: ["mesh-token"], admin: "admin-token" };
 const silent = pino({ level: "silent" });
 
-/** Speaks: what lies upstream is the test's. */
+/** Makes a speech. The test plays the upstream. */
 export type Speak = (task: SpeechTask) => Promise<{ bytes: Uint8Array; durationSeconds: number }>;
 
-/** An MP3, as far as these tests look. */
+/** Looks like an MP3 to these tests. */
 export const mp3 = Buffer.from("an mp3");
 
-/** What a process of media may do differently. */
+/** Options of a process of media. */
 export interface ProcessOptions {
   /** Puts something between speech and its stores. */
   wrap?: Mortal["wrap"];
@@ -55,15 +55,15 @@ export interface ProcessOptions {
   retentionMs?: number;
 }
 
-/** What a world of speech may do differently. */
+/** Options of a world of speech. */
 export interface SpeechWorldOptions {
-  /** What Alice has; default a dollar. */
+  /** Alice's balance. Default: a dollar. */
   usdMicros?: bigint;
   /** Default: embedded. Billing has stores of its own. */
   openStores?: OpenWorldStores | undefined;
 }
 
-/** Real billing and catalog, a database and blobs for speech, and processes of it that come and go. */
+/** Real billing and catalog, a database and blobs for speech, and processes of speech that start and end. */
 export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-speech-"));
@@ -90,7 +90,7 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
         ],
       }),
     );
-  // Billing asks whichever process of media there is.
+  // Billing asks the newest process of media.
   const asking: Peers["media"]["resolveHold"] = async ({ holdId = "", accountId = "" }) => {
     const verdict = await processes.at(-1)?.speech.resolveHold(holdId, accountId);
     if (!verdict) throw new Error("no replica of media is there");
@@ -156,7 +156,7 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
       speech,
       blobs: opened.blobs,
       database: opened.database,
-      /** Speaks a body; a short text by default. */
+      /** Generates speech from a body. By default a short text. */
       generate(body: unknown = hello(), more: GenerateOptions = {}) {
         const { principal = alice, key, form = BodyForm.UNSPECIFIED, signal, admission } = more;
         return client.generateSpeech(
@@ -169,7 +169,7 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
           { headers: callHeaders(principal, "req_test"), ...(signal ? { signal } : {}) },
         );
       },
-      /** Lets so much time pass, less than a lease, and waits for the beat of the request that began last. */
+      /** Moves the clock by less than a lease, and waits for the heartbeat of the request that began last. */
       async live(ms: number): Promise<void> {
         clock.jump(ms);
         const { store } = openSpeechStore(opened.database);
@@ -178,9 +178,9 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
           return record?.status !== "open" || record.leaseUntil > clock.now() + leaseMs - ms;
         });
       },
-      /** It is dead: nothing of it happens any more. */
+      /** Lets the process die. Nothing of it happens any further. */
       leave,
-      /** Closes what a dead process has open. */
+      /** Closes the open stores of a dead process. */
       closeStores: () => opened[Symbol.asyncDispose](),
       async [Symbol.asyncDispose]() {
         await speech[Symbol.asyncDispose]();
@@ -194,9 +194,9 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
     clock,
     tasks,
     openProcess,
-    /** Billing, as speech has it. */
+    /** Speech's client of billing. */
     billing: peers.billing,
-    /** Alice's journal without her grant, oldest first; the ledger is audited first. */
+    /** Alice's journal without her grant, oldest first. The ledger is audited before. */
     async journal() {
       for await (const { finding } of admin.billing.auditLedger({})) {
         if (finding.case !== "summary") throw new Error(`the ledger is not right: ${finding.case}`);
@@ -205,7 +205,7 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
       const { entries } = await admin.billing.listEntries({ accountId, pageSize: 1_000 });
       return entries.filter(({ kind }) => kind !== EntryKind.GRANT).reverse();
     },
-    /** What upstream does from now on. */
+    /** Sets the upstream's behaviour from now on. */
     speaks(next: Speak) {
       speak = next;
     },
@@ -218,7 +218,7 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
   };
 }
 
-/** What a call may bring. */
+/** Options of a call. */
 export interface GenerateOptions {
   principal?: Principal;
   key?: string;
@@ -235,7 +235,7 @@ export function hello(more: Record<string, unknown> = {}) {
   return { model: "speech-1", input: "Hello there.", voice: "alloy", ...more };
 }
 
-/** Every open request's lease has run out, as if its process had stood still for so long. */
+/** Ends the lease of every open request, like a long pause of its process. */
 export async function endLeases(database: Database): Promise<void> {
   if (database.kind === "sqlite") {
     await database.sqlite.write((tx) => tx.run("UPDATE media_speech SET due_at = 0"));
@@ -244,7 +244,7 @@ export async function endLeases(database: Database): Promise<void> {
   }
 }
 
-/** A request's record is gone. */
+/** Removes a request's record. */
 export async function loseRecord(database: Database, speechId: string): Promise<void> {
   if (database.kind === "sqlite") {
     const sql = "DELETE FROM media_speech WHERE speech_id = ?";
@@ -258,7 +258,7 @@ function recordsIn({ mongo }: Extract<Database, { kind: "mongodb" }>) {
   return mongo.collection<SpeechDocument>(speechCollection);
 }
 
-/** Whole keys of a blob store. */
+/** All keys of a blob store. */
 export async function keysOf(blobs: BlobStore): Promise<string[]> {
   const keys: string[] = [];
   for await (const { key } of blobs.list()) keys.push(key);

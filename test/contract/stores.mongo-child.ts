@@ -8,7 +8,7 @@ const now = Date.UTC(2026, 0, 15);
 /** Racers of one process. */
 const racers = 20;
 
-/** What processes race for; each answers what its racers got. */
+/** The races of processes. Each answers the results of its racers. */
 const races: Record<string, (url: string, process: number) => Promise<string[]>> = {
   async slot(url, process) {
     const store = createMongoUsageStore(openMongo({ url }));

@@ -6,7 +6,7 @@ import { openS3Blobs } from "#kit/store/blobs/s3.ts";
 import { openMongo } from "#kit/store/mongo/connect.ts";
 import { systemClock } from "#kit/time/clock.ts";
 
-// Uses one store and says "used", or why not: what a process trusts is decided when it starts.
+// Uses one store and prints "used", or its error. A process decides at its start which certificates it trusts.
 const [, , kind, url = "", name = ""] = process.argv;
 const common = {
   clock: systemClock,

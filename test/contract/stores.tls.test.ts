@@ -32,14 +32,14 @@ describe.skipIf(noCertificates || found.some(({ url }) => !url))(
 
     const urls = {
       s3: (url: URL) => url.href.replace(/^s3\+http:/, "s3+https:"),
-      // The driver asks for a certificate of the server's name, and so for none of an address.
+      // The driver checks a certificate for the server's name, and so accepts none for an address.
       nats: (url: URL) => {
         url.hostname = "localhost";
         return url.href.replace(/^nats:/, "tls:");
       },
       mongodb: (url: URL) => {
         url.searchParams.set("tls", "true");
-        // Instead of half a minute: who is refused is refused at once, and tried again until then.
+        // The default is half a minute. A refused client is refused at once, and tries again until then.
         url.searchParams.set("serverSelectionTimeoutMS", "5000");
         return url.href;
       },

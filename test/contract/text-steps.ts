@@ -3,15 +3,15 @@ import { type ApplyRequest, BillingService } from "#proto/genmesh/billing/v1/bil
 import { type ScriptedUpstreams, scriptedUpstreams } from "./usage.upstream.ts";
 import { createTextWorld, type TextWorld } from "./usage.world.ts";
 
-/** What a text request waited for, in order: `write` is a durable write, `call …` one of billing, by what it asks for. */
+/** The steps that a text request waited for, in order. `write` is a durable write. `call …` is a call of billing, with its operation. */
 export interface TextSteps {
-  /** Before it was sent to its upstream. */
+  /** Before the request was sent to its upstream. */
   sent: readonly string[];
   /** Between then and its end. */
   told: readonly string[];
 }
 
-/** The steps of the one request that `run` makes, in a world of its own on these upstreams. */
+/** The steps of the one request of `run`, in a world of its own on these upstreams. */
 export async function textSteps(
   upstreams: ScriptedUpstreams,
   run: (of: TextWorld) => Promise<unknown>,

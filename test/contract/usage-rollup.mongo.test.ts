@@ -27,7 +27,7 @@ await describeMongo(
       const spent = await randomRequests(world, seeded(17), 30);
       await countAsBefore(database);
       expect(await keyTotals(world)).toEqual(totalsOf(spent));
-      // A replica of that release counts on while this one serves.
+      // A replica of the older release counts too while this one serves.
       for (const seed of [18, 19]) {
         spent.push(...(await randomRequests(world, seeded(seed), 10)));
         await countAsBefore(database);
@@ -37,7 +37,7 @@ await describeMongo(
       expect(await audit(world)).toEqual([]);
     });
 
-    // Last: it looks at what the tests above have sent.
+    // This test is the last, because it checks the queries of the tests above.
     test("every query is served by a declared index, and every index serves one", async () => {
       const judged = { ...ledgerMongoSchema, indexes: usageMongoIndexes };
       const { shapes, unserved, unused, scans } = await mongo.judgeQueries(judged);
@@ -48,7 +48,7 @@ await describeMongo(
   { inTurn: true },
 );
 
-/** Counts the USD wallet's journal to its end, but for the totals of keys. */
+/** Counts the USD wallet's journal to its end, without the totals of keys. */
 async function countAsBefore(database: Database): Promise<void> {
   const wallet = { accountId, unit: "usd_micros" } as const;
   const [store, usage] = [createLedgerStore(database), createUsageStore(database)];

@@ -23,7 +23,7 @@ import {
   type World,
 } from "./usage-rollup.world.ts";
 
-/** What billing promises of usage, on any store. `open` gives an empty one that can be opened again. */
+/** Billing's rules for usage, on any store. `open` gives an empty one that can be opened again. */
 export function usageRollupContract(open: () => Promise<() => Database>): void {
   describe("usage", () => {
     test("is what the journal says: by hour, day, key, model and kind, line by line", async () => {
@@ -43,7 +43,7 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
       const asking = new AbortController();
       const askers = worlds.map(async (world) => {
         while (!asking.signal.aborted) {
-          // The test's clock leaps while it is asked, and then the time for counting is over.
+          // The test's clock jumps during the request, so the time for counting can be over.
           await usage(world, {}).catch((error) => expect(error.message).toContain("added up"));
         }
       });
@@ -137,7 +137,7 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
       const again = createUsageStore(database);
       const entries = await entriesBetween(store, wallet, 0, 40);
       await usage(world, {});
-      // As a process that stood still since the first entry, or died between two writes, goes on.
+      // Like a process that paused since the first entry, or died between two writes.
       for (const upTo of [1, 7, 19, 40]) {
         const some = entries.filter(({ n }) => n <= upTo);
         await again.count(wallet, uncounted, countEntries(wallet, uncounted, some, upTo));
@@ -216,7 +216,7 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
   });
 }
 
-/** Compares every view with what was spent, and the audit. */
+/** Compares every view with the charges, and the audit too. */
 async function checkAll(world: World, spent: readonly Spent[]) {
   for (const by of [
     { byKey: true, byModel: true, byKind: true },
@@ -270,7 +270,7 @@ async function checkAll(world: World, spent: readonly Spent[]) {
   const lines = await allLines(world, {});
   const balance = await world.billing.getBalance({ accountId });
   for (const wallet of [balance.usdMicros, balance.credits]) {
-    // Clocks of several processes differ here by more than is taken for one time: entries are in the order of their numbers.
+    // Clocks of several processes differ here by more than the ledger tolerates. So entries are ordered by their numbers.
     const own = lines
       .filter(({ unit }) => unit === wallet?.unit)
       .sort((a, b) => Number(b.number - a.number));
@@ -294,7 +294,7 @@ async function checkAll(world: World, spent: readonly Spent[]) {
   return { requests: requests.length };
 }
 
-/** What an audit is to tell of keys: each figure twice, by the entries and by the rollup. */
+/** An audit's expected figures of keys. Each is there twice, by the entries and by the rollup. */
 function keysOf(spent: readonly Spent[]) {
   const own = [...Map.groupBy(spent, ({ keyId }) => keyId)];
   return own
@@ -309,13 +309,13 @@ function keysOf(spent: readonly Spent[]) {
 
 const byText = (a: readonly unknown[], b: readonly unknown[]) => (`${a[0]}` < `${b[0]}` ? -1 : 1);
 
-/** Of every key that worlds charge. */
+/** Usage of every key in these worlds. */
 async function keyUsage(world: World) {
   const keyIds = ["key_a", "key_b", "key_c"];
   return (await world.billing.getKeyUsage({ accountId, keyIds })).keys;
 }
 
-/** Usage from the day that worlds begin with, 30 days or a week of hours, and on. */
+/** Usage from the worlds' first day on, by default for 30 days or a week of hours. */
 async function usage(
   world: World,
   asked: { byKey?: boolean; byModel?: boolean; byKind?: boolean; widthSeconds?: number },
@@ -368,7 +368,7 @@ function fitsFilter(line: Line, filter: Filter): boolean {
 
 const idOf = ({ cursor }: Line) => cursor;
 
-/** Differences that an audit of the account finds. */
+/** The differences that an audit of the account finds. */
 export async function audit(world: World) {
   const differences = [];
   for await (const { finding } of world.operator.auditLedger({ accountId })) {
@@ -377,7 +377,7 @@ export async function audit(world: World) {
   return differences;
 }
 
-/** What the audit says that wallets come to. */
+/** An audit's figures of wallets. */
 async function auditedWallets(world: World) {
   const wallets = [];
   for await (const { finding } of world.operator.auditLedger({ accountId, totals: true })) {

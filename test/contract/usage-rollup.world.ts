@@ -6,7 +6,7 @@ import type { billingWorld } from "./ledger.world.ts";
 export const accountId = "acct_a";
 const hourMs = 3_600_000;
 
-/** Billing, as a test of usage asks it. */
+/** Billing for a test of usage. */
 export type World = Awaited<ReturnType<typeof billingWorld>>;
 
 /** A request or job that ended. */
@@ -43,7 +43,7 @@ export async function fund(world: World): Promise<void> {
   }
 }
 
-/** Makes requests and jobs that end in every way, some hours apart; answers those that ended. */
+/** Makes requests and jobs with every kind of end, some hours apart. Answers those that ended. */
 export async function randomRequests(
   world: World,
   random: () => number,
@@ -93,7 +93,7 @@ function pick<T>(random: () => number, list: readonly T[]): T {
   return list[Math.floor(random() * list.length)] as T;
 }
 
-/** Numbers of 0 up to 1, the same for a seed. */
+/** Numbers from 0 up to 1, the same for a seed. */
 export function seeded(seed: number): () => number {
   let state = seed;
   return () => {

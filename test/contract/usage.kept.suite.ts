@@ -4,7 +4,7 @@ import { intentOf, type UsageStores } from "./usage.suite.ts";
 
 const start = Date.UTC(2026, 0, 15);
 
-/** What every {@link UsageStore} keeps beside requests: answers and their bytes, reviews, makers of opaque state. */
+/** The rules for every {@link UsageStore} about data beside requests: answers and their bytes, reviews, makers of opaque state. */
 export function keptBesideContract(connect: UsageStores): void {
   const answer = Buffer.from('{"answer":true}');
   const charge = { amount: 7n, input: 3, cachedInput: 1, output: 2, estimated: true };
@@ -65,7 +65,7 @@ export function keptBesideContract(connect: UsageStores): void {
       );
       const kept = tries.filter(Boolean).length;
       expect(kept).toBeLessThanOrEqual(10);
-      // What was counted for nothing was taken back.
+      // The bytes of refused answers do not count.
       const more = await Promise.all(
         Array.from({ length: 10 - kept }, () => 100).map((n) => keep(a, n)),
       );

@@ -11,7 +11,7 @@ const charge: Charge = { amount: 7n, input: 3, cachedInput: 1, output: 2, estima
 const free: Charge = { ...charge, amount: undefined };
 const answer = Buffer.from('{"answer":true}');
 
-/** An intent under a fresh id. */
+/** An intent with a new id. */
 export function intentOf(number: number, more: Partial<Intent> = {}): Intent {
   return {
     requestId: `text_${String(number).padStart(8, "0")}`,
@@ -41,7 +41,7 @@ const settling = { kind: "settling", end: "completed", charge } as const;
 const me = { owner: "text_me" };
 const at = (now: number, dueAt = now + 5_000) => ({ now, dueAt });
 
-/** What every {@link UsageStore} must do. */
+/** The rules for every {@link UsageStore}. */
 export function usageStoreContract(connect: UsageStores): void {
   describe("intents", () => {
     test("one is found as it was written, from any client", async () => {
@@ -222,7 +222,7 @@ export function usageStoreContract(connect: UsageStores): void {
   describe("many at once", () => {
     const numbers = Array.from({ length: 40 }, (_, i) => i + 1);
     const idOf = (number: number) => intentOf(number).requestId;
-    /** Every fourth is one that the transition does not fit. */
+    /** The transition does not fit every fourth row. */
     const fits = (number: number) => number % 4 !== 0;
 
     test("each is opened for itself", async () => {

@@ -10,12 +10,12 @@ import type {
   UpstreamRequest,
 } from "../../services/upstreams/text/port.ts";
 
-/** What an upstream of a test does with a request. */
+/** The behaviour of a test's upstream for a request. */
 export type Script = (request: UpstreamRequest) => Promise<JsonAnswer | StreamAnswer>;
 
-/** Upstreams that do what a test says; they are the outside of the service. */
+/** Upstreams that a test scripts, in place of real ones. */
 export interface ScriptedUpstreams extends TextUpstreams {
-  /** What was sent, in order. */
+  /** The sent requests, in order. */
   sent: UpstreamRequest[];
   script: Script;
 }
@@ -112,7 +112,7 @@ export function chunk(fields: JsonObject, text = ""): AnswerEvent {
   return { frame: dataFrame({ ...head, ...fields }), text };
 }
 
-/** A stream that a test feeds by hand; ends with its signal's reason, as the port says. */
+/** A stream that a test feeds by hand. It ends with its signal's reason, by the rule of the port. */
 export interface Feed {
   answer: StreamAnswer;
   push(...batch: AnswerEvent[]): void;
@@ -121,7 +121,7 @@ export interface Feed {
   /** Resolves when a reader waits for the next batch and there is none. */
   drained(): Promise<void>;
   readonly pulls: number;
-  /** Set when the request's signal aborted. */
+  /** Has the request's signal aborted? */
   readonly isAborted: boolean;
 }
 

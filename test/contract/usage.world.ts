@@ -33,27 +33,27 @@ import { createLargeAnswers, type LargeAnswers } from "../../services/text/large
 import { createTokenCounter, type TokenCounter } from "../../services/text/tokens/count.ts";
 import type { TextUpstreams } from "../../services/upstreams/text/port.ts";
 
-/** Who asks in these tests. */
+/** The principal of these tests. */
 export const principal: Principal = { accountId: "acct_test", keyId: "key_test" };
-/** What is in the wallet at the beginning, USD micros. */
+/** The first balance of the wallet in USD micros. */
 export const funds = 1_000_000_000n;
 
 const tokens = { mesh: ["mesh-token"], admin: "admin-token" };
 const silent = pino({ level: "silent" });
-/** One for all worlds of a file, as a process has one. */
+/** One for all worlds of a file, like in a process. */
 const workshop = createWorkshop();
 const counter = createTokenCounter(workshop);
 const large = createLargeAnswers(workshop);
 
-/** What a test sets itself. */
+/** Settings of a world. */
 export interface TextWorldOptions {
   upstreams: TextUpstreams;
-  /** Default: a database in memory. With a file, a world may be opened again after a death. */
+  /** Default: a database in memory. With a file, another world may be opened on it after a death. */
   file?: string;
   clock?: ManualClock;
   snapshot?: Snapshot;
   media?: Partial<ServiceImpl<typeof MediaService>>;
-  /** Default true: the wallet is filled. */
+  /** Is the wallet to be filled? Default true. */
   isNew?: boolean;
   allowPrivateReferences?: boolean;
   /** Default: one that counts. */
@@ -62,24 +62,24 @@ export interface TextWorldOptions {
   large?: Pick<LargeAnswers, "run">;
   /** Stands between text and its peers. */
   between?: Interceptor;
-  /** Hears of each write that either service asks its database for; `lazy`: no request waits for it. */
+  /** Called for each write that either service sends to its database. With `lazy` no request waits for it. */
   onWrite?: (lazy: boolean) => void;
 }
 
-/** Real billing and text over one database; the catalog and media are what the test says. */
+/** Real billing and text over one database. The test scripts the catalog and media. */
 export interface TextWorld extends AsyncDisposable {
   clock: ManualClock;
   metrics: Metrics;
   peers: Peers;
   admin: Peers;
   text: ReturnType<typeof createText>;
-  /** Asks for JSON, or gives the refusal. */
+  /** Sends a request for JSON. Gives the answer or the refusal. */
   ask(operation: keyof typeof Operation, body: unknown, options?: AskOptions): Promise<Asked>;
-  /** Asks for what the body asks for. */
+  /** Sends a request, and streams where its body wants that. */
   stream(operation: keyof typeof Operation, body: unknown, options?: AskOptions): Streamed;
-  /** The wallet as billing has it. */
+  /** Billing's figures of the wallet. */
   wallet(): Promise<{ reserved: bigint; spent: bigint; spendable: bigint }>;
-  /** No caller can reach it from now on, and its clock stands still: what it ran is lost. */
+  /** From now on no caller reaches it, and its clock does not move. Its running work is lost. */
   die(): void;
 }
 
@@ -95,11 +95,11 @@ export interface Asked {
   replayed: boolean;
 }
 
-/** A stream as the edge reads it. */
+/** A stream in the gateway's view. */
 export interface Streamed extends AsyncDisposable {
-  /** The next message's text; undefined at the end. */
+  /** The next message's text. Undefined at the end. */
   next(): Promise<string | undefined>;
-  /** Everything that is left, as one text. */
+  /** All that is left, as one text. */
   rest(): Promise<string>;
   replayed(): boolean;
 }
@@ -250,14 +250,14 @@ function readerOf(
       return all;
     },
     replayed: () => replayed,
-    // As the edge does when its caller has gone.
+    // Like a gateway whose caller has gone.
     async [Symbol.asyncDispose]() {
       leave();
     },
   };
 }
 
-/** The chat model of these tests: a dollar a million input tokens, ten for output, ten cents for cached input. */
+/** The chat model of these tests: a dollar for a million input tokens, ten for output, ten cents for cached input. */
 export function snapshotWith(
   spec: MessageInitShape<typeof ChatSpecSchema> = {},
   more: Pick<MessageInitShape<typeof SnapshotSchema>, "developerPrompt"> = {},

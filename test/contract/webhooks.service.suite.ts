@@ -31,7 +31,7 @@ import {
   type JobsWorld,
 } from "./jobs.world.ts";
 
-/** What media promises of webhooks, on any database. */
+/** Media's rules for webhooks, on any database. */
 export function webhookServiceContract(createWorld: typeof createJobsWorld): void {
   const open = worldsOf(createWorld);
   let receiver: WebhookReceiver;
@@ -144,8 +144,8 @@ export function webhookServiceContract(createWorld: typeof createJobsWorld): voi
     const accountsAt = ({ received }: WebhookReceiver) =>
       received.map(({ body }) => JSON.parse(body).account);
     await before.webhooks.open();
-    // Two accounts take the host's room; a third one's backlog for it is due a little later, but before the first of their attempts
-    // is given up.
+    // Two accounts take all places of the host. A third account's backlog for it is due a little later, but before their first attempts
+    // time out.
     const laterMs = attemptTimeoutMs;
     for (let n = 0; n < 3_000; n += 250) {
       const ns = Array.from({ length: 250 }, (_, i) => n + i);
@@ -161,7 +161,7 @@ export function webhookServiceContract(createWorld: typeof createJobsWorld): voi
     const clock = jumpClock();
     const world = await createWorld({ folder, clock, workerCount: 0 });
     try {
-      // Just short of the backlog's time, and only now, when it works: it has all that is left of that to fill the host.
+      // Just before the time of the backlog, and only now that the world works. It has the rest of that time to fill the host.
       clock.jump(at + 600_000 - clock.now() - laterMs);
       await until("the host to be full", () => held.length === maxAttemptsToHost - 1);
       clock.jump(laterMs);
@@ -173,7 +173,7 @@ export function webhookServiceContract(createWorld: typeof createJobsWorld): voi
       );
       await until("the others", () => receiver.received.length === 3, { withinMs: 60_000 });
       expect(accountsAt(receiver).sort()).toEqual(names);
-      // Room that comes free is not given to those who have had it alone.
+      // Freed places do not go to the accounts that had them all.
       for (const response of held.splice(0)) response.writeHead(204).end();
       await until(
         "the third account's turn",
@@ -192,7 +192,7 @@ export function webhookServiceContract(createWorld: typeof createJobsWorld): voi
   }, async () => {
     const folder = await mkdtemp(join(tmpdir(), "genmesh-webhooks-"));
     try {
-      // Left behind by processes that are gone.
+      // Left by processes that have ended.
       const before = await createWorld({ folder, withApi: false, workerCount: 0 });
       await Promise.all([before.store.open(), before.webhooks.open()]);
       const at = before.clock.now();
@@ -296,7 +296,7 @@ export function webhookServiceContract(createWorld: typeof createJobsWorld): voi
     expect(again).toMatchObject({ id: webhookId, body: first?.body });
     await until("delivery", async () => (await deliveredOf(world)).length === 1);
     await media.deleteJob({ jobId: job.jobId }, as(alice));
-    // Until then it needs no job.
+    // Until then a retry needs no job.
     await media.retryWebhook({ webhookId }, as(alice));
     await receiver.took("/hook", 3);
     await until("delivery", async () => (await deliveredOf(world)).length === 1);

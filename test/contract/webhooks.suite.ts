@@ -17,7 +17,7 @@ import {
 const now = Date.UTC(2026, 0, 15, 12);
 const dayMs = 24 * 3_600_000;
 
-/** A webhook that is due at `at`. Every field that may be long or odd is. */
+/** A webhook that is due at `at`. Every field that may be long or odd is so. */
 function webhookOf(webhookId: string, { account = "acct_a", at = now } = {}): Webhook {
   const body = JSON.stringify({ data: `é'"\u{1f30a}${"x".repeat(8_000)}` });
   const url = "https://example.com/é?a=b%20'c'";
@@ -28,7 +28,7 @@ function webhookOf(webhookId: string, { account = "acct_a", at = now } = {}): We
 const answered = (attempt: number, status: number, at = now) =>
   ({ kind: "end", attempt, result: { kind: "answered", status }, now: at }) as const;
 
-/** What every store of webhooks promises. `open` gives two clients of one new store. */
+/** The rules for every store of webhooks. `open` gives two clients of one new store. */
 export function webhookStoreContract(open: () => Promise<[WebhookStore, WebhookStore]>): void {
   let store: WebhookStore;
   let other: WebhookStore;
@@ -73,7 +73,7 @@ export function webhookStoreContract(open: () => Promise<[WebhookStore, WebhookS
     const lost = now + attemptLeaseMs;
     expect(await store.nextDue("", lost - 1)).toBeUndefined();
     expect(await other.apply("evt_a", { kind: "begin", now: lost })).toMatchObject({ attempts: 2 });
-    // What the first attempt failed with says nothing of the second one; that it was delivered does.
+    // A late failure of the first attempt does not count. Its late success does.
     expect(await store.apply("evt_a", answered(1, 500, lost))).toBeUndefined();
     expect(await store.apply("evt_a", answered(1, 200, lost))).toMatchObject({
       ...{ state: "delivered", lastStatus: 200, dueAt: undefined, expiresAt: lost + webhookKeptMs },
@@ -219,7 +219,7 @@ export function webhookStoreContract(open: () => Promise<[WebhookStore, WebhookS
     expect(await list()).toEqual(["evt_d", "evt_c", "evt_b", "evt_a"]);
     expect((await other.find("evt_b"))?.keyId).toBe("key_b");
     expect((await other.find("evt_d"))?.keyId).toBeUndefined();
-    // What another account's key of that name had made.
+    // The same key name in another account finds nothing.
     expect(
       await other.list({ accountId: "acct_b", keyId: "key_a", after: undefined, limit: 9 }),
     ).toEqual([]);
@@ -240,7 +240,7 @@ export function webhookStoreContract(open: () => Promise<[WebhookStore, WebhookS
     expect(await list()).toEqual(["evt_d", "evt_c"]);
     expect(await list({ createdAt: 2, webhookId: "evt_c" })).toEqual(["evt_b", "evt_a"]);
     expect(await list({ createdAt: 1, webhookId: "evt_a" })).toEqual([]);
-    // Without what was sent, which is most of it.
+    // Without the sent body, which is most of it.
     const { body, ...listed } = webhookOf("evt_d", { at: 3 });
     const [first] = await other.list({ accountId: "acct_a", after: undefined, limit: 1 });
     expect(first).toEqual(listed);

@@ -20,7 +20,7 @@ describe("webhooks in SQLite", () => {
     return stores;
   });
 
-  // It looks at what the tests above have sought.
+  // Checks the searches of the tests above.
   test("every search is by an index", () => {
     expect(plans.seen.size).toBeGreaterThan(10);
     expect(plans.scans).toEqual([]);

@@ -6,10 +6,10 @@ import { fromConnectError } from "#kit/rpc/error-wire.ts";
 import { ErrorInfoSchema } from "#proto/google/rpc/error_details_pb.ts";
 import { failure, type Handlers, pairings, part, read, wireWorld } from "./wire.world.ts";
 
-/** Milliseconds; the first connection is made within them, too, and the handler must begin. */
+/** Milliseconds. The first connection is made within them too, and the handler must begin. */
 const deadlineMs = 1_500;
 
-/** A promise that a handler keeps when its caller's abort has reached it. */
+/** A promise that a handler resolves when its caller's abort has reached it. */
 function noticing() {
   const noticed = Promise.withResolvers<unknown>();
   const started = Promise.withResolvers<void>();

@@ -25,17 +25,17 @@ import {
   TextService,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
 
-/** Who stands at an end of the wire: this project's own, or the library's; the library also speaks JSON. */
+/** The client or server of a test: genmesh's own, or the library's. The library's client also speaks JSON. */
 export type ClientKind = "our client" | "the stock client" | "the stock client with JSON";
 export type ServerKind = "our server" | "the stock server";
 
-/** Every pair that must get on. */
+/** Every pair that must work together. */
 export const pairings: [ClientKind, ServerKind][] = [
   ["our client", "our server"],
   ["our client", "the stock server"],
   ["the stock client", "our server"],
   ["the stock client with JSON", "our server"],
-  // What the others are measured by.
+  // The reference for the others.
   ["the stock client", "the stock server"],
 ];
 
@@ -57,9 +57,9 @@ export interface WireWorld extends AsyncDisposable {
   media: Client<typeof MediaService>;
   origin: string;
   server: Server;
-  /** Connections that are open at the server. */
+  /** The server's open connections. */
   sockets: Set<Socket>;
-  /** Requests that the server has seen, in order. */
+  /** The server's requests, in order. */
   requests: IncomingMessage[];
 }
 
@@ -153,7 +153,7 @@ export async function read(stream: AsyncIterable<StreamGenerateResponse>): Promi
   return seen;
 }
 
-/** The error that a call ends with; it must end with one. */
+/** The error of a call, which must fail. */
 export async function failure(work: Promise<unknown>): Promise<ConnectError> {
   return work.then(
     () => expect.unreachable("it should have failed"),

@@ -16,7 +16,7 @@ const { auth, billing, media, text } = world.admin;
 const body = { model: "scripted", input: "Hi" };
 const notFound = expect.objectContaining({ message: expect.stringContaining("no such job") });
 
-/** Peers whose `n`-th call does what it should, and then the process that made it is gone. */
+/** Peers for a process that is gone right after its `n`-th call succeeded. */
 function dying(n: number): Pick<Peers, "auth" | "billing" | "text" | "media"> {
   let calls = 0;
   const wrap = <T extends object>(client: T): T =>
@@ -32,7 +32,7 @@ function dying(n: number): Pick<Peers, "auth" | "billing" | "text" | "media"> {
       },
     });
   const peers = { auth: wrap(auth), billing: wrap(billing), text: wrap(text), media: wrap(media) };
-  // The clients of the tests are as those of a process, but for the errors that they reject with.
+  // The clients of the tests are like those of a process, except for the errors that they reject with.
   return peers as unknown as Pick<Peers, "auth" | "billing" | "text" | "media">;
 }
 
@@ -62,7 +62,7 @@ describe("a closed account", () => {
     await expect(auth.createKey({ accountId })).rejects.toThrow(conflict);
     expect((await stream.rest()).at(-2)?.name).toBe("response.completed");
 
-    // Where the process that does it dies at any step, the next one goes on.
+    // The process ends at each step in turn, and the next one continues.
     const { keys } = await auth.listKeys({ accountId });
     const keyIds = keys.map(({ keyId }) => keyId);
     expect(keys.map((key) => [key.name, key.revokeTime !== undefined])).toEqual([
@@ -81,7 +81,7 @@ describe("a closed account", () => {
     expect(await media.eraseAccount({ accountId, keyIds })).toMatchObject({ isOver: true });
     expect(await text.eraseAccount({ accountId, keyIds })).toMatchObject({ isOver: true });
     expect((await auth.getAccount({ accountId })).account?.closeTime).toBeUndefined();
-    // Another account's are as they were.
+    // The neighbour's data are unchanged.
     expect((await neighbour.get(`/files/${kept.json.id}`)).status).toBe(200);
 
     await world.later(closingLeastMs);

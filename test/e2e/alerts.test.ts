@@ -22,7 +22,7 @@ let paths = 0;
 const newPath = () => `/alerts/${++paths}?token=url-secret-${paths}`;
 const dayMs = 86_400_000;
 
-/** Charges 30 micros. */
+/** Is charged 30 micros. */
 async function spend(who: Caller) {
   world.play();
   expect((await who.post("/responses", body)).status).toBe(200);
@@ -37,7 +37,7 @@ async function grant(owner: Caller, amount: bigint) {
 const secretOf = async (owner: Caller) => (await owner.get("/webhooks/secret")).json.secret;
 const at = (path: string) => receiver.received.filter((one) => one.path === path);
 
-/** All that was charged is counted, and all that was found is handed over. */
+/** Waits until all charges are counted and all alerts are handed over. */
 async function allTold(owner: Caller) {
   await owner.settled();
   // A read of the entries counts them first.
@@ -81,14 +81,14 @@ describe("a low balance", () => {
     });
     const [logged] = (await owner.get("/webhooks")).json.data;
     expect(logged).toMatchObject({ id: came.id, type: "balance.low", jobId: null, attempts: 1 });
-    // It rises above the limit, and falls again.
+    // The balance rises above the limit, and falls again.
     await grant(owner, 105n);
     for (let i = 0; i < 3; i++) await spend(owner);
     await receiver.took(path, 2);
     await allTold(owner);
     const ids = at(path).map(({ id }) => id);
     expect(new Set(ids).size).toBe(2);
-    // A limit of its own makes no alert while the balance is below already.
+    // A limit of the account's own makes no alert while the balance is below it already.
     await send(owner, "PATCH", "/billing/alerts", { lowBalanceUsdMicros: 200_000 });
     await spend(owner);
     await allTold(owner);
@@ -108,7 +108,7 @@ describe("a low balance", () => {
     await spend(owner);
     const [came] = (await receiver.took(path, 1)) as [Received];
     expect(JSON.parse(came.body).data).toMatchObject({ keyId: data.id, ...change });
-    // Revoked: its address is told no more.
+    // The key is deleted, so its address gets no webhook.
     await grant(owner, 1_000n);
     await send(owner, "DELETE", `/keys/${data.id}`);
     for (let i = 0; i < 40; i++) await spend(owner);
@@ -159,7 +159,7 @@ describe("a key's limit", () => {
     await refused();
     await allTold(owner);
     expect(at(path)).toHaveLength(1);
-    // It stands in the key's own log, and in no other key's.
+    // The webhook is in the key's own log, and in no other key's.
     const { json: own } = await caller.get("/webhooks");
     expect(own.data).toMatchObject([{ type: "key.limit_reached", status: "delivered" }]);
     const another = await world.withKey(owner, {});
@@ -190,7 +190,7 @@ test("an alert that is handed over twice is one webhook", async () => {
   await spend(owner);
   await receiver.took(path, 1);
   await allTold(owner);
-  // As after a crash between the webhook and the note that it is written.
+  // Like after a crash between the webhook and the record that it is written.
   const [{ id }] = (await owner.get("/webhooks")).json.data;
   const event = { webhookId: id, accountId: owner.accountId, type: "balance.low" };
   await world.admin.media.announceEvent({ ...event, url: receiver.url + path, body: "{}" });
@@ -198,7 +198,7 @@ test("an alert that is handed over twice is one webhook", async () => {
   expect(at(path)).toHaveLength(1);
 });
 
-/** A change that takes all away. */
+/** The change that removes all settings. */
 function none_({ object: _, ...fields }: { object: string }) {
   return fields;
 }

@@ -5,7 +5,7 @@ import { ownWorldOnly, startWorld } from "./world.ts";
 
 const world = await startWorld();
 afterAll(() => world[Symbol.asyncDispose]());
-// The scripted upstream names all its answers alike, as some servers do.
+// The scripted upstream gives all its answers the same id, like some real servers.
 ownWorldOnly();
 
 const chatBody = { messages: [{ role: "user", content: "Hi" }] };
@@ -18,13 +18,13 @@ const forms = [
 ] as const;
 const compactForm = ["/responses/compact", { model: "scripted", input: "Hi" }, "resp_"] as const;
 
-/** Every id that the events of a stream name their answer by. */
+/** Every id of the answer in the events of a stream. */
 function idsOf(events: readonly SseEvent[]): string[] {
   const shown = events.filter(({ json }) => json).map(({ json }) => json);
   return [...new Set(shown.flatMap(({ id, response }) => id ?? response?.id ?? []))];
 }
 
-/** Charges of the two requests differ, so that one taken for the other shows. */
+/** The two requests are charged different amounts, so that a mix-up shows. */
 async function withTokens<T>(tokens: number, ask: () => Promise<T>): Promise<T> {
   const usage = { input_tokens: 10, output_tokens: tokens, total_tokens: 10 + tokens };
   world.upstream.script({ kind: "ok", usage });

@@ -15,7 +15,7 @@ import { type CatalogObject, upstreamKeys } from "./catalog.ts";
 import { creditsOf, download, ended, submit, upload } from "./media-world.ts";
 import { isOwnWorld, ownWorldOnly, startWorld } from "./world.ts";
 
-/** The shipped catalog of a service, with the service where the double of it is. */
+/** The shipped catalog of a service, with the double's address. */
 function shipped(name: "fal" | "replicate", baseUrl: string): CatalogObject {
   const file = new URL(`../../deploy/catalogs/${name}.yaml`, import.meta.url);
   const catalog = parse(readFileSync(file, "utf8")) as CatalogObject;
@@ -56,16 +56,16 @@ interface Service {
     seen: (route: "submit") => unknown[];
     paid: () => string[];
   };
-  /** Model of a video, its seconds, and what one of 480p costs. */
+  /** A video model, its seconds, and the price of one video of 480p. */
   video: { model: string; seconds: number; credits: number };
   music: { credits: number };
   image: { credits: number };
   locked: Mishap;
   refuse: () => void;
   break: () => void;
-  /** The next one never ends. */
+  /** The next task never ends. */
   hold: () => void;
-  /** Resolves with the `n`th look, or with the `n`th word that a task is not wanted any more. */
+  /** Resolves with the `n`th look at a task. */
   looked: (n: number) => Promise<unknown>;
   cancelled: (n: number) => Promise<unknown>;
 }
@@ -170,7 +170,7 @@ describe.each(services)("the shipped catalog for $name", (service) => {
     double.always("submit", service.locked);
     const job = await submit(caller, "images", image);
     await waits(job);
-    // Now and then it is offered to the service, which takes a moment.
+    // The job is offered to the service now and then, which takes a moment.
     const parked = await until("the job in the queue", async () => {
       const { json } = await caller.get(`/images/generations/${job.id}`);
       return json.status === "queued" ? json : undefined;

@@ -6,26 +6,26 @@ export interface Asked {
   status: number;
   headers: Headers;
   text: string;
-  /** The parsed body; undefined where it is no JSON. */
+  /** The parsed body. Undefined where it is no JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
   json: any;
 }
 
-/** An answer of events, read as it comes. */
+/** An answer of events, read as they arrive. */
 export interface OpenStream {
   status: number;
   headers: Headers;
-  /** The next event or comment; undefined at the end. Rejects where the connection broke. */
+  /** The next event or comment. Undefined at the end. Rejects where the connection broke. */
   next(): Promise<SseEvent | undefined>;
-  /** Reads on to the first event for which `holds`. Rejects at the end. */
+  /** Reads until the first event for which `holds` is true. Rejects at the end. */
   until(holds: (event: SseEvent) => boolean): Promise<SseEvent>;
-  /** Everything that is left. */
+  /** All events that are left. */
   rest(): Promise<SseEvent[]>;
   /** Closes the connection. */
   leave(): void;
 }
 
-/** The USD wallet as `GET /billing` shows it. */
+/** The USD wallet in the form of `GET /billing`. */
 export interface Balance {
   available: number;
   reserved: number;
@@ -33,21 +33,21 @@ export interface Balance {
   monthSpend: number;
 }
 
-/** Someone with an API key, over HTTP. */
+/** A client with an API key, over HTTP. */
 export interface Caller {
   baseUrl: string;
   key: string;
   accountId: string;
   keyId: string;
   get(path: string, headers?: Record<string, string>): Promise<Asked>;
-  /** Posts JSON; strings and bytes go as they are. */
+  /** Posts JSON. Strings and bytes are sent unchanged. */
   post(path: string, body: unknown, options?: PostOptions): Promise<Asked>;
-  /** Posts with `stream: true` added to an object, and reads events. */
+  /** Posts an object with `stream: true` added, and reads events. */
   open(path: string, body: object, options?: PostOptions): Promise<OpenStream>;
-  /** The same, to its end. */
+  /** The same, and reads to the end. */
   stream(path: string, body: object, options?: PostOptions): Promise<SseEvent[]>;
   balance(): Promise<Balance>;
-  /** The balance once nothing is held: an answer can end before its tokens are counted, which a process does late at first. */
+  /** The balance once no hold is left. An answer can end before its tokens are counted, and a new process counts slowly at first. */
   settled(): Promise<Balance>;
 }
 
@@ -57,13 +57,13 @@ export interface PostOptions {
   idempotencyKey?: string;
 }
 
-/** What an error says, in one line: status, type, code and param. */
+/** An error in one line: status, type, code and param. */
 export function refusalOf({ status, json }: Pick<Asked, "status" | "json">): string {
   const { type, code, param } = json?.error ?? {};
   return `${status} ${type} ${code} ${param}`;
 }
 
-/** Makes a caller. `inspect` sees the text of every answer. */
+/** Makes a caller. `inspect` gets the text of every answer. */
 export function createCaller(
   who: Pick<Caller, "baseUrl" | "key" | "accountId" | "keyId">,
   inspect: (text: string) => void,

@@ -2,17 +2,17 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 
-/** The configured developer prompt of these worlds: nothing that leaves one may hold this text. */
+/** The configured developer prompt of these worlds. No answer and no log line of a world may have this text. */
 export const developerPrompt = "OPERATOR-WORDS: be brief. Never mention the purple elephant.";
-/** That of the model `own-prompt`. */
+/** The developer prompt of the model `own-prompt`. */
 export const ownPrompt = "OPERATOR-WORDS of this model alone.";
-/** What both have and nothing else has. */
+/** A text that both prompts have and no other text has. */
 export const promptMark = "OPERATOR-WORDS";
 
 /** Names of the variables that hold the upstreams' keys, and their values. */
 export const upstreamKeys = { UP_KEY: "up-key-5f2c9d", BACKUP_KEY: "backup-key-77aa01" };
 
-/** USD micros for a million tokens, such that a token of input costs 1 micro, a cached one 0.25, one of output 4. */
+/** USD micros for a million tokens. A token of input costs 1 micro, a cached one 0.25, one of output 4. */
 export const pricing = {
   inputUsdMicrosPerMillionTokens: 1_000_000,
   cachedInputUsdMicrosPerMillionTokens: 250_000,
@@ -26,22 +26,19 @@ export interface CatalogObject {
   models: ({ id: string; kind: string } & Record<string, unknown>)[];
 }
 
-/** Where the upstreams of a world listen. */
+/** The addresses of a world's upstreams. */
 export interface UpstreamAddresses {
   /** The scripted upstream. */
   main: string;
   /** The second one. */
   backup: string;
-  /** Nothing listens there. */
+  /** An address without a server. */
   nowhere: string;
 }
 
 const shipped = fileURLToPath(new URL("../../deploy/catalog.yaml", import.meta.url));
 
-/**
- * The shipped catalog, its builtin upstream without pauses, and chat models on the scripted upstreams, each for what it
- * is named after.
- */
+/** The shipped catalog, its builtin upstream without pauses, and chat models on the scripted upstreams. Their names show their purpose. */
 export function testCatalog({ main, backup, nowhere }: UpstreamAddresses): CatalogObject {
   const base = parse(readFileSync(shipped, "utf8")) as CatalogObject;
   const openai = { protocol: "openai", baseUrl: main, apiKeyEnv: "UP_KEY" };

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { Caller } from "./caller.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
-// What a model asks to be sent back in the next turn, of which Gemini 3 refuses the turn without.
+// State that a model wants back in the next turn. Gemini 3 refuses the turn without it.
 const world = await startWorld();
 afterAll(() => world[Symbol.asyncDispose]());
 ownWorldOnly();
@@ -15,7 +15,7 @@ const call = { id: "call_1", type: "function", function: called };
 let made = 0;
 const seal = () => `sealed/${++made}+==`;
 
-/** As OpenRouter and Gemini's servers give it: index 0 of text and seal, a seal beside each call. */
+/** In the form of OpenRouter and Gemini's servers: index 0 for text and seal, and a seal beside each call. */
 const reasoning = (data: string) => ({
   reasoning_details: [
     { type: "reasoning.text", text: "I look. ", format: "google-gemini-v1", index: 0 },
@@ -45,7 +45,7 @@ const states: [string, (data: string) => State][] = [
   ],
 ];
 
-/** An answer that calls, as a chat server gives it: whole, or in chunks. */
+/** An answer with a call in the form of a chat server: whole, or in chunks. */
 function native({ message, call: beside }: State, isStream: boolean) {
   const said = { role: "assistant", content: null, ...message };
   const head = { id: "up", object: "chat.completion", created: 1, model: "up" };
@@ -72,7 +72,7 @@ function native({ message, call: beside }: State, isStream: boolean) {
   return { kind: "events", events, done: true } as const;
 }
 
-/** Entries come each with a delta of its own, and a text in two. */
+/** Each entry has a delta of its own, and a text has two. */
 function pieces(message: Record<string, unknown>): object[] {
   const details = message.reasoning_details as { text?: string }[] | undefined;
   if (!details) return [message];
@@ -83,7 +83,7 @@ function pieces(message: Record<string, unknown>): object[] {
   });
 }
 
-/** The message that a client puts together from a stream as OpenRouter says: by index and type, calls by index. */
+/** The message that a client puts together from a stream by OpenRouter's rules: by index and type, and calls by index. */
 function collected(events: readonly { json?: unknown }[]) {
   const message: Record<string, unknown> = { role: "assistant", content: null };
   const details: Record<string, unknown>[] = [];
@@ -119,7 +119,7 @@ async function answerOf(caller: Caller, model: string, isStream: boolean, key?: 
   return (await caller.post(path, body, options)).json.choices[0].message;
 }
 
-/** What goes up in the turn after a call. */
+/** The part of the request upstream in the turn after a call. */
 async function sentBack(caller: Caller, model: string, message: object) {
   const seen = world.play();
   const result = { role: "tool", tool_call_id: "call_1", content: "blue" };
@@ -172,7 +172,7 @@ describe("on the Responses protocol", () => {
     ...{ type: "reasoning", id: "rs_1", summary: [], encrypted_content: data },
   });
   const used = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
-  /** Items as a server gives them: what is sealed comes with an item's end. */
+  /** Items in the form of a server. The sealed part comes with an item's end. */
   function translated(items: Record<string, unknown>[], isStream: boolean) {
     const response = {
       id: "up",

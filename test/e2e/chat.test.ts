@@ -15,7 +15,7 @@ const chunksOf = (events: readonly SseEvent[]) =>
 const deltasOf = (events: readonly SseEvent[]) =>
   chunksOf(events).flatMap(({ choices }) => choices.map((one: { delta: object }) => one.delta));
 
-/** What holds for every chat stream that ends well. */
+/** Checks the rules of every chat stream that succeeds. */
 function expectWellFormed(events: readonly SseEvent[], model: string, finish = "stop"): void {
   expect(events.at(-1)?.data).toBe("[DONE]");
   expect(events.every(({ name }) => name === undefined)).toBe(true);
@@ -125,7 +125,7 @@ describe("a chat completion of the builtin model", () => {
   });
 });
 
-/** A request with everything that is translated, and what it is in the Responses format. */
+/** A request with all fields that are translated, and its form in the Responses format. */
 const rich = {
   messages: [
     { role: "system", content: "Be kind." },

@@ -64,7 +64,7 @@ describe("the operator's routes", () => {
     world.play();
     const caller = world.holding(firstKey.secret, { accountId: id, keyId: firstKey.id });
     expect((await caller.post("/responses", body)).status).toBe(200);
-    // A charge may be drawn behind its answer.
+    // The charge may be made after the answer.
     const charge: Document = await until("the charge", async () => {
       const { json } = await get(`/accounts/${id}/entries`);
       return json.data.find((one: Document) => one.spentDelta > 0);
@@ -95,7 +95,7 @@ describe("the operator's routes", () => {
     });
     expect((await post(`/accounts/${id}/top-up`, { ...top, operationId: "x" })).status).toBe(409);
 
-    // Each change, and nothing of what people call things.
+    // The log has each change, and no text that people wrote as a name.
     const { json: log } = await get(`/audit?account=${id}&limit=100`);
     expect(log.data.map((one: Document) => `${one.action} ${one.outcome}`).toReversed()).toEqual([
       "account.create done",
@@ -125,7 +125,7 @@ describe("the operator's routes", () => {
       json: { object: "key", state: "active", scopes: ["text"], limitUsdMicros: 500 },
     });
     const { id, secret } = made.json;
-    // What the API has too is called and written as there.
+    // Fields that the API has too have the same names and form there.
     const owner = await world.withKey({ ...caller, accountId }, { scopes: [Scope.KEYS] });
     const { data } = (await owner.get(`/keys/${id}`)).json;
     const shared = Object.entries(made.json).filter(([name]) => Object.hasOwn(data, name));
@@ -240,7 +240,7 @@ describe("the operator's routes", () => {
     for (const _ of [1, 2, 3]) await caller.post("/responses", body);
     const said = { model: "scripted-speech", voice: "alloy", input: "Hi" };
     expect((await caller.post("/speech/generations", said)).status).toBe(200);
-    // Refused for its content: the upstream does well.
+    // A refusal of the content is no fault of the upstream.
     media.next("POST /images/generations", {
       kind: "json",
       status: 400,
@@ -253,7 +253,7 @@ describe("the operator's routes", () => {
     media.next("POST /audio/speech", { kind: "status", status: 402 });
     expect((await caller.post("/speech/generations", { ...said, input: "Ho" })).status).toBe(503);
 
-    // A process reports what it sees within ten seconds.
+    // A process reports its figures within ten seconds.
     const shown = await until(
       "the console to show what /metrics shows",
       async () => {
@@ -272,19 +272,19 @@ describe("the operator's routes", () => {
     expect(named("main")).toMatchObject({ object: "upstream", lastError: "server_error" });
     expect(named("main").errors).toBeGreaterThanOrEqual(3);
     expect(named("main").latencyMs.p50).toBeGreaterThan(0);
-    // Text, speech, images and a film, of which one failed, because the operator's account there is empty.
+    // Text, speech, images and a video. One of them failed, because the operator's account there is empty.
     expect(named("scripted")).toMatchObject({
       ...{ requests: 6, errors: 1, inFlight: 0, busiest: 0, slots: null },
       ...{ state: "account_empty", lastError: "account_empty" },
       accountEmptyAt: expect.stringMatching(/Z$/),
     });
-    // Text, media and their workers report, each of their replicas; in a mesh there may be more gateways beside the seven roles.
+    // Text, media and their workers report, each of their replicas. A mesh may have more gateways beside the seven roles.
     const reporting = world.opsUrls.length === 1 ? 1 : 3 * Math.floor(world.opsUrls.length / 7);
     expect(shown.processes).toBe(reporting);
   });
 });
 
-/** What all processes export of each upstream, with the labels of the alert. */
+/** The metrics of each upstream from all processes, with the labels of the alert. */
 async function exportedFigures() {
   const figures = new Map<string, { requests: number; errors: number; inFlight: number }>();
   const of = (name: string) => {

@@ -5,7 +5,7 @@ import { type Document, ended, pausedWebhooks, startMediaWorld, submit } from ".
 import { adminToken, operatorSession } from "./operator-session.ts";
 import { isOwnWorld, ownWorldOnly } from "./world.ts";
 
-/** Its first upstream is the scripted one, its second renders. */
+/** The first upstream of this model is the scripted one, the second renders. */
 const backedImage = {
   ...{ id: "backed-image", kind: "image", upstream: "scripted", fallbackUpstreams: ["studio"] },
   ...{ creditPrice: 1, sizes: ["64x64"] },
@@ -63,7 +63,7 @@ describe("operators do in the console what the command line does", () => {
     expect((await patch({ limit_reset: "yearly" })).code).toBe("invalid_value");
     expect((await operator.patch("/keys/key_none", { name: "x" })).status).toBe(404);
     expect((await get(`/keys/${id.slice(0, -1)}`)).code).toBe("object_not_found");
-    // The key of another, which nothing was said about, is as it was.
+    // The other key, which no change named, is unchanged.
     expect((await get(`/keys/${keyId}`)).json).toMatchObject({ state: "active", name: "" });
 
     const { json: log } = await get(`/audit?account=${accountId}&limit=100`);
@@ -123,7 +123,7 @@ describe("operators do in the console what the command line does", () => {
     const { accountId } = caller;
     const path = `/accounts/${accountId}/webhooks`;
     expect((await get(path)).json).toEqual({ object: "list", data: [], next: null });
-    // No webhook goes to this machine's own addresses: it stays to be sent.
+    // Webhooks to this machine's own addresses are not delivered, so this one stays pending.
     const webhookUrl = "http://127.0.0.1:9/hooks?token=hush";
     for (const prompt of ["a", "b"]) {
       const order = { model: "small-image", prompt, webhookUrl };

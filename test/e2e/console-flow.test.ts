@@ -9,20 +9,20 @@ import type { Caller } from "./caller.ts";
 import { takeEvents } from "./sse.ts";
 import { isOwnWorld, startWorld, type World } from "./world.ts";
 
-/** Milliseconds: a mesh of two processes a role starts on a machine that has more to do. */
+/** Milliseconds. A mesh of two processes for each role starts on a busy machine. */
 const setUpMs = 180_000;
-/** Milliseconds for all of it, a picture among it, likewise. */
+/** Milliseconds for the whole flow, with an image, on a busy machine. */
 const flowMs = 240_000;
-/** Milliseconds within which a key that was revoked is refused everywhere. */
+/** Milliseconds within which a deleted key is refused everywhere. */
 const revokedWithinMs = 1_000;
 
 let world: World;
-/** Every gateway, for requests that take turns; of a server that runs already its one address, behind which there may be several. */
+/** The address of every gateway, for requests that take turns. A server that runs already has one address, perhaps for several gateways. */
 let gateways: URL[];
 /** A key that may make keys. */
 let owner: Caller;
 beforeAll(async () => {
-  // Its models are built in, as those of an installation of its own are.
+  // Its models are built in, like those of a new installation.
   const catalog = await readFile(join(import.meta.dirname, "../../deploy/catalog.yaml"), "utf8");
   world = await startWorld({ catalog });
   gateways = (isOwnWorld ? world.baseUrls : [world.baseUrl]).map((url) => new URL(url));
@@ -53,7 +53,7 @@ test(
       expect(json).toMatchObject({ object: "console.session", keyId });
     }
 
-    // The playground's chat: what it may cost, then events.
+    // The playground's chat: the estimate of its price, then events.
     const text = { model: "chat-1", input: "hi" };
     const price = await post("/v1/responses/input_tokens", text, { cookie });
     expect(price.json.input_tokens).toBeGreaterThan(0);
@@ -64,7 +64,7 @@ test(
     expect(end).toMatchObject({ type: "response.completed" });
     const cost = end.response.usage.costUsdMicros;
 
-    // A reference that is uploaded, and a picture: its events, then both previews.
+    // An uploaded reference, and an image: its events, then both previews.
     const form = new FormData();
     form.set("purpose", "vision");
     form.set("file", new Blob([new Uint8Array(await samplePng(64, 64))]), "a.png");
@@ -93,7 +93,7 @@ test(
       }
     }
 
-    // One set of numbers at every gateway.
+    // The numbers are the same at every gateway.
     const now = Math.floor(world.now() / 1_000);
     for (const _ of gateways) {
       const { json } = await ask(`/v1/usage?start_time=${now - 86_400}&limit=31`, { cookie });
@@ -115,7 +115,7 @@ test(
       expect((await ask("/v1/key", { cookie })).json.data.spentUsdMicros).toBe(cost);
     }
 
-    // Revoked at one gateway, over within a second at all; its owner's session goes on, until it signs out.
+    // The key is deleted at one gateway, and refused within a second at all. Its owner's session lasts until its sign-out.
     const revoked = await ask(`/v1/keys/${keyId}`, {
       ...{ method: "DELETE", cookie: ownerCookie, headers: ownPage },
     });

@@ -9,16 +9,16 @@ import { isOwnWorld, ownWorldOnly, startWorld, type World } from "./world.ts";
 ownWorldOnly();
 
 const operatorToken = "operator-token-of-these-tests";
-/** Milliseconds: a mesh of two processes a role starts on a machine that has more to do. */
+/** Milliseconds. A mesh of two processes for each role starts on a busy machine. */
 const setUpMs = 180_000;
-/** Milliseconds for a picture, likewise. */
+/** Milliseconds for an image on a busy machine. */
 const pictureMs = 50_000;
 let world: World;
 /** Every gateway of the world, for requests that take turns. */
 let ports: number[];
 beforeAll(async () => {
   if (!isOwnWorld) return;
-  // Its models are built in, pictures too.
+  // Its models are built in, image models too.
   const catalog = await readFile(join(import.meta.dirname, "../../deploy/catalog.yaml"), "utf8");
   world = await startWorld({ catalog, env: { GENMESH_ADMIN_TOKEN: operatorToken } });
   ports = world.baseUrls.map((url) => Number(new URL(url).port));

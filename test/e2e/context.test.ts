@@ -7,7 +7,7 @@ afterAll(() => world[Symbol.asyncDispose]());
 const caller = await world.caller();
 ownWorldOnly();
 
-// The model `tiny`: a window of 1,000 tokens, 100 of them a margin, at most 200 of output; " word" is one token.
+// The model `tiny` has a window of 1,000 tokens, 100 of them a margin, and at most 200 of output. " word" is one token.
 const words = (count: number) => " word".repeat(count);
 const tooLong = (param: string) => `400 invalid_request_error context_length_exceeded ${param}`;
 const ask = (input: unknown, fields: object = {}) =>
@@ -18,7 +18,7 @@ describe("the context window", () => {
     const seen = world.play();
     expect((await ask(words(600))).status).toBe(200);
     expect(refusalOf(await ask(words(710)))).toBe(tooLong("input"));
-    // With less output reserved there is more room.
+    // With a smaller bound for output there is more room.
     expect((await ask(words(840), { max_output_tokens: 10 })).status).toBe(200);
     expect(refusalOf(await ask(words(900), { max_output_tokens: 10 }))).toBe(tooLong("input"));
     expect(seen).toHaveLength(2);

@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 const body = { model: "scripted", input: "Hi" };
-/** Beyond the lease of a dead process's requests (30 s) by some rounds of the sweeper. */
+/** Longer than the lease of a dead process's requests (30 s), plus some rounds of the sweep. */
 const leaseOverMs = 40_000;
 
 const start = async (dataDir: string, aheadMs = 0) => {
@@ -35,7 +35,7 @@ const start = async (dataDir: string, aheadMs = 0) => {
 let worlds = 0;
 const newDataDir = () => join(folder, `${++worlds}`);
 
-/** Have both requests been counted, and one of them with so many tokens of output? */
+/** Are both requests counted, and one of them with this number of output tokens? */
 function writtenDown(dataDir: string, outputTokens: number): boolean {
   using db = new DatabaseSync(join(dataDir, "genmesh.sqlite"), { readOnly: true });
   const rows = db
@@ -90,7 +90,7 @@ describe("kill -9", () => {
     await expect(stream.rest()).rejects.toThrow();
     expect(await json).toBe("TypeError");
 
-    // At once: the money is where it was, and what was complete is replayed.
+    // At once the balance is as before, and the complete answer is replayed.
     const second = await start(dataDir);
     expect(await second.caller.balance()).toEqual(before);
     const calls = upstream.requests.length;
@@ -108,7 +108,7 @@ describe("kill -9", () => {
     const input = await inputCost(third, hanging);
     expect(lost).toBe(2 * input + output);
 
-    // Its key is free: the same request is another one now.
+    // Its key is free, so the same request runs once more.
     upstream.script({ kind: "ok" });
     const again = await third.caller.post("/responses", hanging, { idempotencyKey: "cut" });
     expect(again.status).toBe(200);
@@ -146,7 +146,7 @@ describe("kill -9", () => {
     const statuses = await Promise.all(askAll(last));
     expect(new Set(statuses)).toEqual(new Set([200]));
     await expectInOrder(last);
-    // A caller that had its answer before was charged before; the others are charged now.
+    // Callers that had their answer before were charged before. The others are charged now.
     const now = (await last.caller.balance()).monthSpend - killed;
     expect(now % 30).toBe(0);
     expect(now).toBeLessThanOrEqual(60 * 30);
@@ -157,7 +157,7 @@ describe("kill -9", () => {
   });
 });
 
-/** What a request's input costs by count: that of a complete answer of one token without usage, less the token. */
+/** The counted cost of a request's input. It is the cost of a complete answer of one token without usage, less that token. */
 async function inputCost({ caller }: HostProcess, asked: object): Promise<number> {
   const { monthSpend } = await caller.balance();
   upstream.script({ kind: "ok", deltas: [" word"], usage: null });

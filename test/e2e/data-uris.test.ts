@@ -5,7 +5,7 @@ import { asked, inputAudio, inputFile, pdf, said, wav } from "./file-parts.ts";
 import { ended, sha256Of, startMediaWorld, submit } from "./media-world.ts";
 import { ownWorldOnly } from "./world.ts";
 
-// Written as programs write them, and browsers read them. What goes on is the canonical form.
+// Data URIs in all forms that programs write and browsers read. The upstream gets the canonical form.
 
 const reader = chat("reader", {
   ...{ inputModalities: ["text", "image", "pdf", "audio"], upstreamModel: "up-model" },

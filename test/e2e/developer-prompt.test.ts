@@ -185,7 +185,7 @@ describe("the log", () => {
       await caller.post("/chat/completions", { model: "legacy", messages });
     }
     await caller.post("/responses", { ...body, model: "CALLERS-WORDS" });
-    // A process of its own tells its lines a moment later.
+    // The lines of another process arrive a moment later.
     const requests = await until("the line of the last request", () => {
       const lines = world.log.map((line) => JSON.parse(line));
       const told = lines.filter(({ msg }) => msg === "request");

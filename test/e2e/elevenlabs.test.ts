@@ -10,7 +10,7 @@ import { isOneProcess, isOwnWorld, ownWorldOnly, startWorld } from "./world.ts";
 
 const double = await startElevenLabs({ key: upstreamKeys.UP_KEY });
 const spare = await startElevenLabs({ key: upstreamKeys.BACKUP_KEY });
-/** The shipped catalog, with ElevenLabs where the doubles are, and a model that has two accounts there. */
+/** The shipped catalog with the doubles' addresses, and a model with two accounts at ElevenLabs. */
 function shipped(): CatalogObject {
   const file = new URL("../../deploy/catalogs/elevenlabs.yaml", import.meta.url);
   const catalog = parse(readFileSync(file, "utf8")) as CatalogObject;
@@ -63,7 +63,7 @@ test("a sentence by the shipped catalog: its file, its price, and no second call
   expect(Buffer.from(file.bytes).equals(Buffer.from(double.sound))).toBe(true);
   const again = await caller.post(path, hello, options);
   expect(again.headers.get("idempotency-replayed")).toBe("true");
-  // The voice's id there stands in the catalog.
+  // The voice's id at ElevenLabs is in the catalog.
   expect(double.speeches).toMatchObject([
     { voice: "21m00Tcm4TlvDq8ikWAM", model: "eleven_multilingual_v2", text: "Hi, you." },
   ]);
@@ -85,7 +85,7 @@ test("the shipped catalog's formats, by OpenAI's route at the same price", async
   }
   const none = await caller.post("/audio/speech", { ...hello, response_format: "aac" });
   expect(refusalOf(none)).toBe("400 invalid_request_error unsupported_parameter response_format");
-  // A sound that is none of the format: what it cost is the operator's.
+  // Bytes of another format than asked for. The operator pays for them.
   double.next("speak", bytesAnswer(double.sound, "audio/wav"));
   const wrong = await caller.post("/audio/speech", { ...hello, response_format: "wav" });
   expect(refusalOf(wrong)).toBe("502 server_error model_request_failed null");
@@ -104,7 +104,7 @@ test("what it refuses costs nothing, and is the caller's to mend where it is the
   double.next("speak", { kind: "lost" });
   const lost = await caller.post(path, { ...hello, model: "both" });
   expect(refusalOf(lost)).toBe("502 server_error model_request_failed null");
-  // It may have been paid for there: no other upstream is asked.
+  // The first upstream may charge for it, so no other one is asked.
   expect(spare.requests).toEqual([]);
   expect(await spentBy(caller)).toBe(0);
 });
@@ -124,7 +124,7 @@ test("an empty account is the operator's alert: the next upstream speaks, or a 5
   expect(told.map((line) => JSON.parse(line))).toMatchObject([
     { level: 50, upstream: "elevenlabs", status: 401, code: "quota_exceeded" },
   ]);
-  // On a mesh it is media's ports that tell, of which the world knows none.
+  // In a mesh media's own ports have the metrics, and the world does not know these.
   if (!isOneProcess || world.opsUrl === undefined) return;
   const metrics = await (await fetch(new URL("/metrics", world.opsUrl))).text();
   expect(metrics).toMatch(

@@ -31,7 +31,7 @@ function withEmbeddings(usual: CatalogObject): CatalogObject {
 const path = "/embeddings";
 const vector = [0.25, -1, 3];
 const base64 = Buffer.from(new Float32Array(vector).buffer).toString("base64");
-/** What the upstream answers to so many inputs, last one first, with words of its own. */
+/** The upstream's answer to `count` inputs, the last one first, with extra fields. */
 const answerOf = (count: number, usage: object | null = { prompt_tokens: 7, total_tokens: 7 }) => ({
   kind: "json" as const,
   body: {
@@ -74,7 +74,7 @@ describe("the official SDK", () => {
   });
 });
 
-/** What an answer says of its cost. */
+/** The cost in an answer. */
 const costOf = (micros: number) => ({ cost: micros / 1e6, costUsdMicros: micros });
 
 describe("what goes up and what comes back", () => {
@@ -124,14 +124,14 @@ describe("what goes up and what comes back", () => {
     const payer = await world.caller();
     world.play(answerOf(1, { prompt_tokens: 100, total_tokens: 100 }));
     expect((await payer.post(path, body)).status).toBe(200);
-    // Two bytes, and what a model may put around them.
+    // Two bytes, and the tokens that a model may add around them.
     expect(await charged(payer)).toBe(18);
   });
 });
 
 test("a text that its model brings to a plain form is held for as that", async () => {
   const payer = await world.caller();
-  // One character of three bytes, which NFKC makes eighteen of.
+  // One character of three bytes, for which NFKC gives eighteen.
   const input = "\u{fdfa}".repeat(50);
   world.play(answerOf(1, { prompt_tokens: 900, total_tokens: 900 }));
   expect((await payer.post(path, { ...body, input })).status).toBe(200);
@@ -160,7 +160,7 @@ describe("money", () => {
     expect(new Set([first, ...all].map(({ text }) => text)).size).toBe(1);
     expect(all.every(({ headers }) => headers.get("idempotency-replayed") === "true")).toBe(true);
     expect(refusalOf(await post({ input: "other" }))).toContain("422 idempotency_error");
-    // Another route has keys of its own.
+    // Keys of another route are separate.
     const other = await payer.post(
       "/responses",
       { model: "chat-1", input: "say hello" },
@@ -230,7 +230,7 @@ describe("refused before anything is sent", () => {
     expect(refusalOf(await other.post(path, body))).toBe(
       "403 permission_error permission_denied model",
     );
-    // Text of other operations is not its model's to make.
+    // An embedding model serves no other text operation.
     const chat = await payer.post("/responses", body);
     expect(refusalOf(chat)).toContain("model_not_found");
   });
@@ -247,7 +247,7 @@ test("the list of models says what an embedding model takes and costs", async ()
 
 describe("vectors come in the format that was asked for", () => {
   const models = ["vectors", "vectors-legacy", "vectors-peer"];
-  /** What upstream answers, whatever it is asked. */
+  /** The upstream's answer, for any format asked. */
   const sent = [
     ["numbers", vector],
     ["base64", base64],
@@ -309,7 +309,7 @@ describe("vectors come in the format that was asked for", () => {
     const seen = world.play({ kind: "status", status: 400, param: "input" });
     expect(refusalOf(await payer.post(path, asking))).toContain("invalid_value input");
     expect(seen).toHaveLength(1);
-    // One that may be of the format is asked again, and is the same refusal then.
+    // A refusal that may be about the format is followed by a second request. That is refused too.
     const again = world.play({ kind: "status", status: 422 });
     expect(refusalOf(await payer.post(path, asking))).toContain("invalid_value");
     expect(again).toHaveLength(2);

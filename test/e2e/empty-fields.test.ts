@@ -4,7 +4,7 @@ import type { Caller } from "./caller.ts";
 import { startMediaWorld } from "./media-world.ts";
 import { ownWorldOnly } from "./world.ts";
 
-// A page's form sends each of its fields: what was left empty is absent.
+// A page's form sends each of its fields. One that was left empty counts as absent.
 const ears = {
   ...{ id: "ears", kind: "transcription", upstream: "main", maxSeconds: 60 },
   pricing: { usdMicrosPerMinute: 60_000 },
@@ -30,7 +30,7 @@ async function post(caller: Caller, path: string, fields: Fields) {
   return [answer.status, error?.code, error?.param];
 }
 
-/** Forms that are good, with every other field of OpenAI's empty, and what each needs. */
+/** Valid forms with every other field of OpenAI's empty, and the fields that each needs. */
 const forms: Record<string, { needed: Fields; others: string[] }> = {
   "/images/edits": {
     needed: { model: "scripted-image", prompt: "a boat", image: blob(made.png) },

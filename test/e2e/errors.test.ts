@@ -9,7 +9,7 @@ const caller = await world.caller();
 const body = { model: "chat-1", input: "Say hi." };
 const posts = ["/responses", "/responses/compact", "/chat/completions"];
 
-/** The contract's envelope, of any error. */
+/** Checks the contract's envelope of an error. */
 function expectEnvelope({ headers, json }: Asked): void {
   expect(Object.keys(json)).toEqual(["error"]);
   const { message, type, param, code } = json.error;
@@ -201,7 +201,7 @@ describe("what an upstream says", () => {
     await expectAll("400 invalid_request_error invalid_value null");
     world.play({ kind: "status", status, param: "temperature" });
     await expectAll("400 invalid_request_error invalid_value temperature", { temperature: 9 });
-    // What the caller did not send is not the caller's fault to look for.
+    // A value that the caller did not send must not be named to it.
     await expectAll("400 invalid_request_error invalid_value null");
   });
 

@@ -36,7 +36,7 @@ describe("before any output the next upstream is tried", () => {
       expect(counts()).toEqual([1, 1]);
       expect(world.backup.requests[0]?.headers.authorization).toBe("Bearer backup-key-77aa01");
       expect(world.backup.requests[0]?.body).toEqual(world.upstream.requests[0]?.body);
-      // One charge, for the one that answered.
+      // One charge, for the upstream that answered.
       expect(before.available - (await caller.balance()).available).toBe(30);
     }
   });

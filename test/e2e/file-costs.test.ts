@@ -20,7 +20,7 @@ ownWorldOnly();
 const caller = isOwnWorld ? await world.caller() : ({} as Caller);
 
 describe("what files cost", () => {
-  /** What is held for a request while upstream thinks about it. */
+  /** The amount that is held for a request while the upstream works on it. */
   async function holdOf(path: string, body: object): Promise<number> {
     const payer = await world.caller();
     world.play({ kind: "hang" });
@@ -32,7 +32,7 @@ describe("what files cost", () => {
     await sent;
     return reserved;
   }
-  /** Of the same request with a part of so few words as there are in the labels of a file. */
+  /** The hold for a part, compared with that for a text of as many words as a file's labels have. */
   const added = async (part: object, model = "reader") => {
     const body = (...parts: object[]) => ({ ...asked(...parts), model });
     const labels = JSON.parse(JSON.stringify(part), (name, value) =>
@@ -98,7 +98,7 @@ describe("what files cost", () => {
   });
 
   test("is held by the seconds that a sound's bytes can be", async () => {
-    // 300,044 bytes at 995 a second, of which its head says as much as it likes.
+    // 300,044 bytes at 995 a second. The rate in the head of the file does not matter.
     for (const claimed of [8_000, 1 << 30]) {
       const held = await added(inputAudio(wavOf(300_000, { claimed })));
       expect(held).toBeGreaterThanOrEqual(302 * 20);
@@ -163,7 +163,7 @@ describe("what files cost", () => {
       return before.available - (await payer.settled()).available;
     };
     const without = await costOf();
-    // A PDF as a text of its size.
+    // A PDF counts as a text of its size.
     const large = (await costOf(inputFile(pdfOf(Buffer.alloc(40_000, 0xa5))))) - without;
     expect(large).toBeGreaterThanOrEqual(10_000);
     expect(large).toBeLessThan(10_050);

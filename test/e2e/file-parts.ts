@@ -2,7 +2,7 @@ import { wavOf } from "../../services/text/files/measuring/samples.fixture.ts";
 import { sampleMp3 } from "../../services/upstreams/media/samples.fixture.ts";
 import { type CatalogObject, chat } from "./catalog.ts";
 
-/** Models that take PDFs and sounds, at each protocol that carries them. A token of input costs a micro. */
+/** Models that take PDFs and audio, at each protocol that carries them. A token of input costs a micro. */
 export function withReaders(usual: CatalogObject): CatalogObject {
   const takes = {
     inputModalities: ["text", "image", "pdf", "audio"],
@@ -22,7 +22,7 @@ export function withReaders(usual: CatalogObject): CatalogObject {
 
 export const uriOf = (bytes: Buffer, type = "application/pdf") =>
   `data:${type};base64,${bytes.toString("base64")}`;
-/** A file that begins as a PDF does; what else is in it is for upstream to read. */
+/** A file that begins like a PDF. The upstream reads the rest. */
 export const pdfOf = (rest: string | Buffer) =>
   Buffer.concat([Buffer.from("%PDF-1.7\n"), Buffer.from(rest), Buffer.from("\n%%EOF\n")]);
 export const pdf = pdfOf("1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj");

@@ -40,7 +40,7 @@ const cached = (tokens: number, costUsdMicros: number): Told => ({
 });
 const thought: Told = { input: 1000, cached: 0, output: 510, costUsdMicros: 6100 };
 
-/** Usage in the words of Chat Completions, and what it comes to. */
+/** Usage in the words of Chat Completions, and its sums. */
 const usages: [name: string, usage: Record<string, unknown>, told: Told][] = [
   [
     "DeepSeek's cache",

@@ -25,7 +25,7 @@ world.play((seen) => {
   const form = formAsked([...forms, ...unsaidForms], seen);
   return form ? playForm(form, seen) : { kind: "status", status: 400 };
 });
-/** What one answer costs: 1,000 tokens in at 1 micro, 10 out at 4. */
+/** The price of one answer: 1,000 tokens in at 1 micro, 10 out at 4. */
 const costUsdMicros = 1_040;
 
 const spentOn = async (work: () => Promise<void>) => {
@@ -39,7 +39,7 @@ const chunksOf = (events: readonly SseEvent[]) => {
   return events.slice(0, -1).map(({ json }) => json);
 };
 
-/** The ways in which an answer goes to its caller, each from an upstream's stream and from its JSON. */
+/** The forms of an answer to its caller, each from an upstream's stream and from its JSON. */
 describe.for(forms.map((form) => [form.name, form] as const))("%s", ([name, form]) => {
   const chatModel = form.upstream === "chat" ? "legacy" : "scripted";
   const chat = {

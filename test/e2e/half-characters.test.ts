@@ -3,7 +3,7 @@ import type { Caller } from "./caller.ts";
 import { type Document, ended, startMediaWorld } from "./media-world.ts";
 import { ownWorldOnly } from "./world.ts";
 
-// A text that was cut within an emoji ends in half a surrogate pair, for which UTF-8 has no bytes.
+// A text that was cut within an emoji ends in half a surrogate pair. UTF-8 has no bytes for that.
 
 const { world, media, ...rest } = await startMediaWorld();
 afterAll(() => rest[Symbol.asyncDispose]());
@@ -13,7 +13,7 @@ const half = "a fox \ud83e";
 const otherHalf = "a fox \ud83d";
 const sent = "a fox \ufffd";
 
-/** Of each route that takes free text: a body with it, and where its answer is good. */
+/** For each route that takes free text: a body with it, and the status of its answer. */
 const routes: [path: string, body: (text: string) => object, status: number][] = [
   ["/responses", (input) => ({ model: "scripted", input }), 200],
   ["/responses/compact", (input) => ({ model: "scripted", input }), 200],
@@ -40,7 +40,7 @@ const begin = () => world.caller({ usdMicros: 10_000_000n, credits: 1_000n });
 test.each(routes)("%s takes half a character, with a key and without", async (path, of, status) => {
   const caller = await begin();
   world.play();
-  // What is large is read in a thread.
+  // A large body is read in a thread.
   for (const more of [{}, { user: `${half} ${"x".repeat(150_000)}` }]) {
     const post = (text: string, idempotencyKey?: string) =>
       caller.post(path, { ...of(text), ...more }, idempotencyKey ? { idempotencyKey } : {});
@@ -50,7 +50,7 @@ test.each(routes)("%s takes half a character, with a key and without", async (pa
     const again = await post(half, key);
     expect(again.status).toBe(status);
     expect(again.headers.get("idempotency-replayed")).toBe("true");
-    // Each half is a text of its own.
+    // Different halves are different texts.
     for (const other of [otherHalf, sent, "a fox \\ud83e"]) {
       const reused = await post(other, key);
       expect([other, reused.json.error.code]).toEqual([other, "idempotency_key_reused"]);

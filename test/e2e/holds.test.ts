@@ -53,7 +53,7 @@ describe("GET /billing/holds", () => {
         headers: {
           authorization: `Bearer ${first.key}`,
           "content-type": "application/json",
-          // Of several requests of a caller: it tells none of them apart.
+          // Several requests of a caller have this id, so it identifies none of them.
           "x-request-id": "mine",
         },
         body: JSON.stringify({ model: "scripted", input: "Hi" }),

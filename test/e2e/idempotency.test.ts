@@ -18,7 +18,7 @@ const spent = async (payer: Caller) => {
   expect(reserved).toBe(0);
   return 10_000_000 - available;
 };
-/** The request that begins, and those that join it. */
+/** The first request, and those that join it. */
 const together = 1 + maxJoiners;
 let keys = 0;
 const newKey = () => `key-${++keys}`;
@@ -90,7 +90,7 @@ describe("equal requests in flight", () => {
     const [one, two] = [await open(), await open()];
     await two.until(({ name }) => name === "response.output_text.delta");
     one.leave();
-    // The other one's connection has been served since: nothing was closed.
+    // The server has handled later requests, so it has seen the first caller leave. The upstream's request is still open.
     await payer.balance();
     await payer.balance();
     expect(seen[0]?.aborted).toBe(false);

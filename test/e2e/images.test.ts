@@ -115,7 +115,7 @@ describe("images on their way up", () => {
     const without = await costOf();
     const picture = uriOf(await plain(320, 65).png().toBuffer());
     const words = await costOf({ type: "input_text", text: "" });
-    // 10 by 3 patches; its base64 is no text.
+    // 10 by 3 patches. Its base64 does not count as text.
     expect((await costOf(part(picture))) - without).toBeGreaterThanOrEqual(30);
     expect((await costOf(part(picture))) - without).toBeLessThan(30 + (words - without) + 10);
     const two = await costOf(part(uriOf(await plain(640, 65).png().toBuffer())));

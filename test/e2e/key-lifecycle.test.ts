@@ -95,7 +95,7 @@ describe("a rotation", () => {
     expect(await statuses()).toEqual([200, 200]);
     await world.later(3_600_000);
     expect(await statuses()).toEqual([401, 200]);
-    // Without a body: the default grace.
+    // Without a body the grace has its default.
     const again = await send(owner, "POST", path);
     expect(again.status).toBe(200);
     expect(await statuses()).toEqual([401, 200]);
@@ -208,7 +208,7 @@ describe("money", () => {
     while (weekday() !== 6) await world.later(dayMs);
     await spend();
     expect(await usage()).toEqual([30, 30, 30, 30]);
-    // To a Tuesday, then the day after, then the next Monday.
+    // To a Tuesday, then the next day, then the next Monday.
     do await world.later(dayMs);
     while (weekday() !== 2);
     await spend();

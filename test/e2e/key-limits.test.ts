@@ -13,7 +13,7 @@ const large = { model: "scripted", input: "Hi" };
 const body = { ...large, max_output_tokens: 16 };
 const limitReached = "403 permission_error key_limit_exceeded null";
 
-/** Tuesday, so that a day's end ends no week. */
+/** To a Tuesday, so that the end of the day does not end a week. */
 async function toTuesday() {
   do await world.later(dayMs);
   while (new Date(world.now()).getUTCDay() !== 2);
@@ -21,7 +21,7 @@ async function toTuesday() {
 
 test("limits of a day, a week, a month and for ever begin anew when they say so", async () => {
   await toTuesday();
-  // No month may end on the way.
+  // No month may end in the days that the test takes.
   while (new Date(world.now()).getUTCDate() > 20) await toTuesday();
   const owner = await newOwner();
   const resets = ["daily", "weekly", "monthly", null];
@@ -29,7 +29,7 @@ test("limits of a day, a week, a month and for ever begin anew when they say so"
     resets.map((limit_reset) => make(owner, { limitUsdMicros: 6_000, limit_reset })),
   );
   expect(keys.map(({ data }) => data.limit_reset)).toEqual(resets);
-  // One hold fits (it is above 4,000), and none once this is spent.
+  // One hold fits (it is above 4,000). After this charge none fits.
   const usage = { input_tokens: 1_000, output_tokens: 500, total_tokens: 1_500 };
   for (const { caller } of keys) {
     world.play({ kind: "ok", usage });

@@ -108,7 +108,7 @@ describe("a made key", () => {
       requestsPerMinute: 90,
       expires_at: new Date(Number(expireTime.seconds) * 1_000).toISOString(),
     });
-    // Never more than the owner's in any of its months.
+    // A limit for ever is at most the owner's limit of one month.
     const forEver = await make(owner, { limit_reset: null });
     expect(forEver.data).toMatchObject({ limit: 5, limit_reset: null });
     for (const limit_reset of ["daily", "weekly"]) {
@@ -170,7 +170,7 @@ describe("a key cannot give what it lacks", () => {
     expect(refusalOf(await owner.post(`${path}/rotate`, {}))).toBe(forbidden("scopes"));
     expect((await strong.get("/key")).status).toBe(200);
     expect(refusalOf(await send(owner, "PATCH", path, { limit: 6 }))).toBe(forbidden("limit"));
-    // Taking away needs no more than the scope.
+    // A reduction of rights needs only the scope.
     expect((await send(owner, "PATCH", path, { disabled: true })).status).toBe(200);
     expect(refusalOf(await send(owner, "PATCH", path, { disabled: false }))).toBe(
       forbidden("scopes"),

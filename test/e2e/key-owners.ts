@@ -8,7 +8,7 @@ const ownerScopes = [Scope.KEYS, Scope.TEXT, Scope.MODELS, Scope.BILLING];
 /** Owners of accounts in a world, and the keys that they make. */
 export function keyManagers(world: World) {
   return {
-    /** A key that manages those of a new account. */
+    /** A key that manages the keys of a new account. */
     newOwner: async (begin: NewCaller = {}, key: Parameters<World["withKey"]>[1] = {}) =>
       world.withKey(await world.caller(begin), { scopes: ownerScopes, ...key }),
     /** Makes a key over HTTP. */
@@ -21,7 +21,7 @@ export function keyManagers(world: World) {
   };
 }
 
-/** Sends any method, with a body where there is one. */
+/** Sends any method, with a body where it is given. */
 export async function send(who: Caller, method: string, path: string, body?: unknown) {
   const response = await fetch(`${who.baseUrl}${path}`, {
     method,

@@ -92,7 +92,7 @@ describe("a key's monthly limit", () => {
 
   test("counts what is held and what was spent, of this key alone", async () => {
     const owner = await world.caller();
-    // One hold fits (it is above 4,000), two at once do not; nor does one once 3,000 are spent.
+    // One hold fits (it is above 4,000), and two at once do not. After a charge of 3,000 none fits.
     const limited = await world.withKey(owner, { monthlyUsdMicrosLimit: 6_000n });
     const seen = world.play({ kind: "ok", break: { how: "hang", after: 1 }, usage: null });
     const stream = await limited.open("/responses", body);
@@ -112,7 +112,7 @@ describe("a key's monthly limit", () => {
   test("is not overdrawn by many at once", async () => {
     const owner = await world.caller();
     const limited = await world.withKey(owner, { monthlyUsdMicrosLimit: 14_000n });
-    // None is answered before all were judged: what one leaves of its hold makes room for another.
+    // No answer comes before all requests were accepted or refused. The unused part of a hold would make room for another request.
     const judged = Promise.withResolvers<void>();
     const seen = world.play({ kind: "ok", firstByteAfter: judged.promise });
     const answered: number[] = [];
@@ -132,7 +132,7 @@ describe("a key's monthly limit", () => {
     });
     const areJudged = () => seen.length + answered.length >= 30;
     await until("30 to be judged", areJudged).catch(() => {});
-    // A hold of which its request has not heard stands until it is ended, and takes its part of the limit meanwhile.
+    // A hold whose request got no answer stays open until it is ended. Meanwhile it takes its part of the limit.
     const sent = busy.length === 0 ? 3 : Math.min(seen.length, 3);
     const refused = 30 - sent;
     const evidence = `${sinceMs()} ms; ${JSON.stringify(await owner.balance())}; busy: ${busy.join(", ") || "none"}`;
@@ -189,7 +189,7 @@ describe("a key's end", () => {
     const events = await stream.rest();
     expect(events.at(-2)?.name).toBe("response.completed");
     expect((await owner.balance()).monthSpend).toBe(30);
-    // The account's other keys are untouched.
+    // The account's other keys still work.
     expect(await statusOf(owner)).toBe(200);
   });
 

@@ -7,7 +7,7 @@ import { asked, inputAudio, uriOf, withReaders } from "./file-parts.ts";
 import { upload } from "./media-world.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
-// What is refused for its size, at the sizes of the contract: most of it is to make, send and read 20 MiB.
+// Refusals for size, at the sizes of the contract. Most of the time is for 20 MiB that are made, sent and read.
 
 const world = await startWorld({ catalog: withReaders });
 afterAll(() => world[Symbol.asyncDispose]());

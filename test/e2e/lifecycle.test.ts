@@ -22,7 +22,7 @@ describe("a stop that was asked for", () => {
   test("lets open streams and requests end, and serves what still arrives", async () => {
     await using world = await startWorld();
     const caller = await world.caller();
-    // The process is gone at the first moment without a request.
+    // The process ends at the first moment without a request.
     const gate = Promise.withResolvers<void>();
     world.play({ kind: "ok", restAfter: gate.promise });
     const stream = await caller.open("/responses", body);

@@ -26,7 +26,7 @@ const denied = "403 permission_error permission_denied null";
 
 describe("scopes", () => {
   const none = "job_000000000000000000000000";
-  /** What each scope opens; without the scope it is 403, with it anything else. */
+  /** The routes of each scope. Without the scope the status is 403, with it any other. */
   const doors: [scope: Scope, name: string, ask: (caller: Caller) => Promise<string>][] = [];
   const door = (
     scope: Scope,
@@ -71,7 +71,7 @@ describe("scopes", () => {
       doors.map(async ([, name, ask]) => [name, (await ask(caller)) === denied] as const),
     );
     expect(answers).toEqual(doors.map(([needed, name]) => [name, needed !== scope]));
-    // The list is the key's own, with any scopes.
+    // With any scopes the list has only the key's own jobs.
     expect((await caller.get("/jobs")).status).toBe(200);
   });
 });
@@ -113,7 +113,7 @@ async function within(
 
 describe("URLs in answers", () => {
   const forwarded = { "x-forwarded-proto": "https", "x-forwarded-host": "front.example:8443" };
-  /** Every URL of a whole job and of a speech. */
+  /** All URLs of a whole job and of a speech. */
   const urlsOf = async ({ world: { caller: newCaller } }: Pick<MediaWorld, "world">) => {
     const caller = await newCaller({ credits: 5n });
     const { json: job } = await caller.post("/images/generations", image, { headers: forwarded });

@@ -25,7 +25,7 @@ const video = { model: "text-only", prompt: "waves" };
 const none = "404 not_found_error job_not_found null";
 const gone = { object: "list", data: [] };
 
-/** A job whose request upstream has come, and is held there: no other job gets what was meant for it. */
+/** A job whose request is held at the upstream. So no other job can get the answer that was prepared for it. */
 async function heldJob(caller: Caller) {
   const held = heldImages(png);
   const before = media.seen(create).length;
@@ -163,7 +163,7 @@ describe("a job at another deployment", () => {
     const theirs = async () => (await between.get("/jobs")).json.data[0];
     await until("the job there", async () => (await theirs())?.status === "running");
     expect((await cancel(caller, "images", job)).json.error.code).toBe("job_cancelled");
-    // Its worker there hears of it with its next heartbeat.
+    // The worker in the other process learns of it with its next heartbeat.
     await until("its end there", async () => (await theirs())?.error?.code === "job_cancelled", {
       withinMs: 60_000,
     });

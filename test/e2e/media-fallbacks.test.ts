@@ -9,7 +9,7 @@ import { isOwnWorld, ownWorldOnly, startWorld } from "./world.ts";
 const first = await startFal({ key: upstreamKeys.UP_KEY });
 const second = await startFal({ key: upstreamKeys.BACKUP_KEY });
 
-/** The shipped catalog of fal, its picture model with a second account, and with a first one whose key is not set. */
+/** The shipped catalog of fal. Its image model has a second account, and before the usual one another whose key is not set. */
 function shipped(): CatalogObject {
   const file = new URL("../../deploy/catalogs/fal.yaml", import.meta.url);
   const { upstreams, models } = parse(readFileSync(file, "utf8")) as CatalogObject;

@@ -147,7 +147,7 @@ test("the list: newest first or oldest, by pages, by purpose", async () => {
   const all = await caller.get("/files");
   expect(ids(all)).toEqual(newest);
   expect(all.json).toMatchObject({ object: "list", has_more: false });
-  // What a file takes of the disk counts: whole blocks, and its record.
+  // A file counts with its space on the disk: whole blocks, and its record.
   const taken = (json: { bytes: number }) => Math.ceil(json.bytes / 4096) * 4096 + 4096;
   const usedBytes = all.json.data.map(taken).reduce((sum: number, one: number) => sum + one);
   expect(all.json.quota).toEqual({ usedBytes, limitBytes: 2 ** 30, files: 5 });

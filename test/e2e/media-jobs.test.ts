@@ -14,7 +14,7 @@ const unfinished = {
   ...{ progress: expect.any(Number), createdAt: instant, completedAt: null, error: null },
 };
 
-/** Times of a job that ended, in order, and what is kept until when. */
+/** Checks the times of an ended job, their order, and the ends of its storage. */
 function expectTimes(job: Record<string, string>): void {
   const { createdAt = "", startedAt = "", completedAt = "", expiresAt = "" } = job;
   expect(createdAt <= startedAt && startedAt <= completedAt).toBe(true);

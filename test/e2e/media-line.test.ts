@@ -47,7 +47,7 @@ test("a queued job says its place, and when it may begin once jobs of its kind w
   await until("the request upstream", () => media.seen(create).length === 2);
   const mine = await submit(caller, "images", image);
   const theirs = await submit(other, "images", image);
-  // A look at the first job while that was queued has found no durations, and is gone by so long.
+  // An earlier look at the first job found no durations. Its result is dropped after this time.
   await world.later(measuredLookMs);
   const look = async (asker: typeof caller, job: Document) =>
     (await asker.get(pathOf(asker, job.statusUrl))).json;

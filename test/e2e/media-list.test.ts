@@ -28,7 +28,7 @@ describe("GET /jobs", () => {
     const made: Document[] = [];
     const add = async (job: Promise<Document>) => {
       made.unshift(await job);
-      // Jobs of one millisecond have no order.
+      // Jobs of the same millisecond have no order.
       await world.later(1_000);
     };
     await add(submit(caller, "images", image).then((job) => ended(caller, job)));
@@ -45,7 +45,7 @@ describe("GET /jobs", () => {
     const all = await caller.get("/jobs");
     expect(all.json).toMatchObject({ object: "list", hasMore: false, nextCursor: null });
     expect(ids(all)).toEqual(newest);
-    // Each is the document that its own path gives.
+    // Each is the same document as under its own path.
     const { json: second } = await caller.get(`/images/generations/${newest[4]}`);
     expect(all.json.data[4]).toEqual(second);
 
@@ -55,7 +55,7 @@ describe("GET /jobs", () => {
       pages.push(ids(page));
       cursor = page.json.nextCursor;
       expect(page.json.hasMore).toBe(cursor !== null);
-      // What comes meanwhile changes no page behind.
+      // Jobs that are made meanwhile change no later page.
       if (pages.length === 1) await submit(caller, "images", image);
     }
     expect(pages).toEqual([newest.slice(0, 2), newest.slice(2, 4), newest.slice(4)]);
@@ -133,7 +133,7 @@ describe("GET /jobs", () => {
     expect(ids(await reader.get(`/jobs?after=${second.id}&model=scripted-image`))).toEqual([
       first.id,
     ]);
-    // It reads and watches them; their files, and what may be done to them, stay with the keys that made them.
+    // The key reads and watches them. Their files and actions are only for the keys that made them.
     const [{ url }] = first.images;
     expect((await download(reader, url)).status).toBe(403);
     const both = await world.withKey(owner, { scopes: [Scope.JOBS_READ_ALL, Scope.IMAGES] });
@@ -151,7 +151,7 @@ describe("GET /jobs", () => {
     for (const other of [elsewhere, sibling]) {
       expect((await other.get(`/jobs/${first.id}/events`)).status).toBe(404);
     }
-    // No key has it without being told so.
+    // Every key gets this scope by name only.
     expect(ids(await owner.get("/jobs"))).toEqual([first.id]);
   });
 
@@ -183,14 +183,14 @@ async function watch(caller: Caller, { id }: Document) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   return {
-    /** What has come so far, once there is something new; undefined at the end. */
+    /** The events that have arrived so far, once there is a new one. Undefined at the end. */
     async more(): Promise<SseEvent[] | undefined> {
       const { done, value } = await reader.read();
       if (done) return undefined;
       text += value;
       return takeEvents(text).events;
     },
-    /** Everything, read to the end. */
+    /** All events, read to the end. */
     async rest(): Promise<SseEvent[]> {
       while (await this.more()) {}
       return takeEvents(text).events.filter(({ comment }) => comment === undefined);

@@ -23,7 +23,7 @@ const folder = await mkdtemp(join(tmpdir(), "genmesh-restart-"));
 afterAll(() => rm(folder, { recursive: true, force: true }));
 oneProcessOnly();
 
-/** What the contract gives an account. */
+/** The contract's quota of an account. */
 const quotaBytes = 1024 ** 3;
 const start = (name: string) => startMediaWorld({ env: { GENMESH_DATA_DIR: join(folder, name) } });
 const replayed = ({ status, headers }: Asked) => [status, headers.get("idempotency-replayed")];
@@ -86,7 +86,7 @@ test("the quota: exact under concurrency, for uploads and imports, and freed at 
   const picture = await sharp({ create: { width: 9, height: 9, channels: 3, background: "#111" } })
     .png()
     .toBuffer();
-  // As if the account had so much: a gibibyte of uploads would take too long.
+  // The test writes the used bytes into the database, because uploads of a gibibyte would take too long.
   const room = quotaBytesOf({ sizeBytes: picture.length }) * 3 - 1;
   const db = new DatabaseSync(join(folder, "quota", "genmesh.sqlite"));
   const set = db.prepare("UPDATE media_quota SET used_bytes = ? WHERE account_id = ?");

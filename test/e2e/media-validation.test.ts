@@ -11,7 +11,7 @@ let poor: Caller;
 beforeAll(async () => {
   if (isOwnWorld) poor = await world.caller({ credits: 3n });
 });
-// What was refused touched no credit, and nothing was asked of upstream.
+// After all refusals the credits are unchanged, and the upstream got no request.
 afterAll(async () => {
   if (!isOwnWorld) return;
   const untouched = { available: 3, reserved: 0, spendable: 3, monthSpent: 0 };

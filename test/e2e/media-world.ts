@@ -19,25 +19,24 @@ export type Area = "images" | "videos" | "music";
 // biome-ignore lint/suspicious/noExplicitAny: documents of every shape.
 export type Document = any;
 
-/** A {@link World} with media models whose upstream does as it is told. */
+/** A {@link World} with media models whose upstream a test controls. */
 export interface MediaWorld extends AsyncDisposable {
   world: World;
   media: ScriptedMediaUpstream;
-  /** What the upstream's images are: 64 by 64. */
+  /** The upstream's image: 64 by 64. */
   png: Buffer;
 }
 
 /**
- * Starts one. The shipped image, music and speech models and `svcalt-video-1-4` are rendered here; every other video model
- * and `scripted-image` (1 credit, 64x64), `scripted-speech`, `scripted-vectors`, `scripted-ears`, `text-only` are
- * the scripted upstream's. `small-image` is
- * rendered, 64x64.
+ * Starts a world. The shipped image, music and speech models and `svcalt-video-1-4` are rendered here, and `small-image` is too, with
+ * 64x64. The scripted upstream has every other video model, `scripted-image` (1 credit, 64x64), `scripted-speech`, `scripted-vectors`,
+ * `scripted-ears` and `text-only`.
  */
 export async function startMediaWorld({
   models = [],
   ...options
 }: Omit<WorldOptions, "catalog"> & {
-  /** Models beside them. */
+  /** Further models. */
   models?: CatalogObject["models"];
 } = {}) {
   await using stack = new AsyncDisposableStack();
@@ -64,7 +63,7 @@ export async function startMediaWorld({
   return made;
 }
 
-/** The usual models, and those of media at a scripted upstream. */
+/** The usual models, and media models at a scripted upstream. */
 export function withMedia(usual: CatalogObject, baseUrl: string): CatalogObject {
   const image = {
     kind: "image",
@@ -92,7 +91,7 @@ export function withMedia(usual: CatalogObject, baseUrl: string): CatalogObject 
     availableAspectRatios: ["auto"],
     videoOptions: [{ durationSeconds: 6, resolution: "480p", modes: ["t2v"], credits: 10 }],
   };
-  // What an openai upstream takes of a video.
+  // The references of a video for an openai upstream.
   const oneReference = { maxReferences: 1, firstLastFrame: false };
   const moved = usual.models.map((model) =>
     model.kind === "video" && model.id !== "svcalt-video-1-4"
@@ -117,12 +116,12 @@ export function withMedia(usual: CatalogObject, baseUrl: string): CatalogObject 
   };
 }
 
-/** More than the lease of a try and the first two pauses, less than the third pause of two minutes, in ms. */
+/** More than the lease of a try and the first two pauses, and less than the third pause of two minutes. In ms. */
 const longPauseMs = 60_000;
 
 /**
- * Lets time pass until the next try of every webhook of the account is more than a minute away, and gives them: a try that follows
- * within seconds is one that was asked for. They must have failed once.
+ * Lets time pass until every webhook of the account has its next try more than a minute away, and gives them. A try within seconds after
+ * that can only be a requested one. All must have failed once.
  */
 export function pausedWebhooks(world: World, accountId: string): Promise<Webhook[]> {
   return until(
@@ -139,7 +138,7 @@ export function pausedWebhooks(world: World, accountId: string): Promise<Webhook
   );
 }
 
-/** Submits a job; rejects where it was not accepted. */
+/** Submits a job. Rejects where it was not accepted. */
 export async function submit(
   caller: Caller,
   area: Area,
@@ -151,7 +150,7 @@ export async function submit(
   return json;
 }
 
-/** Polls a job's own status URL until it is terminal. */
+/** Polls a job's own status URL until its status is final. */
 export function ended(caller: Caller, { statusUrl }: Document): Promise<Document> {
   const path = pathOf(caller, statusUrl);
   return until(
@@ -164,13 +163,13 @@ export function ended(caller: Caller, { statusUrl }: Document): Promise<Document
   );
 }
 
-/** A URL of an answer as a path below the base URL; rejects what lies elsewhere. */
+/** The path of an answer's URL below the base URL. Rejects other URLs. */
 export function pathOf({ baseUrl }: Pick<Caller, "baseUrl">, url: string): string {
   if (!url.startsWith(`${baseUrl}/`)) throw new Error(`not under ${baseUrl}: ${url}`);
   return url.slice(baseUrl.length);
 }
 
-/** Credits as `GET /billing` shows them. */
+/** Credits in the form of `GET /billing`. */
 export async function creditsOf(caller: Caller): Promise<Document> {
   const { json } = await caller.get("/billing");
   return json.credits;
@@ -198,18 +197,18 @@ export async function download(
   return { status: response.status, headers: response.headers, bytes };
 }
 
-/** What a download refused with. */
+/** The refusal of a download. */
 export function askedOf({ status, headers, bytes }: Download): Asked {
   const text = bytes.toString();
   return { status, headers, text, json: text === "" ? undefined : JSON.parse(text) };
 }
 
-/** What an upload may say of itself. */
+/** The fields of an upload. */
 export interface UploadOptions {
   name?: string;
-  /** Undefined: the field is left out. */
+  /** Undefined leaves the field out. */
   purpose?: string | undefined;
-  /** The file before the purpose, as OpenAI's SDK sends them. */
+  /** Sends the file before the purpose, like OpenAI's SDK. */
   isFileFirst?: boolean;
   idempotencyKey?: string;
 }
@@ -248,7 +247,7 @@ export function sha256Of(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** Image requests that wait until `open` is called, and are answered well then. */
+/** Image requests that wait until `open` is called, and then get good answers. */
 export function heldImages(png: Uint8Array): { behaviour: Behaviour; open: () => void } {
   const gate = Promise.withResolvers<void>();
   const image = { b64_json: Buffer.from(png).toString("base64") };
@@ -266,7 +265,7 @@ export function heldImages(png: Uint8Array): { behaviour: Behaviour; open: () =>
   };
 }
 
-/** Two keys of one account that see their own, and one that sees the account's. */
+/** Two keys of one account that see their own jobs, and one that sees the account's. */
 export async function threeKeys(world: Pick<World, "caller" | "withKey">) {
   const first = await world.caller({ usdMicros: 50_000_000n, credits: 100n });
   const second = await world.withKey(first, {});

@@ -15,7 +15,7 @@ ownWorldOnly();
 const opening = 10_000_000;
 const messages = [{ role: "user", content: "Hi" }];
 const counter = createTokenCounter(createWorkshop());
-/** Five tokens each, so that 20 micros are a delta. */
+/** Five tokens each, so that a delta costs 20 micros. */
 const deltas = [" the sea is wide and", " the sky is blue and", " so it goes on and"];
 
 const streams: [name: string, path: string, body: object][] = [
@@ -31,14 +31,14 @@ const spent = async (payer: Caller) => {
 const isOutput = (data: string) => data.includes("the sea") || data.includes("the sky");
 
 describe.for(streams)("%s", ([, path, body]) => {
-  /** What the input of a request costs by count: that of a complete answer of one token, without it. */
+  /** The counted cost of a request's input. It is the cost of a complete answer of one token, less that token. */
   const inputCost = async () => {
     const payer = await world.caller();
     world.play({ kind: "ok", deltas: [" word"], usage: null });
     await payer.post(path, body);
     return (await spent(payer)) - 4;
   };
-  /** What a request costs whose caller leaves before any output. */
+  /** The charge of a request whose caller leaves before any output. */
   const leavingCost = async () => {
     const payer = await world.caller();
     world.play({ kind: "hang" });
@@ -59,7 +59,7 @@ describe.for(streams)("%s", ([, path, body]) => {
     expect(input).toBeLessThanOrEqual(text + 32);
     const cost = await leavingCost();
     expect(cost).toBeGreaterThanOrEqual(input);
-    // Of the input, what upstream's tokenizer may make of it.
+    // The upstream's tokenizer may count more tokens of the input.
     expect(cost).toBeLessThanOrEqual(1.5 * input);
   });
 
@@ -89,7 +89,7 @@ describe.for(streams)("%s", ([, path, body]) => {
     const tokens = await counter.count([deltas.slice(0, 2).join("")]);
     const cost = await spent(payer);
     expect(cost).toBeGreaterThanOrEqual(input + 4 * tokens);
-    // Of both, what upstream's tokenizer may make of them.
+    // The upstream's tokenizer may count more tokens of both.
     expect(cost).toBeLessThanOrEqual(1.5 * (input + 4 * tokens));
   });
 
@@ -103,7 +103,7 @@ describe.for(streams)("%s", ([, path, body]) => {
     await until("the settlement", async () => (await payer.balance()).reserved === 0);
     const cost = await spent(payer);
     expect(cost).toBeGreaterThanOrEqual(input + 4 * 5);
-    // Of the input, what upstream's tokenizer may make of it.
+    // The upstream's tokenizer may count more tokens of the input.
     expect(cost).toBeLessThanOrEqual(1.5 * input + 4 * 5);
   });
 

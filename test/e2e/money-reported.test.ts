@@ -9,7 +9,7 @@ ownWorldOnly();
 
 const opening = 10_000_000;
 const messages = [{ role: "user", content: "Hi" }];
-/** Every way to ask for text. */
+/** All ways to ask for text. */
 const ways: [name: string, ask: (payer: Caller, fields?: object) => Promise<unknown>][] = [
   ["a response", (payer) => payer.post("/responses", { model: "scripted", input: "Hi" })],
   ["a stream", (payer) => payer.stream("/responses", { model: "scripted", input: "Hi" })],
@@ -82,7 +82,7 @@ describe.for(ways)("reported usage is charged: %s", ([, ask]) => {
         spendable: opening - cost,
         monthSpend: cost,
       });
-      // Four tokens of "Hello from upstream." at four, and an input of some.
+      // Four tokens of "Hello from upstream." at 4 micros, and the input.
       expect(cost).toBeGreaterThan(16);
       expect(cost).toBeLessThan(100);
       expect(answer).not.toContain("9000000000000000");

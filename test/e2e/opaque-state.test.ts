@@ -11,7 +11,7 @@ ownWorldOnly();
 let made = 0;
 const newState = () => `gAAAA-${++made}-/+=_. \t"quoted" ü \\u00e9 🐘`;
 const question = { role: "user", content: "Go on." };
-/** The reasoning item that upstream makes with this state. */
+/** The reasoning item of the upstream with this state. */
 const itemOf = (state: string) => ({
   type: "reasoning",
   id: "rs_up_1",
@@ -19,7 +19,7 @@ const itemOf = (state: string) => ({
   encrypted_content: state,
 });
 
-/** Has an upstream make state for a caller; `form` is how the answer comes. */
+/** Has an upstream make state for a caller. `form` is the form of the answer. */
 async function makeState(who: Caller, { model = "scripted", form = "json" } = {}): Promise<string> {
   const state = newState();
   world.play({ kind: "ok", encrypted: state });
@@ -150,7 +150,7 @@ describe("state goes to the upstream that made it", () => {
   });
 });
 
-// Last: for this world time does not come back.
+// This is the last test, because the world's clock does not move back.
 test("is forgotten after 30 days, not before", async () => {
   const state = await makeState(caller);
   const body = { model: "scripted", input: [itemOf(state), question] };

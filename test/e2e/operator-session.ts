@@ -1,7 +1,7 @@
 import type { Document } from "./media-world.ts";
 import type { World } from "./world.ts";
 
-/** The token of the operators of such a world: `GENMESH_ADMIN_TOKEN`. */
+/** The operators' token in such a world: `GENMESH_ADMIN_TOKEN`. */
 export const adminToken = "the-operator-of-these-tests-and-no-other";
 
 export interface Answer {
@@ -10,23 +10,23 @@ export interface Answer {
   code: string | undefined;
 }
 
-/** Asks as the console's own page does. */
+/** Sends requests like the console's own page. */
 export interface OperatorSession {
   readonly origin: string;
-  /** Of the last sign-in; may be set. */
+  /** The cookie of the last sign-in. A test may set it. */
   cookie: string;
-  /** Below `/console/api`; `secret`: brings the token again. */
+  /** The path is below `/console/api`. With `secret` the request has the token again. */
   ask(
     method: string,
     path: string,
     body?: object,
     options?: { secret?: string; as?: string },
   ): Promise<Answer>;
-  /** Below `/console/api/admin`. */
+  /** The path is below `/console/api/admin`. */
   get(path: string): Promise<Answer>;
   post(path: string, body: object, options?: { secret?: string }): Promise<Answer>;
   patch(path: string, body: object, options?: { secret?: string }): Promise<Answer>;
-  /** As the operator. */
+  /** Signs the operator in. */
   signIn(): Promise<void>;
 }
 

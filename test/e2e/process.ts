@@ -11,13 +11,13 @@ import { runOperatorCommand } from "../support/operator-command.ts";
 import { type Caller, createCaller } from "./caller.ts";
 import { upstreamKeys } from "./catalog.ts";
 
-/** What a process is started with. */
+/** Settings of a process. */
 export interface ProcessOptions {
   dataDir: string;
   catalogFile: string;
-  /** How far its clock is ahead. Default 0. */
+  /** The milliseconds by which its clock is ahead. Default 0. */
   aheadMs?: number;
-  /** Variables beside the usual ones. */
+  /** Variables in addition to the usual ones. */
   env?: Readonly<Record<string, string>>;
 }
 
@@ -28,17 +28,17 @@ export interface HostProcess {
   caller: Caller;
   auth: ReturnType<typeof createClient<typeof AuthService>>;
   billing: ReturnType<typeof createClient<typeof BillingService>>;
-  /** What the operator's command says on standard output, its exit code being 0. */
+  /** The standard output of an operator's command, whose exit code must be 0. */
   command(args: readonly string[]): Promise<string>;
-  /** SIGKILL; resolves when it is gone. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   kill(): Promise<void>;
-  /** SIGTERM; resolves with its exit code, null where it had to be killed after 10 s. */
+  /** Sends SIGTERM. Resolves with the exit code, or null where the process had to be killed after 10 s. */
   stop(): Promise<number | null>;
 }
 
-/** What the demo account of these processes begins with, USD micros. */
+/** The first balance of the demo account in these processes, in USD micros. */
 export const openingUsdMicros = 10_000_000;
-/** And in credits. */
+/** The same in credits. */
 export const openingCredits = 1_000;
 
 const stopWithinMs = 10_000;
@@ -47,7 +47,7 @@ const clockAhead = fileURLToPath(new URL("../support/clock-ahead.ts", import.met
 const apiKey = "crash-test-key-0123456789";
 const adminToken = "crash-test-admin-token";
 
-/** Starts what `npm start` starts, on free ports, and resolves when it says that it is ready. */
+/** Starts the process of `npm start` on free ports, and resolves when it prints that it is ready. */
 export async function startProcess(options: ProcessOptions): Promise<HostProcess> {
   const grpcPort = await freePort();
   const child = spawn(
@@ -94,7 +94,7 @@ export async function startProcess(options: ProcessOptions): Promise<HostProcess
   };
 }
 
-/** What it says on standard output. Rejects with what it complains of. */
+/** The standard output of a command. Rejects with its standard error. */
 async function outputOf(args: readonly string[]): Promise<string> {
   const { code, out, err } = await runOperatorCommand(args, { GENMESH_ADMIN_TOKEN: adminToken });
   if (code !== 0) throw new Error(`ended with ${code}: ${err}`);

@@ -10,7 +10,7 @@ const model = isOwnWorld ? "scripted" : "chat-1";
 beforeEach(() => {
   if (isOwnWorld) world.play();
 });
-// What is refused here was neither sent nor held.
+// A refused request was neither sent nor held.
 afterEach(() => {
   if (isOwnWorld) expect(world.upstream.requests).toHaveLength(0);
 });

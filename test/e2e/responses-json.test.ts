@@ -6,7 +6,7 @@ const world = await startWorld();
 afterAll(() => world[Symbol.asyncDispose]());
 const caller = await world.caller();
 
-/** Every field of the object, by OpenAI's reference and Open Responses. */
+/** All fields of the object, by OpenAI's reference and Open Responses. */
 const fields = [
   "background",
   "completed_at",

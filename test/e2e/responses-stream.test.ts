@@ -5,7 +5,7 @@ import { chat } from "./catalog.ts";
 import type { SseEvent } from "./sse.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
-/** Waits 2 s for more of a stream, which is enough for its first events on a machine that has more to do. */
+/** Waits 2 s for the next part of a stream, so that its first events arrive even on a busy machine. */
 const patient = "patient";
 const world = await startWorld({
   catalog: ({ upstreams, models, ...usual }) => ({
@@ -25,7 +25,7 @@ const typesOf = (events: readonly SseEvent[]) => {
   return all.filter((name, at) => name !== all[at - 1]);
 };
 
-/** What holds for every stream that ends. */
+/** Checks the rules of every stream that ends. */
 function expectWellFormed(events: readonly SseEvent[], terminal = "response.completed"): void {
   expect(events.at(-1)?.data).toBe("[DONE]");
   const typed = events.slice(0, -1);

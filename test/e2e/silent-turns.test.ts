@@ -7,7 +7,7 @@ afterAll(() => world[Symbol.asyncDispose]());
 ownWorldOnly();
 
 const caller = await world.caller();
-/** How histories hold a turn in which the model said nothing. */
+/** The forms of a turn without a text of the model in a history. */
 const silent = [
   { role: "assistant", content: null },
   { role: "assistant", content: null, tool_calls: [] },

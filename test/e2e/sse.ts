@@ -1,17 +1,17 @@
-/** One server-sent event, or a comment, as a client reads it. */
+/** One server-sent event, or a comment, in the form of a client. */
 export interface SseEvent {
-  /** The `event:` line; undefined where there is none. */
+  /** The `event:` line. Undefined where there is none. */
   name: string | undefined;
-  /** The `data:` lines; "" for a comment. */
+  /** The `data:` lines. "" for a comment. */
   data: string;
-  /** The parsed data; undefined where it is no JSON. */
+  /** The parsed data. Undefined where it is no JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: events of every shape.
   json: any;
   /** A comment's text. */
   comment: string | undefined;
 }
 
-/** Takes complete events off a text; `rest` is what is not complete yet. */
+/** Takes complete events off a text. `rest` is the incomplete part. */
 export function takeEvents(text: string): { events: SseEvent[]; rest: string } {
   const events: SseEvent[] = [];
   let rest = text;

@@ -6,7 +6,7 @@ import { until } from "../support/until.ts";
 import { ended, startMediaWorld, submit } from "./media-world.ts";
 import { oneProcessOnly, ownWorldOnly } from "./world.ts";
 
-/** What must never be told of a request. */
+/** Texts of a request that no telemetry may have. */
 const told = {
   prompt: "a secret meeting of three herons",
   host: "caller-named-host.example",
@@ -40,7 +40,7 @@ const kinds: Record<number, SpanKind> = {
 
 type Tree = { [name: string]: Tree };
 
-/** Names below a span; what happened several times stands once. Looks at keys depend on what was cached. */
+/** Names below a span. One that occurs several times is listed once. Look-ups of keys depend on the cache. */
 function below(parentId: string, spans: readonly SeenSpan[]): Tree {
   const tree: Tree = {};
   for (const span of spans.filter((one) => one.parentId === parentId)) {
@@ -159,7 +159,7 @@ describe("one process", () => {
 
   test("a span hears nothing after its end, for which the SDK would make an Error each time", async () => {
     const faults: string[] = [];
-    // On a slow machine it also says that sending takes long.
+    // On a slow machine there is also a message that sending takes long.
     const hear = (said: string) => {
       if (/ended Span|on a span once/.test(said)) faults.push(said);
     };
@@ -186,7 +186,7 @@ describe("one process", () => {
     await until("a word of the end", () =>
       world.log.some((line) => line.includes("telemetry is taken again")),
     );
-    // One word for traces, one for metrics.
+    // One message for traces, one for metrics.
     expect(lost().length).toBeLessThanOrEqual(2);
     expect(lost().join("")).not.toContain("127.0.0.1");
   });

@@ -31,7 +31,7 @@ function withTranscriptions(usual: CatalogObject): CatalogObject {
 }
 
 const path = "/audio/transcriptions";
-/** Silence of so many seconds: 8,000 samples of a byte each. */
+/** Silence of `seconds` seconds: 8,000 samples of a byte each. */
 const wav = (seconds: number) => {
   const samples = Math.round(8_000 * seconds);
   const head = Buffer.alloc(44);
@@ -63,7 +63,7 @@ const usual: Fields = [
   ["model", "ears"],
 ];
 
-/** Sends a form; a field that stands in `more` replaces the usual one, an empty text takes it away. */
+/** Sends a form. A field in `more` replaces the usual one, and an empty text removes it. */
 async function post(caller: Caller, more: Fields = [], key?: string): Promise<Asked> {
   const form = new FormData();
   const names = new Set(more.map(([name]) => name));
@@ -138,7 +138,7 @@ describe("the official SDK", () => {
     expect([sent.name, Buffer.from(await sent.arrayBuffer()).equals(sound)]).toEqual([
       ...["said.wav", true],
     ]);
-    // Two and a half seconds twice, and four that upstream reported.
+    // Two and a half seconds twice, and the four that the upstream reported.
     expect(await charged(payer)).toBe(2_520 + 2_520 + 4_020);
   });
 });

@@ -5,7 +5,7 @@ import { chat } from "./catalog.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
 ownWorldOnly();
-// The inner deployment serves the outer one, which is a caller like any other to it.
+// The inner deployment is an upstream of the outer one, which is a usual caller for it.
 const inner = await startWorld();
 afterAll(() => inner[Symbol.asyncDispose]());
 const between = await inner.caller();

@@ -26,20 +26,20 @@ import { isOwnWorld, ownWorldOnly } from "./world.ts";
 
 ownWorldOnly();
 
-/** A new one on each run; a red one is in the test's name, and is given by this variable to be looked at. */
+/** A new seed on each run. A failed test has it in its name, and this variable repeats it. */
 const seed = Number(process.env.GENMESH_TEST_SEED ?? Math.floor(Math.random() * 1_000_000_000));
-/** How often the process is killed, and what is asked of it each time. */
+/** The number of kills, the actions before each, and how many run at once. */
 const [crashes, actionsEach, atOnce] = [3, 24, 6];
-/** Milliseconds after an action has ended, at most, until the process is killed. */
+/** Milliseconds after the end of an action, at most, until the process is killed. */
 const killWithinMs = 250;
-/** Beyond the lease of a dead process's requests (30 s) by some rounds of the sweeper. */
+/** Longer than the lease of a dead process's requests (30 s), plus some rounds of the sweep. */
 const leaseOverMs = 40_000;
-/** Beyond the time of a job of which it is not known whether its upstream has begun it. */
+/** Longer than the time of a job whose upstream may or may not have begun it. */
 const jobsOverMs = maxRunningMs + 60_000;
-/** Milliseconds: on a machine that has more to do, starts take most of it. */
+/** Milliseconds. On a busy machine, starts take most of it. */
 const timeout = 240_000;
 const daySeconds = 86_400;
-/** Above what a run takes by its processes' clock, which is set ahead by more than half an hour at its crashes, in ms. */
+/** Milliseconds above the length of a run by its processes' clock. At crashes that clock is set ahead by more than half an hour. */
 const runMs = 3_600_000;
 
 const { url: mongoUrl, note } = isOwnWorld
@@ -106,7 +106,7 @@ async function run(env: Readonly<Record<string, string>>): Promise<void> {
         const caller = keys[Math.floor(random() * keys.length)] ?? all;
         const one = { host: running, all, caller, random, number: ++made, fail };
         await act(one).catch((error) => {
-          // What a killed process was asked ends so, and a store that is overloaded is away for moments.
+          // An action of a killed process may fail so, and an overloaded store is away for moments.
           if (!signal.aborted && !isAway(error)) throw error;
         });
         onEnd(++ended);
@@ -161,7 +161,7 @@ async function run(env: Readonly<Record<string, string>>): Promise<void> {
   const browser = await openBrowser();
   stack.defer(() => browser.close());
   const { page, faults } = await openPage(browser);
-  // Its "today" is that of the process.
+  // The page's "today" is that of the process.
   await page.addInitScript((ms) => {
     const now = Date.now.bind(Date);
     Date.now = () => now() + ms;
@@ -173,10 +173,7 @@ async function run(env: Readonly<Record<string, string>>): Promise<void> {
   host = undefined;
 }
 
-/**
- * Would a week or a month (UTC) end during a run that began now? What it spent would be part of two, and is held against what one
- * of them has.
- */
+/** Would a week or a month (UTC) end during a run that began now? The charges would be in two of them, and the test compares with one. */
 function isEndNear(): boolean {
   const now = new Date();
   const [year, month, date] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()];
@@ -192,7 +189,7 @@ function isAway(error: unknown): boolean {
   );
 }
 
-/** A key that sees the account's numbers, and two that pay. */
+/** A key that sees the account's numbers, and two with charges. */
 async function makeKeys({ caller, auth, billing }: HostProcess) {
   const { accountId } = (await caller.get("/key")).json.data;
   await billing.grant({ accountId, unit: Unit.CREDITS, amount: 500n, operationId: "credits" });
@@ -214,11 +211,11 @@ interface Action {
   caller: Caller;
   random: () => number;
   number: number;
-  /** What the upstream says to pictures from now on. */
+  /** The upstream's answer to image requests from now on. */
   fail(shallFail: boolean): void;
 }
 
-/** One request, job, speech, grant or refund; waits for its end. */
+/** Does one request, job, speech, grant or refund, and waits for its end. */
 async function act({ host, all, caller, random, number, fail }: Action): Promise<void> {
   const text = { model: "scripted", input: "Hi" };
   const chat = { model: "scripted", messages: [{ role: "user", content: "Hi" }] };
@@ -259,7 +256,7 @@ async function act({ host, all, caller, random, number, fail }: Action): Promise
     async () => {
       const { id } = await submitted("images", boat);
       const cancelled = await caller.post(`/images/generations/${id}/cancel`, {});
-      // Where it has ended before it is 409.
+      // 409 means that the job has ended before.
       if (cancelled.status >= 500) throw new Error(cancelled.text);
     },
     async () => {
@@ -273,7 +270,7 @@ async function act({ host, all, caller, random, number, fail }: Action): Promise
       }),
     async () => {
       const { status, json, text: said } = await all.get("/billing/entries?kind=charge&limit=100");
-      // A slow store is still counting what others have just been charged.
+      // A slow store is still counting the others' last charges.
       if (status === 503) return;
       if (status !== 200) throw new Error(said);
       const charges: Document[] = json.data;
@@ -286,7 +283,7 @@ async function act({ host, all, caller, random, number, fail }: Action): Promise
         ...(random() < 0.5 ? { amount: 1n } : {}),
       };
       const given = host.billing.refund(refund).catch((error) => {
-        // It was given back before, as a charge is but once.
+        // The charge was refunded before, which is possible only once.
         if (ConnectError.from(error).code !== Code.FailedPrecondition) throw error;
       });
       await given;
@@ -295,7 +292,7 @@ async function act({ host, all, caller, random, number, fail }: Action): Promise
   await actions[Math.floor(random() * actions.length)]?.();
 }
 
-/** Numbers of 0 up to 1, the same for a seed. */
+/** Numbers from 0 up to 1, the same for a seed. */
 function randomOf(from: number): () => number {
   let state = from % 2 ** 32;
   return () => {

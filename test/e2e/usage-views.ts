@@ -5,14 +5,14 @@ import type { Caller } from "./caller.ts";
 import type { Document } from "./media-world.ts";
 import type { HostProcess } from "./process.ts";
 
-/** What one request or job came to, as the entries of the journal say. */
+/** The charge and usage of one request or job, by the entries of the journal. */
 interface Ended {
-  /** Of its charge, in ms since the epoch. */
+  /** The time of its charge, in ms since the epoch. */
   at: number;
   keyId: string;
   model: string;
   kind: string;
-  /** Less what was given back. */
+  /** Less the refund. */
   usdMicros: number;
   credits: number;
   inputTokens: number;
@@ -24,7 +24,7 @@ interface Ended {
   characters: number;
 }
 
-/** All that the account's numbers are held against. */
+/** The figures with which all views of the account are compared. */
 export interface Truth {
   ended: Ended[];
   grantedUsdMicros: number;
@@ -42,7 +42,7 @@ const kinds: Readonly<Record<string, string>> = {
   ...{ speech: "speech", image: "image", video: "video" },
 };
 
-/** Adds the journal up, entry by entry. The entries name no key: that is the requests'. */
+/** Adds the journal up, entry by entry. The entries name no key. The requests' list has it. */
 export async function readTruth({ billing }: HostProcess, all: Caller): Promise<Truth> {
   const keyOf = new Map(
     (await pagesOf(all, "/requests?limit=100")).map((one) => [idOf(one), one.keyId]),
@@ -95,7 +95,7 @@ export async function readTruth({ billing }: HostProcess, all: Caller): Promise<
   return truth;
 }
 
-/** Of a request: an upstream may give the same id to two answers. */
+/** The id of a request. An upstream may give the same id to two answers. */
 function idOf({ requestId, id }: Document): string {
   return requestId ?? id;
 }
@@ -127,7 +127,7 @@ const sumNames = [
   "spentCredits",
 ] as const satisfies readonly (keyof Sums)[];
 
-/** What the journal comes to, by "<begin> <groups>". */
+/** The journal's sums by "<begin> <groups>". */
 export function usageOf(
   { ended }: Pick<Truth, "ended">,
   widthSeconds: number,
@@ -150,7 +150,7 @@ export function usageOf(
     sums.output_tokens += one.outputTokens;
     sums.reasoning_tokens += one.reasoningTokens;
     sums.images += one.images;
-    // Added up in whole milliseconds, as the ledger does.
+    // Added up in whole milliseconds, like in the ledger.
     sums.seconds = (Math.round(sums.seconds * 1_000) + one.mediaMs) / 1_000;
     sums.characters += one.characters;
     sums.spentUsdMicros += one.usdMicros;
@@ -163,7 +163,7 @@ function nameOf(start: number, values: Document, by: readonly string[]): string 
   return [start, ...groupings.map((name) => (by.includes(name) ? values[name] : ""))].join(" ");
 }
 
-/** Compares every view of the API with the journal. `keys`: callers that see their own part. */
+/** Compares every view of the API with the journal. `keys` are callers that see their own part. */
 export async function compareViews(
   host: HostProcess,
   { all, keys, fromSeconds }: { all: Caller; keys: readonly Caller[]; fromSeconds: number },
@@ -246,7 +246,7 @@ export async function compareViews(
   return truth;
 }
 
-/** Compares what `genmesh ledger audit` prints of the account with the journal. */
+/** Compares the account's figures in `genmesh ledger audit` with the journal. */
 async function compareAudit(
   host: Pick<HostProcess, "billing">,
   { all: { accountId }, truth }: { all: Pick<Caller, "accountId">; truth: Truth },
@@ -256,7 +256,7 @@ async function compareAudit(
       const { wallet, keys, accountId: whose } = finding.value;
       const isUsd = wallet?.unit === Unit.USD_MICROS;
       const granted = isUsd ? truth.grantedUsdMicros : truth.grantedCredits;
-      // Nothing is held any more, and all was spent this month.
+      // No hold is left, and all charges were made this month.
       const own = truth.ended.filter((one) => isCredits(one) !== isUsd);
       const spent = BigInt(sumOf(own, isUsd ? "usdMicros" : "credits"));
       const available = BigInt(granted) - spent;

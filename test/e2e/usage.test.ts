@@ -133,7 +133,7 @@ describe("one set of numbers", () => {
     const [head = "", ...lines] = usageCsv.text.trim().split("\r\n");
     const column = head.split(",").indexOf("spentUsdMicros");
     expect(lines.reduce((total, line) => total + Number(line.split(",")[column]), 0)).toBe(spent);
-    // Ten pages of buckets later it is the same file: what was used stands in the last one.
+    // With ten more pages of buckets the file is the same, because all usage is in the last one.
     const long = await all.get(
       `/usage?start_time=${dayStart() - 300 * 86_400}&group_by[]=model&format=csv`,
     );
@@ -294,7 +294,7 @@ describe("another key's and another account's usage", () => {
         expect(shown, path).toEqual([]);
       }
     }
-    // Of the account's key alone the answer depends on: a foreign account's is a filter that nothing fits.
+    // The answer depends only on the account's own key. The id of a foreign account's key is a filter that matches nothing.
     const { json } = await sight.get(`/requests?key=${first.keyId}`);
     expect(json.data).toEqual([]);
     for (const path of [
@@ -306,7 +306,7 @@ describe("another key's and another account's usage", () => {
         "403 permission_error permission_denied",
       );
     }
-    // What can be no key's id is the caller's mistake, with any key and wherever an id is taken.
+    // A text that cannot be a key's id is the caller's mistake, with any key and in every parameter for an id.
     for (const id of ["%00", "..", "%27", ";", "a%2Fb", "k".repeat(65)]) {
       for (const [param, path] of [
         ["api_key_ids", `/usage?start_time=0&api_key_ids[]=${id}`],

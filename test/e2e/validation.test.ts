@@ -4,7 +4,7 @@ import { isOwnWorld, ownWorldOnly, startWorld } from "./world.ts";
 
 const world = await startWorld();
 afterAll(async () => {
-  // Nothing of all this was sent, held or charged.
+  // The requests of this file must reach neither an upstream nor the balance.
   if (isOwnWorld) {
     expect(world.upstream.requests).toHaveLength(0);
     expect(await caller.balance()).toEqual({

@@ -20,9 +20,9 @@ ownWorldOnly();
 
 const hourMs = 3_600_000;
 let paths = 0;
-/** A path of the receiver that nothing else has. */
+/** A path of the receiver for one use. */
 const newPath = () => `/hooks/${++paths}?token=url-secret-${paths}`;
-/** A key of the caller's account that sees to its webhooks. */
+/** A key of the caller's account that manages its webhooks. */
 const keeperOf = (caller: Caller) => world.withKey(caller, { scopes: [Scope.WEBHOOKS] });
 const secretOf = async (caller: Caller) =>
   (await (await keeperOf(caller)).get("/webhooks/secret")).json;
@@ -317,7 +317,7 @@ describe("whose they are", () => {
     const mine = await delivered();
     expect(mine).not.toHaveProperty("keyId");
     const others = [
-      // None given: all that is implied.
+      // Without scopes: all that are implied.
       await world.withKey(caller, {}),
       await world.withKey(caller, { scopes: [Scope.IMAGES, Scope.BILLING, Scope.KEYS] }),
     ];
@@ -335,7 +335,7 @@ describe("whose they are", () => {
     const owned = { ...mine, keyId: caller.keyId };
     const reader = await world.withKey(caller, { scopes: [Scope.JOBS_READ_ALL] });
     expect(await webhooksOf(reader)).toEqual([owned]);
-    // It reads what other keys made; it does not act on it.
+    // The key reads the webhooks of other keys. It cannot act on them.
     const read = await reader.post(`/webhooks/${id}/retry`, "");
     expect(refusalOf(read)).toBe("404 not_found_error webhook_not_found null");
     const keeper = await keeperOf(caller);

@@ -35,22 +35,22 @@ import { type Caller, createCaller } from "./caller.ts";
 import { type CatalogObject, promptMark, testCatalog, upstreamKeys } from "./catalog.ts";
 
 /**
- * Set to run what can be run against something that runs already: its base URL, ending in `/v1`, and a key of it that
- * may do everything. (Not BASE_URL: the test runner sets that itself.)
+ * Names a running server for the tests that can run against one: its base URL, ending in `/v1`, and a key with all rights. (Not BASE_URL,
+ * because the test runner sets that itself.)
  */
 const { GENMESH_TEST_BASE_URL: remoteUrl, GENMESH_TEST_API_KEY: remoteKey } = process.env;
-/** Set to run every role by itself, so many of each, on real servers; see test/support/mesh-roles.ts. */
+/** Runs every role by itself, with this number of replicas, on real servers. test/support/mesh-roles.ts starts them. */
 const { GENMESH_TEST_MESH: meshReplicas } = process.env;
 
-/** What a test sets itself. */
+/** Settings of a world. */
 export interface WorldOptions {
-  /** YAML, or the usual catalog with changes. */
+  /** YAML, or a change of the usual catalog. */
   catalog?: string | ((usual: CatalogObject) => CatalogObject);
-  /** Variables beside those that a world needs. */
+  /** Variables in addition to those that a world needs. */
   env?: Record<string, string>;
 }
 
-/** What a new caller begins with. */
+/** The first balance of a new caller. */
 export interface NewCaller {
   /** Default 10 dollars. */
   usdMicros?: bigint;
@@ -58,46 +58,46 @@ export interface NewCaller {
   credits?: bigint;
 }
 
-/** Everything behind the public address, and the way to it. */
+/** The whole installation behind a public address, with its clients. */
 export interface World extends AsyncDisposable {
   baseUrl: string;
-  /** Of every gateway; the first one is `baseUrl`. */
+  /** Those of every gateway. The first one is `baseUrl`. */
   baseUrls: string[];
-  /** Where the metrics of the process behind it are; undefined where the world is not our own. */
+  /** The address of the metrics of the process behind `baseUrl`. Undefined where a test uses a running server. */
   opsUrl: string | undefined;
-  /** Where the metrics of each process are. */
+  /** The addresses of the metrics of all processes. */
   opsUrls: string[];
-  /** See {@link oneProcessOnly}. */
+  /** Only for {@link oneProcessOnly}. */
   mesh: Mesh;
-  /** Makes it so much later, and waits until the parts of the process have heard of each other again. */
+  /** Moves the clock forward, and waits until the parts of the process have answered each other again. */
   later(ms: number): Promise<void>;
-  /** Sets the clock of the one process ahead (or back): no time passes. See {@link oneProcessOnly}. */
+  /** Sets the clock of the one process ahead (or back), without any time passing. Only for {@link oneProcessOnly}. */
   setClock(ms: number): void;
-  /** Milliseconds since the epoch, as this world has it. */
+  /** Milliseconds since the epoch by this world's clock. */
   now(): number;
-  /** Where most models are served. */
+  /** The upstream of most models. */
   upstream: ScriptedUpstream;
-  /** The second upstream of those that have one. */
+  /** The second upstream of models that have one. */
   backup: ScriptedUpstream;
   admin: Admin;
   /** Lines of the log so far. */
   log: string[];
   /** A caller of a new account with its first key. */
   caller(begin?: NewCaller): Promise<Caller>;
-  /** The same account by another key. */
+  /** Another key of the same account. */
   withKey(
     caller: Pick<Caller, "accountId">,
     key: MessageInitShape<typeof CreateKeyRequestSchema>,
   ): Promise<Caller>;
-  /** A caller with this secret, of any account or none. */
+  /** A caller with this secret, which may belong to no account. */
   holding(secret: string, who?: Pick<Caller, "accountId" | "keyId">): Caller;
-  /** What both upstreams do from now on; forgets what they were sent before. Gives what the first one is sent. */
+  /** Sets the behaviour of both upstreams, and forgets their earlier requests. Gives the list of the first one's requests. */
   play(behaviour?: Behaviour | Script): SeenRequest[];
   /** Replaces the catalog file. */
   writeCatalog(change: (usual: CatalogObject) => CatalogObject): Promise<void>;
 }
 
-/** The operator's side, over the gRPC port. */
+/** The operator's clients, over the gRPC port. */
 export interface Admin {
   auth: ReturnType<typeof createClient<typeof AuthService>>;
   billing: ReturnType<typeof createClient<typeof BillingService>>;
@@ -106,9 +106,9 @@ export interface Admin {
 }
 
 /**
- * Starts role `all` in this process on a new data directory, or, where GENMESH_TEST_BASE_URL is set, takes what runs there: such a
- * world has callers and nothing else, see {@link ownWorldOnly}. Of every world of our own it is checked that no answer
- * holds the developer prompt, no line of the log that or a secret, and that the ledger adds up in the end.
+ * Starts role `all` in this process on a new data directory. Where GENMESH_TEST_BASE_URL is set, it uses that server. Such a world has only
+ * callers ({@link ownWorldOnly}). Every world of the test's own is checked: no answer has the developer prompt, no log line has that or a
+ * secret, and the ledger adds up in the end.
  */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   if (remoteUrl) return remoteWorld(remoteUrl.replace(/\/+$/, ""), remoteKey ?? "");
@@ -138,7 +138,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     if (secret.length > 8) secrets.add(secret);
     return createCaller({ baseUrl, key: secret, ...who }, inspect);
   };
-  // Runs first when the world ends, while the ledger can still be asked.
+  // This runs first at the world's end, while the ledger can still be read.
   stack.defer(() => auditLedger(admin));
   const owned = stack.move();
   let callers = 0;
@@ -189,14 +189,14 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   };
 }
 
-/** To be called in a describe, or at a file's top: its tests need what only a world of our own has. */
+/** Called in a describe, or at a file's top. The tests need a world of their own. */
 export function ownWorldOnly(): void {
   beforeEach(({ skip }) => {
     skip(!isOwnWorld, "needs an upstream and an operator of its own");
   });
 }
 
-/** To be called likewise: its tests need the process itself, which {@link World.mesh} is. */
+/** Called in the same places. The tests need the process itself, which is {@link World.mesh}. */
 export function oneProcessOnly(): void {
   ownWorldOnly();
   beforeEach(({ skip }) => {
@@ -204,12 +204,12 @@ export function oneProcessOnly(): void {
   });
 }
 
-/** Is the world one of our own? */
+/** Is the world one of the test's own? */
 export const isOwnWorld = !remoteUrl;
-/** Is it, and all of it in this process? */
+/** Is all of the world in this process? */
 export const isOneProcess = isOwnWorld && meshReplicas === undefined;
 
-/** What a world runs on. */
+/** The running part of a world. */
 interface Running {
   baseUrl: string;
   baseUrls: string[];
@@ -218,7 +218,7 @@ interface Running {
   admin: Admin;
   mesh: Mesh | undefined;
   now(): number;
-  /** Only of a world in one process. */
+  /** Only for a world in one process. */
   setClock?(ms: number): void;
   jump(ms: number): Promise<void>;
 }
@@ -226,7 +226,7 @@ interface Running {
 interface RunningOptions {
   dataDir: string;
   env: Record<string, string>;
-  /** Takes the lines of the log. */
+  /** Gets the lines of the log. */
   log: string[];
   stack: AsyncDisposableStack;
 }
@@ -261,7 +261,7 @@ async function startHere({ dataDir, env, log, stack }: RunningOptions): Promise<
 
 async function startRoles(options: RunningOptions): Promise<Running> {
   const { stack, env } = options;
-  // OpenTelemetry keeps one SDK a process.
+  // OpenTelemetry keeps one SDK for a process.
   const isTraced = Object.keys(env).some((name) => name.startsWith("OTEL_"));
   const start = isTraced ? startMeshProcesses : startMeshRoles;
   const mesh = await start({ ...options, replicas: meshReplicas ?? "1" });
@@ -289,7 +289,7 @@ function remoteWorld(baseUrl: string, key: string): World {
     holding: (secret: string) => createCaller({ ...caller, key: secret }, inspect),
     [Symbol.asyncDispose]: async () => {},
   };
-  // What is missing is used by tests alone that are skipped.
+  // The missing parts are used only by skipped tests.
   return world as Partial<World> as World;
 }
 
@@ -311,7 +311,7 @@ function adminOf(mesh: Mesh): Admin {
   };
 }
 
-/** After any history of a world: every balance is the sum of its entries, and the chain of these is whole. */
+/** After any history of a world, every balance is the sum of its entries, and their chain is complete. */
 async function auditLedger({ billing }: Admin): Promise<void> {
   const findings = [];
   for await (const { finding } of billing.auditLedger({})) findings.push(finding);

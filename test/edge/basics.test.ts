@@ -7,7 +7,7 @@ import { type EdgeWorld, startEdge } from "./world.ts";
 
 let edge: EdgeWorld;
 let notReady: string | undefined;
-/** Requests that came to the service. */
+/** The service's requests. */
 let generated = 0;
 beforeAll(async () => {
   edge = await startEdge({
@@ -235,11 +235,11 @@ describe("keys", () => {
     expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(response.headers.get("x-ratelimit-remaining-requests")).toBe("0");
     expect(await errorOf(response)).toMatchObject({ code: "rate_limit_exceeded" });
-    // The service is asked with the refusal in hand, and gives it back; the times are the edge's.
+    // The service gets the refusal with the request, and answers with it. The gateway sets the times.
     const deferred = await edge.post("/v1/responses", {}, { ...headers, "idempotency-key": "k" });
     expect(deferred.status).toBe(429);
     expect(deferred.headers.get("retry-after")).toBe(response.headers.get("retry-after"));
-    // Some are looked up; what is beyond is refused before its body is read, and so looks the same.
+    // Some are looked up. Further ones are refused before their body is read, and so look the same.
     const before = generated;
     for (let n = 0; n < 20; n++) {
       const more = await edge.post("/v1/responses", {}, { ...headers, "idempotency-key": "k" });

@@ -11,18 +11,18 @@ export interface ConsoleAnswer {
   json: any;
 }
 
-/** What a test sends: everything as it stands, for browsers' headers are what most is decided by. */
+/** A request whose headers are all sent unchanged, because most decisions depend on browsers' headers. */
 export interface ConsoleRequest {
   method?: string;
   headers?: Record<string, string>;
   cookie?: string | undefined;
-  /** JSON, unless it is text or bytes. */
+  /** JSON, unless it is a text or bytes. */
   body?: unknown;
 }
 
 /**
- * Asks a gateway of this machine, by its port, or one elsewhere, by its origin: that one is asked as a tunnel of this machine would, since
- * there are no sessions over plain HTTP but on the loopback. Each request has a connection of its own.
+ * Sends a request to a gateway, by its port on this machine, or by its origin elsewhere. For the latter it looks like a tunnel of this
+ * machine, because plain HTTP allows sessions only on the loopback. Each request has a connection of its own.
  */
 export function askConsole(
   at: number | URL,
@@ -72,10 +72,10 @@ export function askConsole(
   });
 }
 
-/** What Chromium sends from the console's own page. */
+/** Chromium's header for requests of the console's own page. */
 export const ownPage = { "sec-fetch-site": "same-origin" };
 
-/** Signs in; answers the cookie as it is sent back. */
+/** Signs in. Answers the cookie in the form in which it is sent back. */
 export async function signIn(
   at: number | URL,
   secret: string,

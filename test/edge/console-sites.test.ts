@@ -41,7 +41,7 @@ describe("requests of other sites", () => {
     });
     expect(answer.status).toBe(isTaken ? 200 : 403);
     if (!isTaken) expect(answer.json.error.code).toBe("cross_site_request");
-    // Signing in, too: no user may be signed in with another's key.
+    // The same for a sign-in: no page may sign a user in with another person's key.
     const login = await ask("/console/api/session", {
       method: "POST",
       body: { secret: edge.key },
@@ -150,14 +150,14 @@ describe("plain HTTP", () => {
     const cookie = answer.cookies[0]?.split(";", 1)[0];
     const models = await askConsole(portOf(app), "/console/api/v1/models", { cookie, headers });
     expect(models.status).toBe(200);
-    // The name of plain HTTP is none over HTTPS: any neighbour could have set it.
+    // The cookie's name of plain HTTP is not valid over HTTPS, because any neighbour could have set it.
     const renamed = cookie?.replace("__Host-", "");
     const other = await askConsole(portOf(app), "/console/api/session", {
       cookie: renamed,
       headers,
     });
     expect(other.status).toBe(401);
-    // Said by anyone else it counts for nothing.
+    // From a proxy that is not trusted, the header has no effect.
     const untrusted = await ask("/console/api/session", { ...session, headers });
     expect(untrusted.json.error.code).toBe("insecure_connection");
   });

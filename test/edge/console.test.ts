@@ -105,7 +105,7 @@ describe("signing in", () => {
     const told = await askConsole(portOf(app), "/console/api/sign-in");
     expect(told.json).toEqual({ object: "console.sign_in", oidc: null, operator: false });
     await expect(signIn(portOf(app), edgeAdminToken)).rejects.toThrow(/401/);
-    // Nor is a session of another gateway's operator one here.
+    // A session of another gateway's operator is not valid here.
     const cookie = await signIn(edge.port, edgeAdminToken);
     const session = await askConsole(portOf(app), "/console/api/session", { cookie });
     expect(session.status).toBe(401);
@@ -138,7 +138,7 @@ describe("signing in", () => {
     const third = await signIn(edge.port, edge.key, { cookie: planted });
     expect(third).not.toBe(planted);
     expect(await sessionIsAlive(planted)).toBe(false);
-    // A second cookie of the same name was planted by another program of the host: neither counts.
+    // Another program of the host has set a second cookie of the same name, so neither is valid.
     expect(await sessionIsAlive(`${planted}; ${third}`)).toBe(false);
   });
 
@@ -160,7 +160,7 @@ describe("signing in", () => {
     expect(late).toMatchObject({ status: 429, json: { error: { code: "rate_limit_exceeded" } } });
     expect(Number(late.headers["retry-after"])).toBeGreaterThan(30);
     expect((await post("/console/api/session", { secret: edgeAdminToken })).status).toBe(429);
-    // A user with a session keeps it; who comes by a proxy that is trusted has an address of its own.
+    // A user with a session keeps it. A user behind a trusted proxy has an address of its own.
     const proxied = await edge.another({ console: {}, trustProxy: "127.0.0.1" });
     const from = (address: string) => ({ headers: { "x-forwarded-for": address } });
     await signIn(portOf(proxied), edge.key, from("192.0.2.7"));
@@ -215,11 +215,11 @@ describe("key and cookie do not mix", () => {
     const path = "/console/api/v1/models";
     expect((await ask(path, { headers: { authorization } })).status).toBe(401);
     expect((await ask("/console/api/session", { headers: { authorization } })).status).toBe(401);
-    // Together: each path goes by its own alone.
+    // With both, each path uses only its own.
     const wrong = { authorization: `Bearer ${"x".repeat(40)}` };
     expect((await ask(path, { cookie, headers: wrong })).status).toBe(200);
     expect((await ask("/v1/models", { cookie, headers: wrong })).status).toBe(401);
-    // Nor does the session's id pass for a key.
+    // The session's id is no key either.
     const id = cookie.split("=")[1];
     const bearer = { authorization: `Bearer ${id}` };
     expect((await ask("/v1/models", { headers: bearer })).status).toBe(401);
@@ -293,7 +293,7 @@ describe("the secret is asked again", () => {
     expect(rotation.json.error.code).toBe("secret_required");
     for (let i = 0; i < 9; i++) await make(`wrong ${i}`);
     expect((await make(secret)).status).toBe(429);
-    // On /v1 no session is looked up: the key comes with each request.
+    // On /v1 no session is looked up, because each request has the key.
     const direct = await edge.post(
       "/v1/keys",
       { name: "b" },
@@ -368,7 +368,7 @@ describe("what answers carry", () => {
     });
     const base = `http://127.0.0.1:${port}/console/api/v1`;
     expect(job.json.statusUrl).toBe(`${base}/images/generations/job_1`);
-    // A webhook's reader has a key and no cookie.
+    // A webhook's receiver has a key and no cookie.
     expect(submitted).toEqual(["https://api.example.com/v1"]);
   });
 });

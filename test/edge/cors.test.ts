@@ -17,7 +17,7 @@ afterAll(async () => {
   for (const world of [edge, open, closed]) await world[Symbol.asyncDispose]();
 });
 
-/** A preflight as a browser sends it: without the key. */
+/** A browser's preflight, which has no key. */
 function preflight(
   { port }: EdgeWorld,
   path: string,
@@ -172,7 +172,7 @@ test("every documented header of an answer is exposed", async () => {
 });
 
 test("the OpenAI SDK in a browser may send what it sends", async () => {
-  // Chromium and Firefox allow these without asking (https://fetch.spec.whatwg.org/#cors-safelisted-request-header).
+  // Chromium and Firefox allow these without a preflight (https://fetch.spec.whatwg.org/#cors-safelisted-request-header).
   const safelisted = ["accept", "accept-language", "content-language"];
   const sent = new Set<string>();
   const client = new OpenAI({

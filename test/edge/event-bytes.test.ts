@@ -5,9 +5,9 @@ import { startEdge } from "./world.ts";
 
 const request = JSON.stringify({ model: "chat-1", input: "hi", stream: true });
 const frame = (bytes: number) => `data: ${"x".repeat(bytes - "data: \n\n".length)}\n\n`;
-/** Below, at and above what is copied into one write, in changing order. */
+/** Sizes below, at and above the bound for one copied write, in changing order. */
 const sizes = [20, oneWriteBytes, 200, oneWriteBytes + 1, oneWriteBytes - 1, 9 * oneWriteBytes, 21];
-// A message without bytes is none, and not the end.
+// A message without bytes is ignored. The stream goes on.
 const all = [...sizes.map(frame), "", 'data: "ä€😀"\n\n'];
 
 test("events of any size come as they were: as chunks, and to callers that know none", async () => {

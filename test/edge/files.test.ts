@@ -9,7 +9,7 @@ const content = Buffer.from(Array.from({ length: 1_000 }, (_, i) => i % 251));
 const sha256 = createHash("sha256").update(content).digest("hex");
 const etag = `"${sha256}"`;
 
-/** What media knows of: area and ids of files that the key may read. */
+/** The files in media: area and ids of files that the key may read. */
 const readable: Record<string, { blobKey: string; mimeType: string; sizeBytes: bigint }> = {
   [`${FileArea.VIDEOS}/job_1/file_1`]: {
     blobKey: "videos/job_1/file_1",
@@ -21,7 +21,7 @@ const readable: Record<string, { blobKey: string; mimeType: string; sizeBytes: b
     mimeType: "video/mp4",
     sizeBytes: 5n,
   },
-  // As a media service of before says it, which knows MP3 alone.
+  // The answer of an older media service, which has only MP3.
   [`${FileArea.SPEECH}/speech_1/file_wav`]: {
     blobKey: "videos/job_1/file_1",
     mimeType: "audio/mpeg",

@@ -4,11 +4,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { type EdgeParts, type EdgeWorld, startEdge } from "./world.ts";
 
-// What every route that takes a form makes of names of files, and of fields that were left empty.
+// All routes that take a form treat names of files, and empty fields, by the same rules.
 
 const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
 let edge: EdgeWorld;
-/** What the services were told: bodies of jobs and texts, headers of uploads. */
+/** The services' requests: bodies of jobs and texts, headers of uploads. */
 let told: { body: Record<string, unknown>; fileName: string | undefined }[];
 beforeAll(async () => {
   edge = await startEdge({
@@ -41,7 +41,7 @@ beforeEach(() => {
   told = [];
 });
 
-/** A part of a form: what follows `form-data`, and its bytes. */
+/** A part of a form: the text after `form-data`, and its bytes. */
 type Part = readonly [disposition: string, body: string | Buffer];
 
 async function send(path: string, parts: readonly Part[]) {
@@ -62,7 +62,7 @@ async function send(path: string, parts: readonly Part[]) {
 const encoded = "Bild%20%C3%A4%20%E5%9B%BE%E7%89%87%20%F0%9F%A6%8A.png";
 const whole = "Bild ä 图片 🦊.png";
 
-/** Names of files as clients send them, and as they are read. */
+/** Names of files in a client's request, and their decoded forms. */
 const names: [what: string, sent: string, read: string][] = [
   ["ASCII", 'filename="cat.png"', "cat.png"],
   ["UTF-8 as it is", `filename="${whole}"`, whole],

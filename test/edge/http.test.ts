@@ -15,7 +15,7 @@ beforeAll(async () => {
         bodies.push(body.length);
         return { body: Buffer.from(`{"bytes":${body.length}}`) };
       },
-      // A large body is not looked through for what it asks for.
+      // The gateway does not search a large body for `stream`.
       async *streamGenerate({ body }) {
         bodies.push(body.length);
         yield { part: { case: "complete", value: Buffer.from(`{"bytes":${body.length}}`) } };
@@ -178,7 +178,7 @@ describe("what is unusual and right is served", () => {
       );
       const text = await raw.until((received) => received.split('"bytes"').length === count + 1);
       expect([...text.matchAll(/"bytes":(\d+)/g)].map((match) => Number(match[1]))).toEqual(sizes);
-      // And the connection goes on.
+      // The connection stays usable.
       raw.send(post([json, "Content-Length: 2"], "{}"));
       await raw.until((received) => received.split('"bytes"').length === count + 2);
     },
@@ -283,7 +283,7 @@ describe("bodies", () => {
     raw.send(chunk + chunk);
     const text = await raw.until((received) => received.includes("payload_too_large"));
     expect(parseAnswer(text).status).toBe(413);
-    // The rest is thrown away for a moment, so that the answer is not lost in a reset.
+    // The rest is read and dropped for a moment, so that the answer is not lost in a reset.
     raw.send(chunk);
     await edge.clock.advance(2_000);
     await raw.closed();
@@ -294,7 +294,7 @@ describe("bodies", () => {
     first.send(post([json, `Content-Length: ${50 * mib}`], "x".repeat(49 * mib)));
     await expect.poll(heldBytes).toBe(49 * mib);
     const late = edge.post("/v1/responses", "x".repeat(40 * mib));
-    // It waits unread; whether it has begun to is not seen from outside.
+    // The late request waits with its body unread. A test cannot see when that begins.
     const second = await until("its end", async () => {
       await edge.clock.advance(1_000);
       return Promise.race([late, undefined]);

@@ -251,7 +251,7 @@ describe("GET /jobs/{jobId}/events", () => {
     await left.promise;
   });
 
-  /** Reads a job's events, letting time pass while nothing comes. */
+  /** Reads a job's events, and moves the clock while none comes. */
   async function follow(): Promise<{ names: (string | undefined)[]; text: string }> {
     let isOver = false;
     const reading = (async () => (await edge.ask("/v1/jobs/job_1/events")).text())();
@@ -273,7 +273,7 @@ describe("GET /jobs/{jobId}/events", () => {
 
   test("replicas that stop or break off cost no event, and none comes twice", async () => {
     const watches = [
-      // It stops: its watches end, each with the job as it stands.
+      // The process stops. Its watches end, each with the present state of the job.
       [queued],
       [queued],
       [],

@@ -18,7 +18,7 @@ test.each([
   });
   const asked = world.post(path, { ...body, stream: true });
   await called.promise;
-  // Past the time after which a stream's headers go out.
+  // Longer than the time after which a stream's headers are sent.
   await world.clock.advance(40_000);
   done.resolve();
   const answer = await asked;

@@ -1,27 +1,27 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
-/** An answer as it came over the wire. */
+/** An answer in the bytes of the wire. */
 export interface RawAnswer {
   status: number;
-  /** Lower-case names. */
+  /** With lower-case names. */
   headers: Record<string, string>;
   body: string;
 }
 
-/** A connection that speaks bytes, for what no HTTP client would send. */
+/** A connection that sends any bytes, also those that no HTTP client would send. */
 export interface RawConnection extends Disposable {
   socket: Socket;
   send(bytes: string | Buffer): void;
   /** Everything received so far. */
   received(): string;
-  /** Waits until the received bytes satisfy `holds`. Rejects where the connection closes before. */
+  /** Waits until `holds` is true for the received bytes. Rejects where the connection closes before. */
   until(holds: (received: string) => boolean): Promise<string>;
-  /** Waits until the other side has closed, and gives everything it sent. */
+  /** Waits until the other side has closed, and gives all received bytes. */
   closed(): Promise<string>;
 }
 
-/** Opens a connection to the local port, from another address of the loopback where one is given. */
+/** Opens a connection to the local port. `from` may be another address of the loopback. */
 export async function openRaw(
   port: number,
   host = "127.0.0.1",
@@ -72,7 +72,7 @@ export async function exchange(port: number, bytes: string | Buffer): Promise<Ra
   return parseAnswer(await raw.closed());
 }
 
-/** The first answer of a text; its body is the rest. */
+/** The first answer of a text. Its body is the rest. */
 export function parseAnswer(text: string): RawAnswer {
   const end = text.indexOf("\r\n\r\n");
   const [line = "", ...fields] = text.slice(0, end).split("\r\n");

@@ -13,7 +13,7 @@ afterEach(async () => {
 
 const piece = Buffer.from(`event: x\ndata: {"type":"x","pad":"${"x".repeat(60_000)}"}\n\n`);
 
-/** An edge whose text service streams as fast as it is read, and one that reads of it no more. */
+/** A gateway whose text service streams as fast as it is read, and a caller that stops reading. */
 async function startFlood() {
   const left = Promise.withResolvers<void>();
   let sent = 0;

@@ -78,7 +78,7 @@ test.each<[string, string, EdgeParts, () => Promise<unknown>]>([
 
 let world: EdgeWorld;
 
-/** What a call ends with whose service goes away, after what it has said before has reached the caller. */
+/** The error of a call whose service goes away, after its first output has reached the caller. */
 async function broken(): Promise<never> {
   await setImmediate();
   return refuse(ErrorReason.SERVICE_UNAVAILABLE);

@@ -29,7 +29,7 @@ const events = (text: string) => ({
 const response = { id: "resp_1", object: "response", model: "chat-1", status: "in_progress" };
 const created = event("response.created", 0, { response });
 
-/** Something that a test lets happen when it wants. */
+/** An event that a test causes when it wants. */
 function gate() {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { opened: promise, open: resolve };
@@ -261,7 +261,7 @@ describe("event streams", () => {
         id: (begun as { response: { id: string } }).response.id,
         status: "failed",
         error: { code: "model_request_failed" },
-        // What clients rely on is there.
+        // Clients rely on these fields.
         tools: [],
         text: { format: { type: "text" } },
         metadata: {},
@@ -351,7 +351,7 @@ describe("event streams", () => {
     });
     const raw = connect({ port: world.port, host: "127.0.0.1" }).pause();
     send({ send: (bytes) => void raw.write(bytes) }, world, streamed);
-    // Kernel buffers take a few megabytes; then nothing moves.
+    // Kernel buffers take a few megabytes. Then the stream stops.
     expect(await untilStill("the service", () => sent)).toBeLessThan(count / 4);
     let received = 0;
     raw.resume();

@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import { signIn } from "./console-client.ts";
 import { type EdgeWorld, edgeAdminToken, startEdge } from "./world.ts";
 
-/** Calls after which billing answers no more: far above what the files here take. */
+/** Calls after which billing answers no further one. This is far above the number for the files here. */
 const mostCalls = 50;
 
 test("a file of usage ends with what may have been charged, however far its end_time lies", async () => {
-  /** Seconds at which each span ends that billing was asked for. */
+  /** The ends of all spans that the gateway read from billing, in seconds. */
   const ends: number[] = [];
   await using edge = await startEdge({
     billing: {
@@ -25,9 +25,9 @@ test("a file of usage ends with what may have been charged, however far its end_
   const file = await (await edge.ask(`${path}&format=csv`)).text();
   expect(file).toMatch(/^start_time,.*\r\n$/);
   expect(ends).toHaveLength(1);
-  // A replica whose clock is five minutes ahead may have charged in an hour to come.
+  // A replica whose clock is five minutes ahead may have made charges in a future hour.
   expect(ends[0]).toBeGreaterThan(now + 300);
-  // Pages of JSON have the buckets that were asked for.
+  // Pages of JSON have the requested buckets.
   const page = await (await edge.ask(`${path}&limit=168`)).json();
   expect(page.data).toHaveLength(168);
   expect(page.has_more).toBe(true);
@@ -55,7 +55,7 @@ test.each([
   expect(head.status).toBe(200);
   expect(head.headers.get("content-type")).toMatch(/^text\/csv/);
   expect(head.headers.get("content-length")).toBeNull();
-  // Were it read on, further pages would have come before the next request's answer.
+  // If the gateway read on, further pages would be requested before the next request's answer.
   for (let i = 0; i < 5; i++) await (await edge.ask("/v1/models")).text();
   expect(pages).toBe(1);
 });

@@ -22,7 +22,7 @@ const queued: JobInit = {
   ...{ jobId: "job_1", kind: JobKind.IMAGE, status: JobStatus.QUEUED, createTime },
 };
 const running: JobInit = { ...queued, status: JobStatus.RUNNING };
-/** Lengths that leave every remainder of three. */
+/** Lengths with every remainder of a division by three. */
 const sizes = [1, 200_000, 200_001, 5];
 const images = sizes.map((size, index) => Buffer.alloc(size, index + 65));
 const completed: JobInit = {
@@ -36,7 +36,7 @@ let edge: EdgeWorld;
 let forms: BodyForm[];
 let bodies: Buffer[];
 let changes: JobInit[];
-/** What the watch does once it has told all of that. */
+/** The watch's behaviour after its first messages. */
 let afterwards: (signal: AbortSignal) => Promise<void>;
 let watches: PromiseWithResolvers<AbortSignal>;
 let located: (fileId: string) => void;

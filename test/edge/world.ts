@@ -30,25 +30,25 @@ import type { GatewaySettings } from "../../gateway/context.ts";
 import { createCatalog } from "../../services/catalog/index.ts";
 import { createAuthWorld } from "../contract/keys.world.ts";
 
-/** What stands behind the edge of a test. */
+/** The services behind the gateway of a test. */
 export interface EdgeParts {
   text?: Partial<ServiceImpl<typeof TextService>>;
   media?: Partial<ServiceImpl<typeof MediaService>>;
   billing?: Partial<ServiceImpl<typeof BillingService>>;
   settings?: GatewaySettings;
-  /** Hears of every internal call, by its method and headers. */
+  /** Called for every internal call, with its method and headers. */
   called?: (method: string, headers: Headers) => void;
   cutOff?: AbortSignal;
   notReady?: () => string | undefined;
 }
 
-/** The edge of a test: listening, with a key that may do everything. */
+/** The gateway of a test. It is listening, and has a key with all rights. */
 export interface EdgeWorld extends AsyncDisposable {
   app: FastifyInstance;
   port: number;
-  /** One more gateway before the same services, with other settings where they are given. */
+  /** One more gateway in front of the same services, with other settings where they are given. */
   another(settings?: GatewaySettings, port?: number): Promise<FastifyInstance>;
-  /** The operator's side of auth. */
+  /** The operator's clients of auth. */
   admin: Awaited<ReturnType<typeof createAuthWorld>>["admin"];
   key: string;
   accountId: string;
@@ -62,18 +62,18 @@ export interface EdgeWorld extends AsyncDisposable {
   makeKey(options: MessageInitShape<typeof CreateKeyRequestSchema>): Promise<string>;
   /** The key of a further account. */
   makeAccount(): Promise<string>;
-  /** Asks with the key; headers of `init` win. */
+  /** Sends a request with the key. Headers of `init` take precedence. */
   ask(path: string, init?: RequestInit): Promise<Response>;
   /** Posts JSON with the key. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
 }
 
-/** What an edge needs to let operators in. */
+/** The token with which operators sign in at the gateway. */
 export const edgeAdminToken = "admin-token-of-the-edge";
 
 const catalogFile = fileURLToPath(new URL("../../deploy/catalog.yaml", import.meta.url));
 
-/** Real auth and catalog; text, media and billing are what a test says of them over the wire's contract. */
+/** Auth and catalog are real. A test scripts text, media and billing by the contract. */
 export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
   await using stack = new AsyncDisposableStack();
   const log: Record<string, unknown>[] = [];

@@ -3,7 +3,7 @@ import { failPoints } from "../../services/media/fail-points.ts";
 import { createRuns } from "./jobs.run.ts";
 import { stepsOf } from "./steps.ts";
 
-// Starting processes, and leases that must end, on a slow machine.
+// Milliseconds for starting processes, and for leases that must end, on a slow machine.
 const timeout = 240_000;
 
 describe("a process that dies at a step, beside another that takes the same submissions", () => {

@@ -20,27 +20,27 @@ import type { Received } from "../support/webhook-receiver.ts";
 import type { Said } from "./jobs.child.ts";
 import { readAsked } from "./jobs.upstream.ts";
 
-/** What a run left behind. */
+/** The state after a run. */
 export interface Remains {
   stores: LawStores;
-  /** Everybody who submits in the round that is examined. */
+  /** The accounts of the round that is examined. */
   accounts: readonly string[];
-  /** Everybody who submitted in the run. */
+  /** The accounts of the whole run. */
   everybody: readonly string[];
-  /** Where its upstream wrote down what it was asked. */
+  /** The folder in which its upstream recorded its requests. */
   folder: string;
   clock: Clock;
-  /** Everything that its processes said in the round. */
+  /** All lines of its processes in the round. */
   said: readonly Said[];
-  /** Jobs may be gone: their time was short. */
+  /** Jobs may have been removed, because their time was short. */
   forgets: boolean;
-  /** What its jobs' webhooks brought. */
+  /** The webhooks of its jobs. */
   received: readonly Received[];
 }
 
 /**
- * What there is left to do, a line each. Reads the stores beside the processes that use them, and so in the order in which
- * work passes from one to the next: what leaves a store that was read already is found in the one behind it.
+ * The work that is left, a line each. Processes use the stores meanwhile, so these are read in the order in which work moves from one to
+ * the next. Work that leaves a store after its reading is then found in a later one.
  */
 export async function whatIsLeft(
   stores: LawStores,
@@ -63,14 +63,14 @@ export async function whatIsLeft(
       if (dueAt !== undefined) left.push(`${webhookId} is ${state}`);
     }
   }
-  // Files on their way in or out, and the bytes that are set aside for them, whenever they are due.
+  // Incoming and outgoing files, and the bytes that are held for them, even if they are due later.
   for (const { fileId, state } of await stores.files.due(Number.MAX_SAFE_INTEGER, 10)) {
     left.push(`${fileId} is ${state}`);
   }
   return left;
 }
 
-/** Reads the stores, and gives every breach of the invariants C1 to C12 of jobs and money in words. */
+/** Reads the stores, and describes every breach of the invariants C1 to C12 of jobs and money. */
 export async function findBreaches(remains: Remains): Promise<string[]> {
   const { stores, accounts, everybody, forgets } = remains;
   const { breaches, check } = gatherer();
@@ -88,7 +88,7 @@ export async function findBreaches(remains: Remains): Promise<string[]> {
   return breaches;
 }
 
-/** C6, C7 and C11: what callers were told is so. */
+/** C6, C7 and C11: the answers to callers are true. */
 function checkAnswers(jobs: readonly Job[], { said, forgets }: Remains, check: Check): void {
   const accepted = said.filter((one) => one.kind === "accepted");
   for (const [key, list] of Map.groupBy(accepted, (one) => one.key)) {
@@ -112,7 +112,7 @@ function checkAnswers(jobs: readonly Job[], { said, forgets }: Remains, check: C
   for (const one of said) check("C11", one.kind !== "leak", one);
 }
 
-/** Every end of an accepted job was told at least once, and always in the same words. */
+/** Every end of an accepted job was sent by a webhook at least once, and always with the same content. */
 function checkWebhooks(jobs: readonly Job[], { said, received }: Remains, check: Check): void {
   for (const one of said) {
     if (one.kind !== "accepted") continue;
@@ -128,20 +128,20 @@ function checkWebhooks(jobs: readonly Job[], { said, received }: Remains, check:
   }
 }
 
-/** What is told of a submission's job; of one that is deleted or forgotten, what it must have come to. */
+/** The type of the webhook for a submission's job. For a deleted or removed job, the only possible one. */
 function typeOf(key: string, job: Job | undefined): string {
   if (job && wasCancelled(job)) return "job.cancelled";
   const state = job && job.state !== "deleted" ? job.state : endOf(key);
   return state === "failed" ? "job.failed" : "job.completed";
 }
 
-/** How a submission's job ends. */
+/** The end of a submission's job. */
 function endOf(key: string): Job["state"] {
   if (key.startsWith("deleted")) return "deleted";
   return key.startsWith("bad") || key.startsWith("endless") ? "failed" : "completed";
 }
 
-/** A task that an upstream has named is never begun a second time, and every attempt has the job's own key. */
+/** A task with a name from the upstream is never begun a second time. Every attempt has the job's own key. */
 function checkUpstream({ folder }: Remains, check: Check): void {
   const asked = readAsked(folder);
   for (const [jobId, list] of Map.groupBy(asked, (one) => one.jobId)) {
@@ -160,7 +160,7 @@ function checkUpstream({ folder }: Remains, check: Check): void {
   }
 }
 
-/** C9: after a collection there is what is needed, and nothing else. */
+/** C9: a collection leaves all needed blobs, and no others. */
 export async function checkOrphans(
   { stores, clock }: Pick<Remains, "stores" | "clock">,
   check: Check,
@@ -172,7 +172,7 @@ export async function checkOrphans(
   };
   const owners = [outputsOwner(store), uploads];
   const events = createJobEvents({ log: pino({ level: "silent" }), metrics: createMetrics() });
-  // Blobs are dated by the machine.
+  // Blobs have times by the machine's clock.
   const later = { ...clock, now: () => Date.now() + 2 * minCollectAgeMs };
   const retention = createRetention({
     ...{ clock: later, store, blobs, owners, events, failPoints: noFailPoints },

@@ -26,32 +26,32 @@ import { createLogMemory, type Question, standing } from "./jobs.standing.ts";
 import { durableUpstream, endless, impossible } from "./jobs.upstream.ts";
 import { followTime, type TimeSaid } from "./shared-time.ts";
 
-/** What a process is told when it is started. */
+/** The settings of a process at its start. */
 export interface Orders {
   folder: string;
-  /** Name the stores that are on servers; none: all are in the folder. */
+  /** Name the stores on servers. Without any, all stores are in the folder. */
   env: StoreVariables;
   retentionDays: number;
-  /** Is told of the ends of its jobs. */
+  /** The address for webhooks of its jobs. */
   webhookUrl: string;
-  /** Bug that is seeded. */
+  /** A bug that this process has on purpose. */
   bug: "double-charge" | "never-completed" | undefined;
-  /** The catalog of its upstreams, by the real drivers; undefined: its upstream is in the process itself. */
+  /** The catalog of its upstreams, with the real drivers. Undefined where the process itself plays the upstream. */
   catalogFile: string | undefined;
 }
 
-/** What a process is told to do then, by a line on its standard input: its submissions, for accounts of their own. */
+/** The work of one round, in a line on standard input: submissions for accounts of its own. */
 export interface Round {
   number: number;
-  /** Tells the processes of a round apart. */
+  /** Identifies a process within a round. */
   name: string;
-  /** Where it kills itself. */
+  /** The step at which the process kills itself. */
   dieAt: FailPoint | undefined;
-  /** It has a running video that never ends, and then stops in good order. */
+  /** The process has a running video that never ends, and then stops without a kill. */
   stops: boolean;
 }
 
-/** What it says on standard output, a line each. */
+/** A line of its standard output. */
 export type Said =
   | TimeSaid
   /** It works, and waits for its first round. */
@@ -59,23 +59,23 @@ export type Said =
   /** A submission was answered with 202. */
   | { kind: "accepted"; key: string; jobId: string }
   | { kind: "refused"; key: string; reason: number }
-  /** Its caller cancelled the job, and heard so. */
+  /** Its caller canceled the job, and got that answer. */
   | { kind: "cancelled"; jobId: string }
-  /** Its caller deleted the job, and heard so, or that it is gone. */
+  /** Its caller deleted the job, and got that answer, or that the job is gone. */
   | { kind: "deleted"; jobId: string }
   /** Another key could read a job. */
   | { kind: "leak"; jobId: string }
   /** Every submission of its round has its answer. */
   | { kind: "done" }
-  /** How it stands, in words, where it was asked. */
+  /** The state of the process in words, where the test asked for it. */
   | { kind: "standing"; words: string };
 
-/** Who submits in a round and can pay. */
+/** The account with credits in a round. */
 export const richOf = (round: number): Principal => principal(`rich${round}`);
-/** Who submits there without a credit. */
+/** The account without credits in a round. */
 export const poorOf = (round: number): Principal => principal(`poor${round}`);
 const principal = (name: string) => ({ accountId: `acct_${name}`, keyId: `key_${name}` });
-/** What the rich one has at the beginning. */
+/** The first credits of the account with credits. */
 export const funds = 1_000n;
 /** A real image of one pixel. */
 const pixel =
@@ -85,7 +85,7 @@ function say(said: Said): void {
   process.stdout.write(`${JSON.stringify(said)}\n`);
 }
 
-/** Submissions: those that every process of a round makes, and this one's own. */
+/** Submissions that every process of a round makes, and those of this one. */
 function submissionsOf({ name, number }: Round, webhookUrl: string) {
   const [rich, poor] = [richOf(number), poorOf(number)];
   const image_url = `data:image/png;base64,${pixel}`;
@@ -97,9 +97,9 @@ function submissionsOf({ name, number }: Round, webhookUrl: string) {
     { key: "bad", kind: JobKind.MUSIC, body: music({ title: impossible }) },
     { key: `video-${name}`, kind: JobKind.VIDEO, body: video({ input_reference: { image_url } }) },
     { key: `music-${name}`, kind: JobKind.MUSIC, body: music() },
-    // Cancelled while it runs, by every process: one that dies leaves it to the others, as the next one.
+    // Every process cancels it while it runs. One that dies leaves that to the others, or to the next one.
     { key: "endless", kind: JobKind.MUSIC, body: music({ title: endless }) },
-    // Deleted once it has ended.
+    // Deleted after its end.
     {
       key: "deleted",
       kind: JobKind.VIDEO,
@@ -115,7 +115,7 @@ function submissionsOf({ name, number }: Round, webhookUrl: string) {
 
 type Submission = ReturnType<typeof submissionsOf>[number];
 
-/** Submits until there is an answer, as a client does. */
+/** Submits until there is an answer, like a client. */
 async function submit(world: JobsWorld, submission: Submission): Promise<void> {
   const { key, kind, body, principal, poor } = submission;
   for (;;) {
@@ -149,7 +149,7 @@ async function remove(world: JobsWorld, jobId: string, rich: Principal): Promise
   say({ kind: "deleted", jobId });
 }
 
-/** Until it is done, or there is no such job any more, as a client does. */
+/** Repeats like a client, until the work succeeds or there is no such job. */
 async function repeat(world: JobsWorld, work: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {
@@ -168,7 +168,7 @@ async function readAsOther(world: JobsWorld, jobId: string, poor: Principal): Pr
   if (read) say({ kind: "leak", jobId });
 }
 
-/** Deletes what was imported, in use or not: another process may be at it too. */
+/** Deletes the imported files, in use or not. Another process may do the same. */
 async function deleteImports({ peers }: JobsWorld, rich: Principal): Promise<void> {
   const { files } = await peers.media.listFiles({ pageSize: 100 }, as(rich));
   for (const { fileId } of files) {
@@ -211,7 +211,7 @@ function doubleCharge(): Interceptor {
   };
 }
 
-/** A store that takes no job's end. */
+/** A store that refuses the end of every job. */
 function neverCompleted(store: JobStore): JobStore {
   return {
     ...store,
@@ -222,7 +222,7 @@ function neverCompleted(store: JobStore): JobStore {
   };
 }
 
-/** Submits what a round has, and says when each submission has its answer. */
+/** Submits the jobs of a round, and prints when each submission has its answer. */
 async function play(world: JobsWorld, round: Round, orders: Orders): Promise<void> {
   const rich = richOf(round.number);
   const { accountId } = rich;
@@ -230,7 +230,7 @@ async function play(world: JobsWorld, round: Round, orders: Orders): Promise<voi
   await world.admin.billing.grant({ ...opening, operationId: `opening-${round.number}` });
   const submitted = Promise.all(
     submissionsOf(round, orders.webhookUrl)
-      // Made anew by a process that dies then, once the first one is forgotten, it would never end.
+      // With a short retention a dying process could submit it again after the first one was removed. It would never end.
       .filter(({ key }) => key !== "endless" || orders.retentionDays >= 1)
       .map((one) => submit(world, one)),
   );
@@ -244,14 +244,14 @@ async function play(world: JobsWorld, round: Round, orders: Orders): Promise<voi
     await Promise.all(world.workers.map((worker) => worker.drain(AbortSignal.abort())));
   }
   await submitted;
-  // One of two does, so that there are runs that end with files and runs that end without.
+  // One of two processes deletes them, so that some runs end with files and some without.
   if (round.name === "a") await deleteImports(world, rich);
   say({ kind: "done" });
 }
 
-/** Plays a round whenever it is told to, until it is killed. */
+/** Does the work of each line of input, until the process is killed. */
 async function run(orders: Orders): Promise<void> {
-  // Sleepers alone do not keep a process alive.
+  // Timers of sleeps do not keep a process alive.
   setInterval(() => {}, 60_000);
   const { folder, env, retentionDays, catalogFile } = orders;
   let round: Round | undefined;

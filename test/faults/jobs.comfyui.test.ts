@@ -6,13 +6,13 @@ import { isEveryStep, stepsOf } from "./steps.ts";
 
 const outsideOf = ({ origin }: ComfyDouble) => ({ comfyui: [origin], maxConcurrent: 4 });
 
-/** How often each job was put into its queue. */
+/** The counts of how often jobs were put into its queue. */
 function timesQueued(comfy: ComfyDouble): Set<number> {
   const created = createdBySeed({ comfyui: [comfy] });
   return new Set([...created.values()].map(({ length }) => length));
 }
 
-// The id is stored ("resumable") before the graph is sent ("sending"), so a successor finds it in the queue or the history.
+// The id is stored ("resumable") before the graph is sent ("sending"). So a successor finds it in the queue or the history.
 describe("a process that dies while ComfyUI is at its jobs, and is started again", () => {
   let comfy: ComfyDouble;
   let runs: Run;

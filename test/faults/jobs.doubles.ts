@@ -8,30 +8,30 @@ import { type ReplicateDouble, startReplicate } from "../support/upstreams/repli
 import { upstreamKey } from "./jobs.drivers.ts";
 import { endless, impossible } from "./jobs.upstream.ts";
 
-/** A double of fal whose models answer as they do, with nothing for music of the title that no model can make. */
+/** A double of fal with models like the real ones. Music with the title that no model can make fails. */
 export async function startFalDouble(): Promise<FalDouble> {
   const fal = await startFal({ key: upstreamKey });
   fal.usual.output = (generation) => outputOf(fal, generation);
   return fal;
 }
 
-/** A double of Replicate, likewise. */
+/** A double of Replicate with the same rules. */
 export async function startReplicateDouble(): Promise<ReplicateDouble> {
   const replicate = await startReplicate({ key: upstreamKey });
   replicate.usual.output = (urls, prediction) => (isImpossible(prediction) ? [] : urls);
   return replicate;
 }
 
-/** A server with OpenAI's images: a request takes `takesMs` by `clock`, and the pictures come with its answer. */
+/** A server with OpenAI's images. A request takes `takesMs` by `clock`, and its answer has the images. */
 export interface ImagesDouble extends AsyncDisposable {
   baseUrl: string;
-  /** Prompts of the requests that it has carried out or begun, in the order of their coming. */
+  /** Prompts of the requests that it has done or begun, in the order of arrival. */
   prompts: string[];
-  /** Sets the clock by which requests take their time. */
+  /** Sets the clock of its requests. */
   follow(clock: Pick<Clock, "sleep">): void;
 }
 
-/** Starts one. */
+/** Starts a double. */
 export async function startImagesDouble({ takesMs }: { takesMs: number }): Promise<ImagesDouble> {
   const outputs = await sampleOutputs();
   const server = await startScriptedMediaUpstream("openai", outputs);
@@ -59,7 +59,7 @@ export async function startImagesDouble({ takesMs }: { takesMs: number }): Promi
   };
 }
 
-/** What was asked for at a double that no model can make. */
+/** Does a request ask for something that no model can make? */
 export function isImpossible({ input }: Pick<FalGeneration, "input">): boolean {
   return typeof input.prompt === "string" && input.prompt.startsWith(impossible);
 }
@@ -74,7 +74,7 @@ function outputOf({ files, outputs }: FalDouble, generation: FalGeneration): obj
   return { images: Array.from({ length: input.num_images }, () => of(image, "image/png")) };
 }
 
-/** A double of ComfyUI where music of some titles fails, or is never done. */
+/** A double of ComfyUI where music with some titles fails, or never ends. */
 export async function startComfyDouble(options: ComfyOptions = {}): Promise<ComfyDouble> {
   const comfy = await startComfy({ key: upstreamKey, ...options });
   comfy.usual.of = (graph) => {
@@ -85,7 +85,7 @@ export async function startComfyDouble(options: ComfyOptions = {}): Promise<Comf
   return comfy;
 }
 
-/** Generations that the doubles took, with or without an answer, by the seed that tells the job: what an operator pays for. */
+/** Generations that the doubles accepted, with or without an answer, by the seed that identifies the job. An operator pays for these. */
 export function createdBySeed({
   fal = [],
   comfyui = [],

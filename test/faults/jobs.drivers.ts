@@ -8,10 +8,10 @@ import { createBuiltinRenderer } from "../../services/builtin/index.ts";
 import { createMediaUpstreams } from "../../services/upstreams/media/index.ts";
 import type { MediaUpstreams } from "../../services/upstreams/media/port.ts";
 
-/** The key that the doubles take. */
+/** The doubles' key. */
 export const upstreamKey = "fal-id:fal-secret";
 
-/** The upstreams of a real process; they live until that is killed. */
+/** The upstreams of a real process. They live until it is killed. */
 export function realUpstreams(clock: Clock): MediaUpstreams {
   return createMediaUpstreams({
     clock,

@@ -8,7 +8,7 @@ let fal: FalDouble;
 let runs: Run;
 beforeAll(async () => {
   fal = await startFalDouble();
-  // One at a time: of all jobs, the one that a process dies with is the only one at fal whose id is not known.
+  // One job at a time. Only the job that a process dies with then has an unknown id at fal.
   const outside = { fal: [fal.origin], maxConcurrent: 1, lostAnswer: "fail" } as const;
   runs = createRuns({ beside: false, outside });
 });
@@ -33,7 +33,7 @@ describe("a process that dies while fal is at its jobs, and is started again", (
     async (dieAt) => {
       const { died, breaches } = await runs.carryOut({ dieAt });
       expect(died).toBe(true);
-      // Its caller was told that it failed, as often as it asked; of the money, the files and all other jobs nothing is amiss.
+      // Its caller saw a failure in each answer. The money, the files and all other jobs are correct.
       expect(breaches.filter((breach) => !breach.startsWith("C7"))).toEqual([]);
       expect(new Set(breaches).size).toBe(1);
       for (const created of createdBySeed({ fal: [fal] }).values()) expect(created).toHaveLength(1);

@@ -14,14 +14,14 @@ const close = async () => {
 
 const timeout = 240_000;
 
-/** Two upstreams of one protocol, the first of which begins nothing, and a run there. */
+/** Two upstreams of one protocol, the first of which begins no job, and a run with them. */
 interface Pair {
   fal?: [FalDouble, FalDouble];
   comfyui?: [ComfyDouble, ComfyDouble];
   runs: Run;
 }
 
-/** The first one is too busy for every job. One at a time at each: few jobs are on their way to an upstream when the process dies. */
+/** The first one is too busy for every job. Each has one place, so few jobs are on their way to an upstream when the process dies. */
 async function falPair(): Promise<Required<Pick<Pair, "fal" | "runs">>> {
   const fal: Pair["fal"] = [stack.use(await startFalDouble()), stack.use(await startFalDouble())];
   fal[0].always("submit", falAnswers.down);
@@ -38,7 +38,7 @@ async function comfyPair(): Promise<Pair> {
   return { comfyui, runs: stack.use(createRuns({ beside: false, outside })) };
 }
 
-/** What is amiss after a death, and how often each upstream has had each job so far. */
+/** The breaches after a death, and how often each upstream has had each job so far. */
 async function runAt(pair: Pair, death: Death) {
   const fal: readonly FalDouble[] = pair.fal ?? [];
   const comfyui: readonly ComfyDouble[] = pair.comfyui ?? [];
@@ -55,8 +55,8 @@ async function runAt(pair: Pair, death: Death) {
 const once = { atFirst: [], atNext: new Set([1]), atBoth: [] };
 
 /**
- * Nothing is amiss but that so many jobs failed at most, and cost their caller nothing: those of which fal's answer is lost. The first
- * one's place and the next one's may have a job each.
+ * The only breaches are some failed jobs without a charge, within these numbers. fal's answer to them was lost. The first upstream's place
+ * and the next one's may have a job each.
  */
 function expectFailed(
   breaches: readonly string[],
@@ -113,7 +113,7 @@ describe("a process that dies with a job that the first upstream at fal has, and
     const { died, breaches, ...created } = await runAt(pair, death);
     expect(died).toBe(true);
     expectFailed(breaches, { least: 1, most: 2 });
-    // It was carried out there: this is the one generation that is paid for and comes to nothing.
+    // The first upstream made it. So this is the one generation that the operator pays for without a result.
     expect(created).toEqual({ ...once, atFirst: [1] });
   });
 

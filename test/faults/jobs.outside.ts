@@ -11,21 +11,21 @@ export interface Outside {
   comfyui?: readonly string[];
   /** Base URLs of servers with OpenAI's images. */
   images?: readonly string[];
-  /** What the catalog says of a lost answer of fal and Replicate; default nothing. */
+  /** The catalog's value for lost answers of fal and Replicate. Default: none. */
   lostAnswer?: "again" | "fail";
-  /** Jobs that one process has at one upstream at once. */
+  /** Jobs that one process may have at one upstream at once. */
   maxConcurrent: number;
 }
 
-/** Models of the catalog by kind; those at ComfyUI have names of their own where there are both. */
+/** Models of the catalog by kind. Where there are others too, those at ComfyUI have names of their own. */
 export const models = { image: "image-1", video: "svc-video-1-5", music: "music-1" } as const;
 export const gpuModels = { image: "gpu-image", video: "gpu-video", music: "gpu-music" } as const;
-/** The one of OpenAI's images. */
+/** The model of OpenAI's images. */
 export const imagesModel = "plain-image";
 
 /**
- * Writes the catalog of a run into a folder: the shipped models of fal or Replicate, and one model of each kind at ComfyUI, with their workflows
- * beside it. Gives the file, which the processes of the run share.
+ * Writes the catalog of a run into a folder: the shipped models of fal or Replicate, and one model of each kind at ComfyUI, with its
+ * workflow. Answers the file, which the processes of the run share.
  */
 export async function writeCatalog(
   folder: string,
@@ -64,7 +64,7 @@ function among(protocol: string, origins: readonly string[]) {
   return { upstream, ...(fallbackUpstreams.length > 0 ? { fallbackUpstreams } : {}) };
 }
 
-/** As shipped, but every model is told the job's seed, and the default one for videos makes those that the runs ask for. */
+/** Shipped models, but every model gets the job's seed, and the default video model makes the videos of the runs. */
 function shippedModels(protocol: "fal" | "replicate", origins: readonly string[]): object[] {
   if (origins.length === 0) return [];
   const file = new URL(`../../deploy/catalogs/${protocol}.yaml`, import.meta.url);
@@ -83,7 +83,7 @@ interface ShippedModel {
   call: Record<string, { input: object }>;
 }
 
-/** The model for videos that the runs ask for. */
+/** The video model of the runs. */
 const film = {
   id: models.video,
   videoOptions: [{ durationSeconds: 6, resolution: "480p", modes: ["t2v", "i2v"], credits: 45 }],
@@ -99,7 +99,7 @@ const workflows = {
   "music.json": comfyCalls.music.workflow,
 };
 
-/** One of each kind, with the options that the runs ask for. */
+/** One of each kind, with the options of the runs. */
 function comfyModels(ids: Record<keyof typeof models, string>): object[] {
   const call = (kind: keyof typeof comfyCalls, more: object = {}) => {
     const { input, output } = comfyCalls[kind];

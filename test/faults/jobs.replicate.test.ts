@@ -16,11 +16,11 @@ afterAll(async () => {
   await replicate[Symbol.asyncDispose]();
 });
 
-/** Of its predictions, how many each job has. */
+/** The numbers of predictions that jobs have. */
 const times = () =>
   new Set([...createdBySeed({ replicate: [replicate] }).values()].map(({ length }) => length));
 
-// The steps at which its protocol tells what follows; the others are the same as at fal.
+// Only the steps at which its protocol decides. The others are the same as at fal.
 describe("a process that dies while Replicate is at its jobs, and is started again", () => {
   test.each(stepsOf(["resumable", "stored", "lost"], ["resumable"]))(
     "%s: nothing is lost, charged twice or paid twice",

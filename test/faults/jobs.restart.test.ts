@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { failPoints } from "../../services/media/fail-points.ts";
 import { carryOut, createRuns } from "./jobs.run.ts";
 
-// Starting processes, and leases that must end, on a slow machine.
+// Milliseconds for starting processes, and for leases that must end, on a slow machine.
 const timeout = 240_000;
 
 describe("a process that dies at a step, and is started again", () => {

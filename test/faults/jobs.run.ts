@@ -17,32 +17,35 @@ import { type Outside, writeCatalog } from "./jobs.outside.ts";
 import type { Question } from "./jobs.standing.ts";
 import { type SharedTime, startSharedTime } from "./shared-time.ts";
 
-/** A run: processes on the same stores, one of which dies in each of its rounds. */
+/** A run: processes on the same stores. One of them dies in each of its rounds. */
 export interface RunOptions {
-  /** Another process lives beside the one that dies, takes the same submissions, and goes on alone. Else the same is started again. */
+  /**
+   * Another process lives beside the dying one, gets the same submissions, and continues alone. Otherwise the same process is started
+   * again.
+   */
   beside: boolean;
-  /** Database, queue and blobs are on servers; default false: in the folder and in memory. */
+  /** Database, queue and blobs are on servers. Default false: they are in the folder and in memory. */
   onServers?: boolean;
   bug?: Orders["bug"];
-  /** Real ms for a round to come to rest; default: far more than it takes on a quiet machine. */
+  /** Real ms until a round must be at rest. By default far more than a quiet machine needs. */
   restWithinMs?: number;
-  /** Its upstreams, by the real drivers; absent: an upstream of the process itself. */
+  /** Its upstreams, with the real drivers. Absent where the process itself plays the upstream. */
   outside?: Outside;
 }
 
 /** A death: a round of a run. */
 export interface Death {
   dieAt: FailPoint | undefined;
-  /** Resolves when the process is to be killed from outside; it may die at its step before. */
+  /** Resolves when the process is to be killed from outside. It may die at its step before. */
   killWhen?: Promise<unknown>;
 }
 
 /** A run of one round. */
 export type Plan = RunOptions & Death;
 
-/** What came of a death. */
+/** The result of a death. */
 export interface Outcome {
-  /** The process died by itself, where it was told to. */
+  /** The process died by itself, at its step. */
   died: boolean;
   breaches: string[];
 }
@@ -50,36 +53,36 @@ export interface Outcome {
 /** A run that has begun. */
 export interface Run extends AsyncDisposable {
   /**
-   * Lets a process die, and examines what it left when all has come to rest. The accounts of a round are its own; its processes are
-   * those that the round before left, and so are its stores.
+   * Lets a process die, and examines the state when all is at rest. A round has accounts of its own. Its processes and stores are those of
+   * the round before.
    */
   carryOut(death: Death): Promise<Outcome>;
 }
 
-/** Of the shared time, in ms and real ms: a lease is 0.3 real seconds at least, and 30 steps of every process. */
+/** The step in ms of the shared time and in real ms. A lease takes at least 0.3 real seconds, and 30 steps of every process. */
 const pace = { stepMs: 1_000, everyMs: 10 };
-/** Where jobs end by themselves, that their callers cancel: slower. */
+/** Slower, for upstreams at which jobs end by themselves that their callers cancel. */
 const outsidePace = { stepMs: 500, everyMs: 25 };
-/** Real ms for a round to come to rest: nothing of it is as long where the machine is quiet. */
+/** Real ms until a round must be at rest. On a quiet machine all of it takes less. */
 const quietWithinMs = 170_000;
-/** Real ms between two looks at a round: each reads all of its jobs and holds, of the stores that the processes work on. */
+/** Real ms between two looks at a round. Each look reads all of its jobs and holds from the stores of the processes. */
 const lookEveryMs = 100;
-/** Real ms for a process to say how it stands. */
+/** Real ms for a process to describe its state. */
 const toldWithinMs = 10_000;
-/** Real time for a process to come to the point where it dies: one job after the other where its upstream has one place. */
+/** Real ms for a process to reach the step at which it dies. With one place at its upstream it makes one job after the other. */
 const deathWithinMs = 60_000;
-/** Days that jobs stay where one dies as they are forgotten. */
+/** Days for which jobs are kept where a process dies while it removes them. */
 const shortRetentionDays = 0.0003;
 
-/** Carries out one death in a run of its own. */
+/** Does one death in a run of its own. */
 export async function carryOut({ dieAt, killWhen, ...options }: Plan): Promise<Outcome> {
   await using runs = createRuns(options);
   return await runs.carryOut({ dieAt, ...(killWhen ? { killWhen } : {}) });
 }
 
 /**
- * Carries deaths out one after the other in one run, which is opened with the first one: what takes long is to start processes and to
- * open their stores. A run that breaks is followed by a new one; jobs that are forgotten have a run of their own.
+ * Does deaths one after the other in one run, which begins with the first one, because starting processes and opening stores takes long. A
+ * new run follows one that breaks. Jobs that are removed early have a run of their own.
  */
 export function createRuns(options: RunOptions): Run {
   let shared: Run | undefined;
@@ -121,9 +124,9 @@ async function openRun(options: RunOptions, { forgets }: { forgets: boolean }): 
     retentionDays: forgets ? shortRetentionDays : 30,
     catalogFile: outside && (await writeCatalog(folder, outside)),
   };
-  /** Those that live, the one that lived longest first. */
+  /** The living processes, the oldest first. */
   const living: Child[] = [];
-  /** How the others ended, for the message of what fails. */
+  /** The ends of the others, for the message of a failure. */
   const ends: string[] = [];
   let said: Said[] = [];
   let opened: LawStores | undefined;
@@ -137,7 +140,7 @@ async function openRun(options: RunOptions, { forgets }: { forgets: boolean }): 
     await child.ready;
     return child;
   };
-  /** Why a round may not come to rest, for the message of what fails. */
+  /** The reasons why a round is not at rest, for the message of a failure. */
   const standing = async (left: readonly string[]) => {
     const jobIds = left.flatMap((one) => /^job_\w+/.exec(one) ?? []);
     const words = await Promise.all(living.map((child) => child.standing(jobIds)));
@@ -165,11 +168,11 @@ async function openRun(options: RunOptions, { forgets }: { forgets: boolean }): 
       await kill(mortal);
       (await begin()).play({ ...round, name: "a" });
     }
-    // The first process has made them.
+    // The first process has made the stores.
     opened ??= lawStores(owned.use(await openWorldStores({ folder, env, clock })));
     const stores = opened;
     const seen = await watch(stores, { living, time, accounts, forgets, restWithinMs, standing });
-    // One that lives beside another may find all done before it comes to its step.
+    // The other process may have done all work before this one reaches its step.
     if (other) died = await diesWithin(mortal, 0);
     await kill(mortal);
     const { received } = receiver;
@@ -181,7 +184,7 @@ async function openRun(options: RunOptions, { forgets }: { forgets: boolean }): 
   return { carryOut, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Waits until a round has come to rest. Gives each breach that was seen meanwhile. */
+/** Waits until a round is at rest. Answers each breach that was seen meanwhile. */
 async function watch(
   stores: LawStores,
   round: {
@@ -199,7 +202,7 @@ async function watch(
   const beganAt = time.clock.now();
   let lookedAt = beganAt;
   const isAtRest = async () => {
-    // Nobody would do what is left.
+    // No process is left to do the rest.
     if (living.length === 0) throw new Error("no process lives");
     for (const accountId of accounts) await checkSeen(stores, accountId, check);
     left = living.every((child) => child.isDone())
@@ -220,7 +223,7 @@ async function watch(
   return new Set(breaches);
 }
 
-/** Jobs that have ended and are not forgotten yet, in words. */
+/** Ended jobs that are not removed yet, as texts. */
 async function remembered(stores: LawStores, accounts: readonly string[]): Promise<string[]> {
   const jobs = accounts.map((account) => jobsOf(stores, account, ["completed", "failed"]));
   return (await Promise.all(jobs)).flat().map(({ jobId }) => `${jobId} is remembered`);
@@ -228,13 +231,13 @@ async function remembered(stores: LawStores, accounts: readonly string[]): Promi
 
 interface Child {
   process: ChildProcess;
-  /** Resolves too where it ends before. */
+  /** Also resolves where the process ends before. */
   ready: Promise<void>;
-  /** Lets it submit. */
+  /** Lets the process submit. */
   play(round: Round): void;
   /** Every submission of its round has its answer. */
   isDone(): boolean;
-  /** How it stands, in its own words. */
+  /** The state of the process in its own words. */
   standing(jobIds: readonly string[]): Promise<string>;
   ended: Promise<void>;
 }
@@ -262,7 +265,7 @@ function start(orders: Orders, time: SharedTime, hear: (said: Said) => void): Ch
   })();
   const exited = new Promise((resolve) => child.once("exit", resolve));
   const ended = Promise.all([exited, reading]).then(() => {});
-  // One that dies at its first step is not told about.
+  // A process that dies at its first step gets no further input.
   child.stdin.on("error", () => {});
   return {
     process: child,
@@ -282,7 +285,7 @@ function start(orders: Orders, time: SharedTime, hear: (said: Said) => void): Ch
   };
 }
 
-/** True where it dies by SIGKILL within so many real ms; throws where it ends in another way. */
+/** True where the process dies by SIGKILL within `ms` real ms. Throws where it ends in another way. */
 async function diesWithin(child: Child, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<"late">((resolve) => {

@@ -4,7 +4,7 @@ import { describeWithServers } from "../support/on-servers.ts";
 import { carryOut, createRuns } from "./jobs.run.ts";
 import { isEveryStep, stepsOf } from "./steps.ts";
 
-// Starting processes, collections that are made, and leases that must end, on a slow machine.
+// Milliseconds for starting processes, for making collections, and for leases that must end, on a slow machine.
 const timeout = 240_000;
 
 await describeWithServers("on MongoDB, JetStream and S3, a process that dies at a step", () => {
@@ -21,7 +21,7 @@ await describeWithServers("on MongoDB, JetStream and S3, a process that dies at 
     );
   });
 
-  // That breaches are found at all is always shown on the embedded stores.
+  // The embedded stores always show that breaches are found.
   test.runIf(isEveryStep)(
     "a settlement that charges twice when it is repeated is found",
     { timeout },

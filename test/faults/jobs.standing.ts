@@ -1,18 +1,18 @@
 import { type Logger, pino } from "pino";
 import type { JobsWorld } from "../contract/jobs.world.ts";
 
-/** Asks for how a process stands, where a round does not come to rest. */
+/** A question for a process's state, where a round does not come to rest. */
 export interface Question {
   /** Jobs that are not at rest. */
   jobIds: readonly string[];
 }
 
-/** Real ms for what a process that may be in trouble asks its store. */
+/** Real ms for a question of a process in trouble to its store. */
 const lookWithinMs = 3_000;
-/** Lines of its log that a process remembers, and characters of each. */
+/** Lines of its log that a process keeps, and characters of each. */
 const [linesKept, lineCharacters] = [8, 400];
 
-/** What tells why a process does not go on: its time, its own view of the jobs and of what is due, and what it had trouble with. */
+/** Facts that show why a process does not continue: its time, its own view of the jobs and of due work, and its errors. */
 export async function standing(
   { store, clock }: JobsWorld,
   { jobIds }: Question,
@@ -41,7 +41,7 @@ export async function standing(
   return [`process ${process.pid} at ${now}: ${steps}`, ...looks, ...lines].join("\n");
 }
 
-/** A log that remembers its last lines of trouble. */
+/** A log that keeps its last lines of trouble. */
 export function createLogMemory(): { log: Logger; lines: readonly string[] } {
   const lines: string[] = [];
   const write = (line: string) => {

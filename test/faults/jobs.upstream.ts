@@ -9,7 +9,7 @@ import {
 } from "../../services/upstreams/media/port.ts";
 import { hang, succeed } from "../contract/jobs.upstream.ts";
 
-/** A line of what an upstream was asked. */
+/** A line of the record of an upstream's requests. */
 export interface Asked {
   what: "refuse" | "make" | "create" | "saved" | "resume";
   jobId: string;
@@ -19,12 +19,12 @@ export interface Asked {
 /** Title of the music that no upstream can make. */
 export const impossible = "impossible";
 
-/** Title of the music that is never done. */
+/** Title of the music that never ends. */
 export const endless = "endless";
 
 /**
- * The outside of a process that dies: what it was asked survives in the folder. Videos are tasks with an id; everything
- * else is made while the caller waits, images not before they were turned away once. `isStuck`: no video is ever done.
+ * The upstream of a process that dies. The folder keeps the record of its requests. Videos are tasks with an id. Everything else is made
+ * while the caller waits, and each image is refused once before. With `isStuck` no video ever ends.
  */
 export function durableUpstream(
   folder: string,
@@ -61,12 +61,12 @@ export function durableUpstream(
   };
 }
 
-/** Images are turned away once. */
+/** Images are refused once. */
 function wasRefused(folder: string, { jobId }: GenerationTask): boolean {
   return readAsked(folder).some((asked) => asked.what === "refuse" && asked.jobId === jobId);
 }
 
-/** All that the upstream of a folder was asked, in order. */
+/** All requests to the upstream of a folder, in order. */
 export function readAsked(folder: string): Asked[] {
   if (!existsSync(logFile(folder))) return [];
   const lines = readFileSync(logFile(folder), "utf8").split("\n");

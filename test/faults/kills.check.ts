@@ -12,42 +12,42 @@ import { createdBySeed, type ImagesDouble } from "./jobs.doubles.ts";
 import { impossible } from "./jobs.upstream.ts";
 import type { Answered } from "./kills.run.ts";
 
-/** What a soak came to; each list in words, empty where nothing is amiss. */
+/** The results of a soak. Each list has texts, and is empty where there is no fault. */
 export interface SoakVerdict {
-  /** Jobs by how they ended. */
+  /** The number of jobs by their end. */
   jobs: Record<string, number>;
-  /** Accepted jobs that are not there or did not end as they must, files that are not there, laws that do not hold. */
+  /** Accepted jobs that are missing or ended wrongly, missing files, and broken laws. */
   lost: string[];
   chargedTwice: string[];
-  /** Jobs that upstreams were asked for more than once, where the catalog does not say so, or that no caller submitted. */
+  /** Jobs that upstreams got more than once against the catalog's rule, or that no caller submitted. */
   createdTwice: string[];
-  /** Images that were asked for again, as the catalog says where a worker died with their answer: three times in all at most. */
+  /** Images that were requested again, which the catalog allows where a worker died with their answer: three times in all at most. */
   askedAgain: string[];
   /**
-   * Jobs whose worker died between sending their last request and storing the id that it was answered, at an upstream that can
-   * neither be asked for it nor be sent it again: they failed and cost their caller nothing, and their upstream may be paid for them.
+   * Jobs whose worker died after sending their last request and before storing the id in its answer. Their upstream can be asked neither
+   * for the id nor for a repeat. They failed without a charge, but their upstream may charge for them.
    */
   unknowable: string[];
-  /** From the last kill until the last job had ended, in s of the shared time. */
+  /** Seconds of the shared time from the last kill to the last job's end. */
   restedAfterSeconds: number;
-  /** Jobs that failed because three workers died with them before they had sent anything. */
+  /** Jobs that failed because three workers died with them before sending anything. */
   worn: string[];
 }
 
-/** What a soak left. */
+/** The state after a soak. */
 export interface SoakRemains {
   stores: LawStores;
   clock: Clock;
   /** By idempotency key. */
   answers: ReadonlyMap<string, Answered>;
-  /** Ms since the epoch, by the shared time. */
+  /** Ms since the epoch by the shared time. */
   lastKillAt: number;
   fal: readonly FalDouble[];
   comfyui: readonly ComfyDouble[];
   images: ImagesDouble;
 }
 
-/** Holds the laws against the stores, and jobs and creations upstream against what callers were told. */
+/** Checks the laws in the stores, and compares jobs and upstreams' generations with the answers to callers. */
 export async function judgeSoak(remains: SoakRemains): Promise<SoakVerdict> {
   const { stores, clock, answers, lastKillAt, fal, comfyui, images } = remains;
   const verdict: SoakVerdict = {
@@ -58,7 +58,7 @@ export async function judgeSoak(remains: SoakRemains): Promise<SoakVerdict> {
   const jobs = await checkAccount(stores, alice, check);
   await checkOrphans({ stores, clock }, check);
   for (const breach of breaches) {
-    // Ends of a hold, what was charged, and commits of a job.
+    // Ends of a hold, charges, and commits of a job.
     (/^C[458]:/.test(breach) ? verdict.chargedTwice : verdict.lost).push(breach);
   }
   const restedAt = Math.max(...jobs.map(({ completedAt = 0 }) => completedAt));
@@ -92,13 +92,13 @@ export async function judgeSoak(remains: SoakRemains): Promise<SoakVerdict> {
   return verdict;
 }
 
-/** A job's steps, each with its seconds from the first one. */
+/** A job's steps, each with its seconds since the first one. */
 function lifeOf({ events, createdAt }: Job): string {
   const seconds = (at: number) => Math.round((at - createdAt) / 1_000);
   return events.map(({ at, name, detail }) => `${seconds(at)} ${name} ${detail}`).join("; ");
 }
 
-/** What the catalog says of its lost answer: nothing, so that images are asked for again. ComfyUI tells what it has begun. */
+/** The catalog has no rule for lost answers of images, so they are requested again. ComfyUI shows which jobs it has begun. */
 function mayAskAgain(job: Job): boolean {
   return job.spec.kind === "image" && isOnce(job);
 }
@@ -107,7 +107,7 @@ function isOnce(job: Job): boolean {
   return capabilitiesOf(upstreamOf(job).protocol)?.serves[job.spec.kind]?.submit === "once";
 }
 
-/** How a job ended: as it must, or in one of the two ways that a death excuses. */
+/** The end of a job: the correct one, or one of the two that a death excuses. */
 function endOf(job: Job, isImpossible: boolean, created: number) {
   const { state, sent, resumeId, attempts } = job;
   if (state === "completed") return isImpossible || created === 0 ? "lost" : "completed";

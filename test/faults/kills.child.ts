@@ -6,30 +6,30 @@ import { openWorldStores, type StoreVariables } from "../support/world-stores.ts
 import { realUpstreams } from "./jobs.drivers.ts";
 import { followTime, type TimeSaid } from "./shared-time.ts";
 
-/** What a process of a soak is told when it is started. */
+/** The settings of a soak's process at its start. */
 export interface SoakOrders {
   folder: string;
-  /** Name the stores that are on servers; none: all are in the folder. */
+  /** Name the stores on servers. Without any, all stores are in the folder. */
   env: StoreVariables;
   catalogFile: string;
 }
 
-/** A submission, a line on its standard input. */
+/** A submission, in a line of its standard input. */
 export interface Submission {
   key: string;
   kind: JobKind;
   body: Record<string, unknown>;
 }
 
-/** What it says on standard output, a line each. */
+/** A line of its standard output. */
 export type SoakSaid =
   | TimeSaid
   | { kind: "ready" }
   /** A submission was answered with 202. */
   | { kind: "accepted"; key: string; jobId: string }
-  /** A submission was answered with an error: its caller tries again. */
+  /** A submission got an error, so its caller tries again. */
   | { kind: "refused"; key: string; reason: number }
-  /** Its work has come to a step. */
+  /** Its work has reached a step. */
   | { kind: "at"; point: FailPoint };
 
 function say(said: SoakSaid): void {
@@ -61,7 +61,6 @@ async function run({ folder, env, catalogFile }: SoakOrders): Promise<void> {
   liveBy(() => world.store.find("none"));
   take = (submission) => void submit(world, submission);
   say({ kind: "ready" });
-  // Until it is killed.
   await new Promise(() => {});
 }
 

@@ -24,47 +24,47 @@ import { judgeSoak, type SoakVerdict } from "./kills.check.ts";
 import type { SoakOrders, SoakSaid, Submission } from "./kills.child.ts";
 import { type SharedTime, startSharedTime } from "./shared-time.ts";
 
-/** A soak: processes that are killed again and again while they work on jobs at doubles of fal, ComfyUI and OpenAI's images. */
+/** A soak: processes are killed again and again while they work on jobs at doubles of fal, ComfyUI and OpenAI's images. */
 export interface SoakPlan {
-  /** Of what is submitted, and of whom, when and at which step a kill hits; the machine's own timing is chance besides. */
+  /** Chooses the submissions, and for each kill its process, time and step. The machine's own timing adds further chance. */
   seed: number;
   kills: number;
   fal: readonly FalDouble[];
   comfyui: readonly ComfyDouble[];
   images: ImagesDouble;
-  /** Database, queue and blobs are on servers; else in a folder and in memory. */
+  /** Database, queue and blobs are on servers. Otherwise they are in a folder and in memory. */
   onServers: boolean;
 }
 
-/** Processes, each with the API, a worker of every kind and the sweepers. */
+/** Processes. Each has the API, a worker of every kind and the sweeps. */
 const processes = 3;
-/** Of these, so many are ready before the next kill: a kill is to hit work. */
+/** Processes that must be ready before the next kill, so that a kill hits work. */
 const leastReady = 2;
 /** Jobs submitted before each kill. */
 const jobsAKill = 12;
-/** Of the shared time, in ms and real ms: a lease is four real seconds at least. */
+/** The step in ms of the shared time and in real ms. A lease takes at least four real seconds. */
 const pace = { stepMs: 160, everyMs: 20 };
-/** Jobs that one process has at one upstream at once. */
+/** Jobs that one process may have at one upstream at once. */
 const maxConcurrent = 8;
-/** A worker's steps from its claim to a job's charge, at which most kills aim. */
+/** A worker's steps from its claim to a job's charge. Most kills aim at them. */
 const aims = [
   ...(["claimed", "sending", "upstream-accepted", "resumable"] as const),
   ...(["stored", "won", "settled"] as const),
 ] satisfies FailPoint[];
-/** Of 100 kills so many aim; the others come after a time of chance. */
+/** Of 100 kills, the number that aim at a step. The others come after a random time. */
 const aimedPercent = 60;
-/** Real ms: a kill comes so long after its step at most, and a step is waited for so long. */
+/** Real ms: the longest time from a step to its kill, and the longest wait for a step. */
 const [afterAimMs, aimWithinMs] = [12, 4_000];
-/** Real ms of chance before a kill that does not aim. */
+/** Real ms before a kill that does not aim: the least, and the range of the random rest. */
 const [leastWaitMs, moreWaitMs] = [100, 900];
-/** Real ms after which a submission without an answer is made again, by whichever process is ready. */
+/** Real ms after which a submission without an answer is repeated, at any process that is ready. */
 const answerWithinMs = 6_000;
-/** Real ms for all to come to rest, on a machine that is busy. */
+/** Real ms until everything must be at rest, on a busy machine. */
 const quietWithinMs = 600_000;
 /** Credits of the one account. */
 const funds = 10_000_000n;
 
-/** Carries it out, and judges what it left. */
+/** Does a soak, and checks its results. */
 export async function soak({ seed, kills, fal, comfyui, images, onServers }: SoakPlan) {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-kills-"));
@@ -108,7 +108,7 @@ export async function soak({ seed, kills, fal, comfyui, images, onServers }: Soa
   };
 }
 
-/** What a soak comes to. */
+/** The report of a soak. */
 export type SoakReport = Awaited<ReturnType<typeof soak>> & SoakVerdict;
 
 function countOf(names: readonly string[]): Record<string, number> {
@@ -116,7 +116,7 @@ function countOf(names: readonly string[]): Record<string, number> {
   return Object.fromEntries([...counts].map(([name, list]) => [name, list.length]));
 }
 
-/** Gives the account its credits, by a process that ends again. */
+/** Grants the account its credits, in a process that ends afterwards. */
 async function grant(folder: string, env: SoakOrders["env"], clock: Clock): Promise<void> {
   const openStores = (_: string, clock: Clock) => openWorldStores({ folder, clock, env });
   await using world = await createJobsWorld({ folder, clock, openStores, workerCount: 0 });
@@ -150,10 +150,10 @@ function submissionOf(number: number, chance: Chance): Submission {
   throw new RangeError("the kinds do not come to 100 percent");
 }
 
-/** What callers were told of a submission. */
+/** The answers to a submission. */
 export interface Answered {
   submission: Submission;
-  /** Of every 202. */
+  /** The ids in all answers with 202. */
   jobIds: Set<string>;
 }
 
@@ -164,7 +164,7 @@ interface Member {
   kill(): Promise<void>;
 }
 
-/** The processes of a soak, and their callers, who repeat what was not answered. */
+/** The processes of a soak, and their callers, which repeat unanswered submissions. */
 function createHerd(orders: SoakOrders, time: SharedTime, chance: Chance) {
   const members = new Set<Member>();
   const answers = new Map<string, Answered>();
@@ -184,7 +184,7 @@ function createHerd(orders: SoakOrders, time: SharedTime, chance: Chance) {
     const child = spawn(process.execPath, [script, JSON.stringify(orders)], {
       stdio: ["pipe", "pipe", "inherit"],
     });
-    // A process that was just killed reads no more.
+    // A process that was just killed reads no further input.
     child.stdin.on("error", () => {});
     const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
     const member: Member = {
@@ -222,7 +222,7 @@ function createHerd(orders: SoakOrders, time: SharedTime, chance: Chance) {
     asked.set(key, { atMs: performance.now(), by });
     by.send(submission);
   };
-  /** As callers do, whose process died or does not answer. */
+  /** Like callers whose process died or does not answer. */
   const repeat = () => {
     for (const [key, { jobIds }] of answers) {
       if (jobIds.size > 0) continue;

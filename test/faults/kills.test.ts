@@ -3,13 +3,13 @@ import { describeWithServers } from "../support/on-servers.ts";
 import { startComfyDouble, startFalDouble, startImagesDouble } from "./jobs.doubles.ts";
 import { soak } from "./kills.run.ts";
 
-/** Kills of one soak, where nothing else is said; `npm run kills` makes 100. */
+/** The usual number of kills in one soak. `npm run kills` makes 100. */
 const sample = 6;
 const most = 1_000;
 const kills = Math.min(Number(process.env.GENMESH_TEST_KILLS ?? sample), most);
-/** A new one on each run; that of a red run is in its title. */
+/** A new seed on each run. A failed run has it in its title. */
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1_000_000_000));
-/** A kill with its jobs, and the two minutes of a lost answer in fast time. */
+/** Milliseconds for each kill with its jobs, and for the two minutes of a lost answer in fast time. */
 const timeout = 900_000 + kills * 30_000;
 
 const reports: string[] = [];
@@ -33,7 +33,7 @@ const title = `nothing is lost, charged twice or paid twice at fal and ComfyUI a
 
 test(title, { timeout }, () => carryOut(false));
 
-// Only where a number is asked for: on a busy machine a kill takes half a minute there.
+// Only where the variable sets a number, because on a busy machine a kill takes half a minute there.
 if (process.env.GENMESH_TEST_KILLS !== undefined) {
   await describeWithServers("on MongoDB, JetStream and S3", () => {
     test(title, { timeout }, () => carryOut(true));

@@ -37,24 +37,24 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** A double of a service, and what the shipped catalog makes of it. */
+/** A double of a service, with the properties of its shipped catalog. */
 interface Service extends AsyncDisposable {
-  /** What stands in the place of the service's address. */
+  /** The double's address, in place of the service's. */
   baseUrl: string;
   image: { model: string; credits: number };
-  /** From one picture. */
+  /** A video from one image. */
   film: { body: object; credits: number };
   song: { model: string; credits: number };
-  /** Its shipped catalog says that it charges for what is cancelled. */
+  /** Does its shipped catalog charge for canceled jobs? */
   cancelCosts?: boolean;
   /** The next submission does not end before {@link finish}. */
   hold(): void;
   finish(): void;
-  /** The next submission is refused for its content; undefined where the service refuses nothing. */
+  /** The next submission is refused for its content. Undefined where the service has no such refusal. */
   refuse: (() => void) | undefined;
-  /** Submissions that came. */
+  /** The number of submissions. */
   submitted(): number;
-  /** Questions for the state of one: who asks has stored its id. */
+  /** The number of looks at one. A process that looks has stored its id. */
   looked(): number;
 }
 
@@ -110,7 +110,7 @@ const services: Record<string, () => Promise<Service>> = {
   },
 };
 
-/** The shipped catalog, with its workflows beside it and the double in the place of the service. */
+/** The shipped catalog with its workflows, and with the double's address. */
 async function catalogOf(name: string, baseUrl: string): Promise<string> {
   const at = join(folder, name);
   await mkdir(at);
@@ -126,13 +126,13 @@ async function catalogOf(name: string, baseUrl: string): Promise<string> {
   return file;
 }
 
-/** What a caller that watches a job's events sees, up to the end of the answer. */
+/** The states that a caller sees in a job's events, until the answer ends. */
 async function watched(caller: Caller, job: Document): Promise<Document[]> {
   const { text } = await caller.get(`/jobs/${job.id}/events`);
   return takeEvents(text).events.flatMap(({ json }) => (json ? [json] : []));
 }
 
-/** Submits a job, watches it to its end over events and over its webhook, and gives it as it is then. */
+/** Submits a job, watches it to its end by events and by its webhook, and answers its final state. */
 async function seenThrough(caller: Caller, area: Area, body: object): Promise<Document> {
   const path = `/hooks/${crypto.randomUUID()}`;
   const job = await submit(caller, area, { ...body, webhookUrl: receiver.url + path });
@@ -141,7 +141,7 @@ async function seenThrough(caller: Caller, area: Area, body: object): Promise<Do
   expect(events.at(-1)).toEqual(done);
   const [told] = await receiver.took(path, 1);
   const { json } = await caller.get("/webhooks/secret");
-  // A receiver is not told whose job it is.
+  // A webhook does not name the job's key.
   const { keyId: _, ...document } = done;
   expect(told && verified(told, json.secret)).toMatchObject({
     type: done.status === "completed" ? "job.completed" : "job.failed",
@@ -159,7 +159,7 @@ async function expectBooks({ billing, caller }: HostProcess, spent: number): Pro
   expect((await billing.listHolds({})).holds).toEqual([]);
 }
 
-/** Downloads what was made, and keeps it to be looked at. */
+/** Downloads an output, and keeps it for a person to look at. */
 async function keep(caller: Caller, url: string, made: { name: string; type: string }) {
   const { headers, bytes } = await download(caller, url);
   expect(headers.get("content-type")).toBe(made.type);
@@ -199,7 +199,7 @@ test.each(Object.keys(services))(
     expect(song).toMatchObject({ status: "completed", creditsCharged: service.song.credits });
     await keep(caller, song.clips[0].url, { name, type: "audio/mpeg" });
     let spent = service.image.credits + service.film.credits + service.song.credits;
-    // Each is submitted to the service once: it is what the operator pays for.
+    // Each job is submitted to the service once. The operator pays for submissions.
     let submissions = 3;
 
     if (service.refuse) {
@@ -237,14 +237,14 @@ test.each(Object.keys(services))(
     try {
       ({ caller } = second);
       service.finish();
-      // The first one's port is not the second one's.
+      // The two processes have different ports.
       const statusUrl = `${caller.baseUrl}/images/generations/${resumed.id}`;
       const made = await ended(caller, { statusUrl });
       expect(made).toMatchObject({ status: "completed", creditsCharged: service.image.credits });
       expect((await watched(caller, resumed)).at(-1)).toEqual(made);
       expect(service.submitted()).toBe(submissions);
       spent += service.image.credits;
-      // What was made before is still there, byte by byte.
+      // The earlier output is unchanged, byte by byte.
       const again = await caller.get(`/images/generations/${picture.id}`);
       expect(again.json.images[0].sha256).toBe(sha256);
       await expectBooks(second, spent);

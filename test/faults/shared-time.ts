@@ -4,29 +4,32 @@ import { setTimeout as delay, setImmediate as turn } from "node:timers/promises"
 import type { Clock } from "#kit/time/clock.ts";
 
 /**
- * The one time of a run's processes. It goes by steps, not by the machine's clock: each step waits until every living process has
- * taken the one before, and its database has answered since. So hours pass in seconds, and where the machine, a process or a
- * database stands still, time does, and no lease ends that its worker could have renewed.
+ * The one clock of a run's processes. It moves in steps, independent of the machine's clock. Each step waits until every living process has
+ * taken the one before, and its database has answered since. So hours pass in seconds. Where the machine, a process or a database pauses,
+ * the clock does too, and no lease ends that its worker could have renewed.
  */
 export interface SharedTime extends AsyncDisposable {
   clock: Clock;
-  /** Time waits for this process as soon as that follows, until it ends. Is to be given what it says; true where that was about time. */
+  /**
+   * Once this process follows, the clock waits for it until it ends. The result is called with each of its lines. It answers true for lines
+   * about the clock.
+   */
   enlist(child: ChildProcess): (said: { kind: string }) => boolean;
 }
 
-/** What a process says of time on its standard output. */
+/** A line about the clock on a process's standard output. */
 export type TimeSaid =
-  /** It listens. */
+  /** It follows the clock. */
   | { kind: "follows" }
   /** It has taken the last step. */
   | { kind: "lived" };
 
-/** So long before the machine's time it begins, in ms: blobs are dated by the machine, and none is to be old before its time. */
+/** The clock begins this many ms behind the machine's. Blobs have times by the machine's clock, and none must seem old too early. */
 const behindMs = 12 * 3_600_000;
 
-/** Begins one. */
+/** Starts a clock. */
 export function startSharedTime(options: {
-  /** Of each step, in ms of the shared time: no more than the shortest pauses between two looks of the product. */
+  /** The length of a step in ms of the shared time. It is at most the shortest pause between two looks of the product. */
   stepMs: number;
   /** Real ms between two steps at least. */
   everyMs: number;
@@ -57,7 +60,7 @@ export function startSharedTime(options: {
       return ({ kind }) => {
         if (kind === "lived") lived.resolve();
         else if (kind !== "follows") return false;
-        // What a process that was killed said before may be read afterwards.
+        // Lines of a killed process may be read after its death.
         else if (child.exitCode === null && child.signalCode === null) followers.add(live);
         return true;
       };
@@ -69,12 +72,12 @@ export function startSharedTime(options: {
   };
 }
 
-/** In a process of a run: follows the shared time, which standard input tells; other words there go to `hear`. */
+/** In a process of a run: follows the shared time from standard input. `hear` gets other lines. */
 export async function followTime(hear: (word: unknown) => void): Promise<{
   clock: Clock;
-  /** From now on a step is taken only when `work` has answered. */
+  /** From now on a step is taken only after `work` has answered. */
   liveBy(work: () => Promise<unknown>): void;
-  /** Real ms for which the last step has waited for `work`; 0: it was taken. */
+  /** Real ms for which the last step has waited for `work`. 0 after it was taken. */
   waitsMs(): number;
 }> {
   const first = Promise.withResolvers<ToldClock>();
@@ -88,7 +91,7 @@ export async function followTime(hear: (word: unknown) => void): Promise<{
       clock = toldClock(nowMs);
       first.resolve(clock);
     }
-    // That a database is in no state to answer is an answer: the world that asks it deals with it.
+    // An error of the database is an answer too. The world that uses the database handles it.
     await work().catch(() => {});
     beganAtMs = undefined;
     say({ kind: "lived" });
@@ -113,11 +116,11 @@ function say(said: TimeSaid): void {
 }
 
 interface ToldClock extends Clock {
-  /** It is now this time, in ms since the epoch. */
+  /** Sets the time, in ms since the epoch. */
   tell(nowMs: number): void;
 }
 
-/** A clock that stands still until it is told the time; sleepers whose time has come wake up then, in its order. */
+/** A clock that changes only by `tell`. Sleeps that are over then end, in the order of their times. */
 function toldClock(startMs: number): ToldClock {
   let now = startMs;
   const sleepers = new Set<{ at: number; wake: () => void }>();

@@ -12,13 +12,13 @@ import { createTextWorld, principal, type TextWorld } from "../contract/usage.wo
 import { chanceOf } from "../support/chance.ts";
 import { checkLedger, gatherer } from "../support/laws.ts";
 
-/** What an answer with the usage that these upstreams report costs, USD micros. */
+/** The price of an answer with the usage that these upstreams report, in USD micros. */
 const cost = 311n;
 const beatMs = 2_000;
-/** Beyond every lease, check time and round of a sweeper. */
+/** Longer than every lease, check time and round of a sweep. */
 const quietMs = 240_000;
 
-/** A process; a stalled one makes no step, and no time passes for it until it wakes. */
+/** A process. A stalled one makes no step, and its clock does not move until it wakes. */
 interface Owner {
   world: TextWorld;
   clock: ManualClock;
@@ -31,13 +31,13 @@ interface Request {
   startedAt: number;
   feed: Feed | undefined;
   hasEnded: boolean;
-  /** All that its caller got; undefined while it reads. */
+  /** The text that its caller got. Undefined while the caller reads. */
   text: string | undefined;
-  /** Its process was killed when it was so old, ms, and had not ended. */
+  /** The age in ms at which its process was killed, where it had not ended. */
   killedAt: number | undefined;
 }
 
-/** Several processes over one database, which are killed, stand still and lose what they send, all by chance. */
+/** Several processes over one database. They are killed, pause and lose messages, all by chance. */
 async function run(seed: number): Promise<{ breaches: string[]; seen: Record<string, number> }> {
   const chance = chanceOf(seed);
   const folder = await mkdtemp(join(tmpdir(), "genmesh-leases-"));
@@ -170,7 +170,7 @@ async function run(seed: number): Promise<{ breaches: string[]; seen: Record<str
   const ledger = createLedgerStore({ kind: "sqlite", sqlite });
   const wallet = { accountId: principal.accountId, unit: "usd_micros" } as const;
   for (let passed = 0; passed < quietMs; passed += 2_000) {
-    // What waited for its hold until now begins first.
+    // Work that waited for its hold begins first.
     endAll();
     await pass(2_000);
   }
@@ -205,7 +205,7 @@ async function run(seed: number): Promise<{ breaches: string[]; seen: Record<str
     if (own.some(({ kind, heldDelta }) => kind === "draw" && heldDelta === 0n)) note("late draw");
   }
   sqlite[Symbol.dispose]();
-  // Those that were killed keep their files open: what they had begun to write must not fail in the middle of the next run.
+  // Killed processes keep their files open. A write that they had begun must not fail during the next run.
   for (const { world } of owners) await world[Symbol.asyncDispose]();
   await rm(folder, { recursive: true });
   return { breaches, seen };
@@ -215,7 +215,7 @@ function sum(entries: readonly { spentDelta: bigint }[]): bigint {
   return entries.reduce((total, { spentDelta }) => total + spentDelta, 0n);
 }
 
-/** A new seed on each run; a red one is in the message, and goes here to be looked at. */
+/** A new seed on each run. The message of a failure has it, and writing it here repeats the run. */
 const firstSeed = Number(process.env.SEED ?? Math.floor(Math.random() * 1_000_000_000));
 const runs = Number(process.env.RUNS ?? 25);
 
@@ -225,7 +225,7 @@ test(`processes that die, stall and lose replies charge each request once (seed 
   const kinds = ["charged, not whole", "free", "killed", "late draw", "whole"];
   const all: Record<string, number> = {};
   const isAllSeen = () => Object.keys(all).length >= kinds.length;
-  // Until all of it came, the rare late draw too: else the agreement says little.
+  // Runs until all kinds of events came, even a rare late charge. Without them, agreement would mean little.
   for (let i = 0; i < runs || (!isAllSeen() && i < 10 * runs); i++) {
     const { breaches, seen } = await run(firstSeed + i);
     expect(breaches, `seed ${firstSeed + i}`).toEqual([]);

@@ -5,7 +5,7 @@ import { committedDescription } from "../../gateway/openapi.ts";
 import { type RunningMesh, root, startRunning, tempFolder } from "./process.ts";
 import { aKeyAsTheReadmeHasIt, runLines, shellBlocks } from "./readme-key.ts";
 
-// What README.md and docs/api.md say to do is done here, against what `npm start` starts.
+// Runs the commands of README.md and docs/api.md with the program of `npm start`.
 
 type Folder = Awaited<ReturnType<typeof tempFolder>>;
 
@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 
-/** On what was started for all tests. */
+/** Runs lines on the server of all tests. */
 const run = (lines: string, variables: Record<string, string>) =>
   runLines(
     {
@@ -41,7 +41,7 @@ const run = (lines: string, variables: Record<string, string>) =>
     variables,
   );
 
-/** A call's method and path: ids are `{}`, films and songs are as images are. */
+/** A call's method and path. Ids become `{}`, and paths of videos and music those of images. */
 function callOf(line: string): string | undefined {
   const [, url] = /\$API(\/\S*)/.exec(line) ?? [];
   if (!line.includes("curl ") || url === undefined) return undefined;
@@ -68,7 +68,7 @@ test("docs/api.md has a call for each route, and for no other", async () => {
 
 test("the calls of docs/api.md work, one after another", { timeout: 300_000 }, async () => {
   const lines = shellBlocks(read("docs/api.md")).join("").split("\n");
-  // What has a gap to be filled in is not for a shell.
+  // Lines with a gap for the reader are left out.
   const whole = lines.filter((line) => !line.includes("…")).join("\n");
   const stdout = await run(whole, { API: mesh.baseUrl, OWNER: ownerKey });
   expect(stdout).toMatch(/"object":"response.input_tokens"/);

@@ -28,12 +28,12 @@ test("a key that is given is the demo account's, is not printed, and counts once
       availableUsdMicros: 1_234_567,
       credits: { available: 0 },
     });
-    // The owner's key manages keys, which is never implied, and makes one that does not.
+    // The owner's key has the right to manage keys, which is never implied. It makes a key without that right.
     const made = await makeKey(first, givenKey);
     expect(made).toMatchObject({ status: 201, key: expect.stringMatching(/^gm_/) });
     expect(await makeKey(first, made.key)).toMatchObject({ status: 403 });
   }
-  // The directory is not new any more: what is set now makes nothing.
+  // The directory is not new, so these variables make nothing.
   await using again = await startHere({
     ...env,
     GENMESH_BOOTSTRAP_API_KEY: "another-key-0123456789",
@@ -59,7 +59,7 @@ test("a made key is printed until it was shown, then never again", async () => {
   await using folder = await tempFolder();
   let lost: string | undefined;
   {
-    // Gone after the account was made, before its owner saw its key.
+    // The process was killed after the account was made, before its owner saw its key.
     await using mesh = await startHere({ GENMESH_DATA_DIR: folder.path });
     lost = mesh.bootstrap.apiKey;
     expect(lost).toMatch(/^gm_/);
@@ -84,7 +84,7 @@ test("killed while the account is being made: the next start completes it and sh
   {
     using watcher = disposable(watch(dataDir));
     await using child = await startHost({ GENMESH_DATA_DIR: dataDir });
-    // The key is written down before the account is made; from then on every moment must be safe.
+    // The key is written into a file before the account is made. A kill at any later moment must be safe.
     await new Promise<void>((resolve) => {
       watcher.on("change", (_, name) => name === "bootstrap-key" && resolve());
     });
@@ -96,7 +96,7 @@ test("killed while the account is being made: the next start completes it and sh
     () => mesh.bannerKey === undefined,
     () => false,
   );
-  // Killed so late that the key had been shown: there is nothing to say.
+  // The key was shown before the kill, so there is nothing to check.
   if (shownBefore) return;
   expect(await billing(mesh, mesh.bannerKey)).toMatchObject({
     availableUsdMicros: 25_000_000,
@@ -113,14 +113,14 @@ test("a key that was written down by a start that made nothing is the one that i
   expect(await billing(mesh, givenKey)).toMatchObject({ availableUsdMicros: 25_000_000 });
 });
 
-/** Starts one in this process, where nothing of the command itself is looked at: a start of its own takes a second of a core. */
+/** Starts a mesh in this process, because these tests do not check the command. A process of its own takes a second of a core. */
 function startHere(env: Record<string, string>): Promise<Mesh> {
   const ports = { PORT: "0", GRPC_PORT: "0", GENMESH_OPS_PORT: "0" };
   const { signal } = new AbortController();
   return startMesh(envToConfig({ ...ports, ...env }), { log: createLogger("silent"), signal });
 }
 
-/** Undefined where the key is not accepted. */
+/** Undefined where the key is refused. */
 async function billing(
   mesh: Pick<RunningMesh, "baseUrl">,
   key: string | undefined,

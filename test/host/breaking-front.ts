@@ -7,23 +7,23 @@ import {
 } from "node:http2";
 import type { AddressInfo } from "node:net";
 
-/** What becomes of a call: it is not handed on, or it is and its answer is lost. */
+/** The treatment of a call. "before": it is not passed on. "after": it is, and its answer is lost. */
 export type Break = "before" | "after";
 
-/** Stands before a gRPC port and breaks calls as a process does that is killed and comes back. */
+/** Stands in front of a gRPC port and breaks calls like a process that is killed and restarted. */
 export interface BreakingFront extends AsyncDisposable {
   /** HOST:PORT */
   address: string;
-  /** Breaks so many of the next calls of a method ("CreateAccount"). */
+  /** Breaks the next `times` calls of a method ("CreateAccount"). */
   breaks(method: string, how: Break, times: number): void;
-  /** Names of the methods that were called, in order. */
+  /** The called methods, in order. */
   calls: string[];
 }
 
-/** HTTP/2's INTERNAL_ERROR: what a client sees of a process that is not up yet. */
+/** HTTP/2's INTERNAL_ERROR. A client sees this while a process is starting. */
 const internalError = 2;
 
-/** Opens one before `grpcAddress`. */
+/** Opens a front before `grpcAddress`. */
 export async function openBreakingFront(grpcAddress: string): Promise<BreakingFront> {
   const behind = connect(`http://${grpcAddress}`);
   const wanted = new Map<string, { how: Break; times: number }>();

@@ -14,7 +14,7 @@ import {
   type Variables,
 } from "./process.ts";
 
-/** Milliseconds: a bundle is made and a mesh started on a machine that has more to do. */
+/** Milliseconds in which a bundle is made and a mesh started on a busy machine. */
 const setUpMs = 120_000;
 /** Milliseconds for jobs of the built-in renderer. */
 const jobsMs = 60_000;
@@ -54,7 +54,7 @@ test("has the console built, and its licences", async () => {
   expect(licences).toMatch(/^preact \d/m);
 });
 
-// A picture, a film with sound, a song, and speech: every encoder, the fonts, and the decoder of references.
+// An image, a video with audio, music, and speech: every encoder, the fonts, and the decoder of references.
 test("finds what the built-in renderer is made of", { timeout: jobsMs }, async () => {
   const ended = await Promise.all([
     finished("images/generations", {
@@ -122,13 +122,13 @@ test("warms up: every module of every role can be loaded", { timeout: setUpMs },
 });
 
 test.each(programs.filter((one) => !one.includes("host/main")))("%s is a program", async (one) => {
-  // None of them knows this word: each says so itself, which no missing module could.
+  // None of them knows this word, and each reports that itself. With a missing module it could not.
   const { code, stderr } = await run([join(image, bundleOf(one)), "--no-such-word"]);
   expect(code).not.toBe(0);
   expect(stderr).toContain("--no-such-word");
 });
 
-/** Lays the parts out as the image has them: of node_modules only the packages that the manifest names, and no sources. */
+/** Makes the folders of the image: of node_modules only the packages of the manifest, and no sources. */
 async function layOut(folder: string): Promise<void> {
   const dist = join(folder, "dist");
   await build(dist);
@@ -148,7 +148,7 @@ async function layOut(folder: string): Promise<void> {
   }
 }
 
-/** The job, once it is over. */
+/** The job after its end. */
 async function finished(path: string, body: object): Promise<object> {
   const job = await post(path, body);
   expect(job.status, path).toBe(202);
@@ -160,7 +160,7 @@ async function finished(path: string, body: object): Promise<object> {
   return until(`the end of ${path}`, look, { withinMs: jobsMs, everyMs: 100 });
 }
 
-/** A small one, as a data URI. */
+/** A small image as a data URI. */
 async function picture(): Promise<string> {
   const empty = sharp({ create: { width: 64, height: 64, channels: 3, background: "red" } });
   return `data:image/png;base64,${(await empty.png().toBuffer()).toString("base64")}`;

@@ -11,7 +11,7 @@ afterAll(() => world[Symbol.asyncDispose]());
 
 const genmesh = (args: readonly string[], env: Variables = {}) => runCommand(world, args, env);
 
-/** The object that `--json` prints; the call must succeed. */
+/** The JSON object of a call with `--json`, which must succeed. */
 async function json(...args: string[]) {
   const { code, out, err } = await genmesh([...args, "--json"]);
   expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -37,7 +37,7 @@ test("account suspend and resume", async () => {
   expect(await json("account", "suspend", accountId)).toEqual({
     ...{ accountId, state: "suspended", suspendedAt },
   });
-  // Reading goes on.
+  // Reads are still allowed.
   expect(await status("/models", apiKey)).toBe(200);
   expect(await json("account", "resume", accountId)).toEqual({ accountId, state: "active" });
   const { code, err } = await genmesh(["account", "suspend", "acct_none"]);
@@ -52,7 +52,7 @@ test("account refund gives a charge back once, and says what the wallet has then
   const answer = await fetch(`${world.mesh.baseUrl}/responses`, { method: "POST", headers, body });
   expect(answer.status).toBe(200);
   await answer.arrayBuffer();
-  // An answer may go out before it is settled.
+  // An answer may be sent before it is settled.
   const before = await until("its settlement", async () => {
     const balance = await json("account", "balance", accountId);
     return balance.usdMicros.reserved === 0 ? balance : undefined;

@@ -11,7 +11,7 @@ afterAll(() => world[Symbol.asyncDispose]());
 
 const genmesh = (...args: string[]) => runCommand(world, args);
 
-/** The object that `--json` prints. */
+/** The JSON object of a call with `--json`. */
 async function json(...args: string[]) {
   return JSON.parse((await genmesh(...args, "--json")).out);
 }
@@ -25,7 +25,7 @@ async function ask(key: string, path: string, body?: object) {
   return answer.json();
 }
 
-/** An account of two dollars, two keys of which were charged. */
+/** An account of two dollars with two keys, both with charges. */
 async function spender() {
   const funds = ["--usd-micros", "2000000", "--credits", "9"];
   const { accountId, apiKey } = await json("account", "create", "--name", "S", ...funds);
@@ -38,7 +38,7 @@ async function spender() {
       return { keyId: (await ask(key, "/key")).data.id as string, spent: spent as number };
     }),
   );
-  // An answer may go out before it is settled.
+  // An answer may be sent before it is settled.
   const billing = await until("its settlement", async () => {
     const told = await ask(apiKey, "/billing");
     return told.reservedUsdMicros === 0 ? told : undefined;

@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-/** Through the front. */
+/** Runs the command through the front. */
 const genmesh = (...args: string[]) => runCommand(world, [...args, "--server", front.address]);
 
 async function json(...args: string[]) {

@@ -8,7 +8,7 @@ import { amount, usd } from "../../services/host/cli/arguments.ts";
 import { until } from "../support/until.ts";
 import { type HostWorld, meshToken, runCommand, startHostWorld } from "./world.ts";
 
-/** When a hold's owner would be asked about it: not within this test. */
+/** The time of a hold's check with its owner, which is after this test. */
 const later = Date.UTC(2099, 0);
 
 let world: HostWorld;
@@ -19,7 +19,7 @@ afterAll(() => world[Symbol.asyncDispose]());
 
 const genmesh = (...args: string[]) => runCommand(world, args);
 
-/** The object that `--json` prints; the call must succeed. */
+/** The JSON object of a call with `--json`, which must succeed. */
 async function json(...args: string[]) {
   const { code, out, err } = await genmesh(...args, "--json");
   expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -28,10 +28,10 @@ async function json(...args: string[]) {
 
 const account = (...funds: string[]) => json("account", "create", "--name", "D", ...funds);
 
-/** Cells of the lines that a table printed. */
+/** The cells in a table's lines. */
 const cellsOf = (out: string) => out.split("\n").map((line) => line.trim().split(/ {2,}/));
 
-/** What one request of the account was charged, once that is settled: micros. */
+/** The charge of one request of the account in micros, once it is settled. */
 async function spend({ accountId, apiKey }: { accountId: string; apiKey: string }) {
   const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
   const body = JSON.stringify({ model: "chat-mini", input: "Hi" });

@@ -9,7 +9,7 @@ afterAll(() => world[Symbol.asyncDispose]());
 
 const genmesh = (args: readonly string[]) => runCommand(world, args);
 
-/** The object that `--json` prints. */
+/** The JSON object of a call with `--json`. */
 async function json(...args: string[]) {
   return JSON.parse((await genmesh([...args, "--json"])).out);
 }
@@ -36,7 +36,7 @@ describe("ledger export", () => {
         .map((line) => JSON.parse(line).amount)
         .sort(),
     ).toEqual([3, 7]);
-    // They are the files that the account's own key gets.
+    // The files are the same as for the account's own key.
     const scopes = ["--scope", "billing", "--scope", "usage:read-all"];
     const { apiKey } = await json("key", "create", accountId, ...scopes);
     for (const [format, written] of [

@@ -41,7 +41,7 @@ models: [{ id: image-1, kind: image, upstream: away, creditPrice: 5, sizes: [64x
     wait: { reason: "the upstream could not be reached", times: expect.any(Number) },
   });
   expect(shown.events.at(-1).state).toBe("waiting");
-  // Between two waits it is offered to its upstream.
+  // Between two waits the job is offered to its upstream.
   const out = await until("the job to wait again", async () => {
     const { out } = await genmesh("job", "show", id);
     return /^waits/m.test(out) ? out : undefined;

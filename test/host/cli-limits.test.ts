@@ -11,7 +11,7 @@ afterAll(() => world[Symbol.asyncDispose]());
 
 const genmesh = (args: readonly string[]) => runCommand(world, args, {});
 
-/** The object that `--json` prints; the call must succeed. */
+/** The JSON object of a call with `--json`, which must succeed. */
 async function json(...args: string[]) {
   const { code, out, err } = await genmesh([...args, "--json"]);
   expect({ code, err }).toEqual({ code: 0, err: "" });

@@ -87,7 +87,7 @@ describe("generate", () => {
     ["a wrong key", [], { GENMESH_API_KEY: "wrong-key-wrong-key-wrong" }, /invalid_api_key/],
     ["no key", [], { GENMESH_API_KEY: "" }, /no API key: set GENMESH_API_KEY, or give --api-key/],
     ["no server", ["--base-url", "http://127.0.0.1:1/v1"], {}, /cannot be reached/],
-    // At once: trying again makes no address of it.
+    // At once, because a repeat does not make the text an address.
     [
       "no address",
       ["--base-url", "http://127.0.0.1:99999/v1"],
@@ -103,7 +103,7 @@ describe("generate", () => {
   });
 
   test("a place that cannot be written is told before anything is charged", async () => {
-    // The answer of what was spoken before may have gone out before it was settled.
+    // The answer with the earlier speech may have been sent before it was settled.
     const before = await until("its settlement", async () => {
       const balance = await genmesh(["account", "balance", accountId, "--json"]);
       return JSON.parse(balance.out).usdMicros.reserved === 0 ? balance : undefined;
@@ -151,7 +151,7 @@ describe("job", () => {
 });
 
 describe("webhook", () => {
-  /** A picture is made first. */
+  /** An image is made first. */
   const rendered = { withinMs: 60_000, everyMs: 250 };
 
   test("list tells what became of each, without its address; retry sends one again", {
@@ -167,7 +167,7 @@ describe("webhook", () => {
         body: JSON.stringify(body),
       });
       expect(made.status).toBe(202);
-      // The address is this machine's, which no webhook goes to unless that is allowed.
+      // The address is this machine's. Webhooks are sent there only where that is allowed.
       const [told] = await until(
         "an attempt",
         async () => {

@@ -16,7 +16,7 @@ afterAll(() => world[Symbol.asyncDispose]());
 
 const genmesh = (args: readonly string[], env: Variables = {}) => runCommand(world, args, env);
 
-/** The object that `--json` prints; the call must succeed. */
+/** The JSON object of a call with `--json`, which must succeed. */
 async function json(...args: string[]) {
   const { code, out, err } = await genmesh([...args, "--json"]);
   expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -358,7 +358,7 @@ describe("words", () => {
         const words = [...example.matchAll(/"([^"]*)"|(\S+)/g)].map(
           (one) => one[1] ?? one[2] ?? "",
         );
-        // Exit 2 is for words that are off; whether there is a server is another matter.
+        // Exit code 2 means invalid arguments. Whether there is a server is another question.
         const parsed = await genmesh(words, nowhere);
         expect({ example, wordsAreOff: parsed.code === 2 }).toEqual({
           example,
@@ -371,7 +371,7 @@ describe("words", () => {
   });
 });
 
-/** Every command and group, by its words. */
+/** Every command and group with its words. */
 function pathsOf(command: Command, path: string[] = []): string[][] {
   return [path, ...command.commands.flatMap((one) => pathsOf(one, [...path, one.name()]))];
 }

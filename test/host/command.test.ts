@@ -45,7 +45,7 @@ describe("npx genmesh in a clone", () => {
     await using cache = await tempFolder();
     const { code, stdout, stderr } = await run(npx ?? "", ["genmesh", ...check], {
       npm_config_cache: cache.path,
-      // Port 1 answers no client: all that would be fetched fails.
+      // No server is at port 1, so every download fails.
       npm_config_registry: "http://127.0.0.1:1/",
       npm_config_fetch_retries: "0",
     });

@@ -24,7 +24,7 @@ function frame(type: number, flags: number, stream: number, payload: Buffer): Bu
   return Buffer.concat([head, payload]);
 }
 
-/** A header as it is, without any of HPACK's tables. */
+/** A header in plain form, without HPACK's tables. */
 function literal(name: string, value: string): Buffer {
   return Buffer.concat([
     Buffer.from([0, name.length]),
@@ -50,12 +50,12 @@ const watch = (stream: number) =>
     frame(frames.data, 0x1, stream, Buffer.alloc(5)),
   ]);
 
-/** Opens so many watches on one connection, all at once, also beyond what the server says that it takes. */
+/** Opens `count` watches on one connection, all at once, even above the server's own limit. */
 async function openWatches(count: number) {
   const [host = "", port] = world.mesh.grpcAddress.split(":");
   const socket = connect(Number(port), host);
   await once(socket, "connect");
-  // A server that ends the session does so while we write.
+  // A server may end the session while the test writes.
   socket.on("error", () => {});
   const begun = new Set<number>();
   const refused = new Set<number>();

@@ -8,20 +8,20 @@ import { root, startProcess, tempFolder, type Variables } from "./process.ts";
 const watch = join(root, "test/support/module-watch.ts");
 const main = join(root, "services/host/main.ts");
 const key = "key-of-the-loading-tests";
-/** Packages that render, decode and count, and our modules that do. */
+/** Packages that render, decode and count, and genmesh's modules that do. */
 const heavy =
   /node_modules\/(sharp|opentype\.js|@fontsource|h264-mp4-encoder|mediabunny|@mediabunny|wasm-media-encoders|gpt-tokenizer)\/|kit\/images\/(decode|decoder|png)\.ts|services\/builtin\/(worker|image|sharp)\.ts|services\/builtin\/(audio|caption|music|paint|speech|video)\//;
-/** The server of the gRPC port and what it reflects. */
+/** The server of the gRPC port and its reflection. */
 const ofGrpcPort = /node_modules\/@connectrpc\/connect-fastify\/|kit\/rpc\/(server|reflection)\.ts/;
-/** Drivers of stores that a process with a SQLite file and a folder does not have. */
+/** Drivers of stores that a process with a SQLite file and a folder does not use. */
 const ofServers = /node_modules\/(mongodb|bson|minio|@nats-io\/[^/]+)\//;
-/** The packages of OpenTelemetry among them, by name. */
+/** The packages of OpenTelemetry among the URLs, by name. */
 const openTelemetryIn = (urls: readonly string[]) =>
   new Set(urls.flatMap((url) => /node_modules\/(@opentelemetry\/[^/]+)\//.exec(url)?.[1] ?? []));
-/** What the host and the drivers hold of the built-in models: how threads are shared, and what an answer looks like. */
+/** The light parts of the built-in models, for the host and the drivers: bounds of threads, and the form of an answer. */
 const light = ["index", "limits", "text/answer", "text/seal", "threads"];
 
-/** Starts a genmesh and says which modules its main thread has loaded so far. */
+/** Starts a genmesh and lists the modules that its main thread has loaded so far. */
 async function started(env: Variables) {
   await using stack = new AsyncDisposableStack();
   const folder = stack.use(await tempFolder());
@@ -74,7 +74,7 @@ test("a role that generates nothing loads nothing of what generates", async () =
 test("the server of the gRPC port is loaded when the public port is open", async () => {
   await using mesh = await started({});
   const loaded = await mesh.loaded();
-  // The last that a start loads: all that answers the public port was loaded before.
+  // They are loaded last. All modules of the public port are loaded before.
   const first = loaded.findIndex((url) => ofGrpcPort.test(url));
   expect(first).toBeGreaterThan(200);
   const own = loaded.slice(first).filter((url) => /(services|gateway)\//.test(url));

@@ -4,7 +4,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { createPeers, type Peers } from "#common/agreements/peers.ts";
 import { tokenInterceptor } from "#kit/rpc/access.ts";
 
-/** Clients of a process's gRPC port that carry the admin token of its data directory. */
+/** Clients of a process's gRPC port, with the admin token of its data directory. */
 export async function operatorOf(
   { grpcAddress }: { grpcAddress: string },
   dataDir: string,

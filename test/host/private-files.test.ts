@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => folder[Symbol.asyncDispose]());
 
-/** Starts it as a shell with `umask 0` does, uses it so that it writes what it writes, and ends it. */
+/** Starts a process like a shell with `umask 0`, uses it so that it writes its files, and ends it. */
 async function useOpenHanded(work: (host: TestProcess) => Promise<void>): Promise<string> {
   const main = join(root, "services/host/main.ts");
   await using host = startProcess("sh", ["-c", 'umask 0; exec "$0" "$@"', process.execPath, main], {

@@ -11,15 +11,15 @@ import { freePort } from "../support/free-port.ts";
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 const main = join(root, "services/host/main.ts");
 
-/** A child process and what it has said. */
+/** A child process and its output. */
 export interface TestProcess extends AsyncDisposable {
   readonly pid: number;
   stdout(): string;
   stderr(): string;
   kill(signal: NodeJS.Signals): void;
-  /** Resolves when it has ended and all that it said was read. */
+  /** Resolves after the end, when all output was read. */
   readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  /** Resolves with the first match in its standard output; rejects where it ends without. */
+  /** Resolves with the first match in its standard output. Rejects where it ends without one. */
   says(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
@@ -31,14 +31,14 @@ export interface RunningMesh extends TestProcess {
   origin: string;
   grpcAddress: string;
   opsAddress: string;
-  /** The key of the banner; undefined where it shows none. */
+  /** The key in the banner. Undefined where the banner has none. */
   bannerKey: string | undefined;
 }
 
-/** Variables of a process; undefined: not set. */
+/** Variables of a process. Undefined ones are not set. */
 export type Variables = Record<string, string | undefined>;
 
-/** Starts a program; it is killed when the test is over. */
+/** Starts a program. It is killed at the end of the test. */
 export function startProcess(
   file: string,
   args: readonly string[],
@@ -48,10 +48,7 @@ export function startProcess(
   return watched(child);
 }
 
-/**
- * Starts what `npm start` starts, or another `program` in its place, on a data directory of its own unless `env` names one,
- * and free ports.
- */
+/** Starts the program of `npm start`, or another `program`, on free ports. It has a data directory of its own unless `env` names one. */
 export async function startHost(
   env: Variables,
   args: readonly string[] = [],
@@ -62,7 +59,7 @@ export async function startHost(
   });
 }
 
-/** Starts it and waits until it serves. */
+/** Starts a process and waits until it serves. */
 export async function startRunning(env: Variables, program = main): Promise<RunningMesh> {
   const grpcPort = env.GRPC_PORT ?? `${await freePort()}`;
   const opsPort = env.GENMESH_OPS_PORT ?? `${await freePort()}`;
@@ -80,7 +77,7 @@ export async function startRunning(env: Variables, program = main): Promise<Runn
   });
 }
 
-/** Runs it to its end. */
+/** Runs a process to its end. */
 export async function runHost(env: Variables, args: readonly string[] = []) {
   await using child = await startHost(env, args);
   const { code } = await child.ended;
@@ -93,13 +90,13 @@ export async function tempFolder(): Promise<AsyncDisposable & { path: string }> 
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
-// Nothing of the shell that runs the tests shall reach the program.
+// Leaves out the variables of the shell that runs the tests.
 function cleanEnv(env: Variables): NodeJS.ProcessEnv {
   const { PATH, HOME, TMPDIR } = process.env;
   return { PATH, HOME, TMPDIR, ...env };
 }
 
-/** A test that runs out of time disposes of nothing; its processes end with it all the same. */
+/** A test that runs out of time disposes of nothing. This ends its processes nevertheless. */
 function endWithTest(child: ChildProcess): void {
   if (TestRunner.getCurrentTest() === undefined) return;
   onTestFinished(() => void child.kill("SIGKILL"));

@@ -35,7 +35,7 @@ function startAt(env: Variables): Promise<RoleProcess> {
   return own(startRole(config, { log: createLogger("silent"), signal }));
 }
 
-/** The same store, at the other end of a wire. */
+/** The same store, through a connection that a test can cut. */
 async function laid(url: URL): Promise<{ url: string; wire: TcpWire }> {
   const wire = await own(openTcpWire(url.host));
   const laidUrl = new URL(url);
@@ -47,7 +47,7 @@ const said = async (url: string | URL) => {
   const answer = await fetch(url);
   return `${answer.status} ${(await answer.text()).split("\n")[0]}`;
 };
-/** Longer than it may take until a store counts as away, with a loaded machine in mind. */
+/** Longer than the time until a store counts as away, even on a busy machine. */
 const patience = { withinMs: 60_000, everyMs: 100 };
 
 await describeMongo("a database that goes away", (mongo) => {

@@ -6,23 +6,23 @@ import { dollars } from "../../services/host/cli/output.ts";
 import { until } from "../support/until.ts";
 import { root, startProcess, type Variables } from "./process.ts";
 
-/** Where the lines of a page are run. */
+/** The environment for the lines of a page. */
 export interface PageWorld {
   /** Ends in /v1. */
   baseUrl: string;
   /** The first key. */
   key: string;
-  /** Where the shell stands: an empty folder. */
+  /** The working directory of the shell: an empty folder. */
   cwd: string;
-  /** By which the operator's command finds the servers. */
+  /** The operator's command finds the servers by this. */
   operator: { env: Variables; words?: string };
 }
 
-/** A page's shell lines, a text a block. */
+/** A page's shell lines, one text for each block. */
 export const shellBlocks = (page: string) =>
   [...page.matchAll(/```sh\n(.*?)```/gs)].map(([, block = ""]) => block);
 
-/** Runs lines of a page in a shell that stops at the first call that is refused; each answer is a line of what it prints. */
+/** Runs lines of a page in a shell that stops at the first refused call. Answers the printed lines, one for each answer. */
 export async function runLines(
   { baseUrl, cwd, operator }: Omit<PageWorld, "key">,
   lines: string,
@@ -43,7 +43,7 @@ export async function runLines(
   return shell.stdout();
 }
 
-/** README.md's key for an application, on an installation that no caller has asked for anything yet: every figure of it is the audit's. */
+/** Runs README.md's section about an application's key, on an installation without earlier requests. The audit confirms all its figures. */
 export async function aKeyAsTheReadmeHasIt(where: PageWorld): Promise<void> {
   const page = readFileSync(join(root, "README.md"), "utf8");
   const [, section = ""] = /^## A key for an application\n(.*?)^## /ms.exec(page) ?? [];
@@ -81,7 +81,7 @@ export async function aKeyAsTheReadmeHasIt(where: PageWorld): Promise<void> {
   expect(results).toMatchObject([
     { api_key_id: ID, model: "chat-1", num_model_requests: 2, spentUsdMicros: spent },
   ]);
-  // The former works on for its grace. Each is asked twice: two gateways take turns.
+  // The former key is valid for its grace. Each is used twice, because two gateways take turns.
   for (const key of [renewed, APP_KEY, renewed, APP_KEY]) expect(await statusOf(key)).toBe(200);
 
   const [revoked = ""] = await run(revoking);

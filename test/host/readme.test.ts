@@ -62,7 +62,7 @@ test("the operator's calls are such as the command knows", async () => {
   for (const call of calls) {
     const words = [...call.matchAll(/"([^"]*)"|(\S+)/g)].map((one) => one[1] ?? one[2] ?? "");
     const config = envToOperatorConfig({ GENMESH_DATA_DIR: "/nowhere" });
-    // Exit 2 is for words that are off; that there is no server here is another matter.
+    // Exit code 2 means invalid arguments. Here it does not matter that there is no server.
     const code = await createProgram({ config, out() {}, err() {} }).run(words);
     expect({ call, wordsAreOff: code === 2 }).toEqual({ call, wordsAreOff: false });
   }
@@ -74,7 +74,7 @@ test("the shell lines about media do what is said of them", { timeout: 300_000 }
   const state = { GENMESH_DATA_DIR: join(folder.path, "state"), GENMESH_BOOTSTRAP_API_KEY: key };
   await using mesh = await startRunning({ ...state, GENMESH_LOG_LEVEL: "warn" });
   const [picture = ""] = blocks("README.md", "sh").filter((one) => one.includes("fox.png"));
-  // Both pages show the same pictures: they are painted once, by the page that has them all.
+  // Both pages show the same images. Only the page with all of them makes them.
   const media = blocks("docs/media.md", "sh");
   const shown = media.join("").split("\n");
   expect(picture.split("\n").filter((line) => !shown.includes(line))).toEqual([]);

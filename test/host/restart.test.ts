@@ -28,7 +28,7 @@ test("kill -9 at any time and start again: accounts, keys, balances and tokens a
       const answer = await ask(mesh, one, "/responses", { model: "chat-mini", input: "Say kept" });
       expect(answer.status).toBe(200);
     }
-    // An answer may go out before it is settled.
+    // An answer may be sent before it is settled.
     for (const one of keys) {
       before[one] = await until("its settlement", async () => {
         const is = await balance(mesh, one);
@@ -37,7 +37,7 @@ test("kill -9 at any time and start again: accounts, keys, balances and tokens a
     }
     expect(before[secret]).not.toMatchObject({ availableUsdMicros: 5_000_000 });
     before.token = await readFile(join(folder.path, "admin-token"), "utf8");
-    // In the midst of work: a stream is open.
+    // In the middle of work: a stream is open.
     const open = await ask(mesh, secret, "/responses", {
       model: "chat-mini",
       input: "Tell me a story.",
@@ -53,7 +53,7 @@ test("kill -9 at any time and start again: accounts, keys, balances and tokens a
   expect(await readFile(join(folder.path, "admin-token"), "utf8")).toBe(before.token);
   for (const one of keys) {
     const [was, is] = [before[one], await balance(again, one)] as [Balance, Balance];
-    // What the cut stream held is held until its lease ends; nothing was charged and nothing was lost.
+    // The hold of the cut stream stays until its lease ends. Nothing was charged and nothing was lost.
     expect(is.availableUsdMicros).toBe(was.availableUsdMicros);
     expect(is.monthSpendUsdMicros).toBe(was.monthSpendUsdMicros);
     expect(is.spendableUsdMicros).toBe(is.availableUsdMicros - is.reservedUsdMicros);

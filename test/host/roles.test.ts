@@ -34,7 +34,7 @@ async function start(env: Variables, signal = never): Promise<RoleProcess> {
   return role;
 }
 
-/** Clients of one address, with a token or none. */
+/** Clients of one address, with or without a token. */
 function peersAt(baseUrl: string, token?: string, isGrpc = false) {
   const interceptors = token
     ? [

@@ -40,7 +40,7 @@ describe("a process on a new data directory", () => {
   });
 
   test("follows the catalog once, for all of its services", async () => {
-    // The last line of a start, which may come behind the banner.
+    // The last line of a start, which may come after the banner.
     await until("the start's log", () => mesh.stderr().includes('"health and metrics"'));
     const told = mesh.stderr().match(/"catalog snapshot in force"/g);
     expect(told).toHaveLength(1);
@@ -126,7 +126,7 @@ describe("a process on a new data directory", () => {
 });
 
 describe("a start that cannot be", () => {
-  // What each variable accepts is in services/host/config.test.ts; here, that a process says so.
+  // services/host/config.test.ts checks the values of variables. This test checks that a process reports them.
   test.each<[string, Record<string, string>, string[]?]>([
     ["PORT", { PORT: "eighty" }],
     ["GENMESH_ROLE", {}, ["--role", "cook"]],
@@ -212,7 +212,7 @@ describe("a start that cannot be", () => {
   });
 });
 
-/** What a start in this process is refused with: the line that `npm start` prints. */
+/** The error of a start in this process: the line that `npm start` prints. */
 async function faultOfStart(env: Record<string, string>): Promise<string> {
   const config = envToConfig({ PORT: "0", GRPC_PORT: "0", GENMESH_OPS_PORT: "0", ...env });
   const options = { log: createLogger("silent"), signal: new AbortController().signal };

@@ -53,7 +53,7 @@ describe("SIGTERM with an image in the making, whose upstream answers once or ne
   });
 });
 
-/** A mesh whose images come from an upstream that answers when it is told to. */
+/** A mesh with images from an upstream that answers when the test says so. */
 async function startPainting(env: Variables, ofModel: { lostAnswer?: string } = {}) {
   await using stack = new AsyncDisposableStack();
   const outputs = { images: [await samplePng(64, 64)], video: sampleMp4(), sound: sampleMp3(3) };
@@ -91,7 +91,7 @@ async function startPainting(env: Variables, ofModel: { lostAnswer?: string } = 
     mesh,
     upstream,
     answer: () => gate.resolve(),
-    /** Answers where the job's state is to be had. */
+    /** Answers the path of the job's state. */
     async draw(): Promise<string> {
       const answer = await fetch(`${mesh.baseUrl}/images/generations`, {
         method: "POST",
@@ -101,7 +101,7 @@ async function startPainting(env: Variables, ofModel: { lostAnswer?: string } = 
       expect(answer.status).toBe(202);
       return new URL((await answer.json()).statusUrl).pathname;
     },
-    /** The job as a new process on the same data tells it. */
+    /** The job in the answer of a new process on the same data. */
     async afterRestart(path: string) {
       await using again = await start();
       const headers = { authorization: `Bearer ${key}` };

@@ -16,7 +16,7 @@ import {
 const key = "key-of-the-stopping-tests";
 /** An answer of some 60 pieces takes about a minute. */
 const slowMs = 1_000;
-/** What npm does with a Ctrl-C that the terminal has sent to both: a second SIGINT comes once the first was handled. */
+/** Acts like npm at a Ctrl-C that the terminal has sent to both. A second SIGINT comes after the first was handled. */
 const passOn = `process.once("SIGINT", () => {
   process.once("SIGINT", () => console.error("passed on"));
   process.kill(process.pid, "SIGINT");
@@ -28,7 +28,7 @@ describe("SIGTERM", () => {
     const answer = await mesh.post("/responses", { model: "swift", input: "Say done" });
     expect((await answer.json()).status).toBe("completed");
     expect((await fetch(`${mesh.origin}/readyz`)).status).toBe(200);
-    // Some clients open a connection long before they ask.
+    // Some clients open a connection long before their request.
     using silent = await openConnection(mesh);
     const ended = await promptly(3_000, () => {
       mesh.kill("SIGTERM");
@@ -72,7 +72,7 @@ describe("SIGTERM", () => {
     expect(rest).not.toContain("response.completed");
     expect(await mesh.ended).toEqual({ code: 0, signal: null });
     expect(performance.now() - beganAt).toBeGreaterThan(290);
-    // A piece comes each second, by the same process's clock: 25 within the default, and 60 are the whole.
+    // A piece comes each second by the same process's clock. 25 come within the default time, and 60 are the whole answer.
     expect(rest.match(/^event: response\.output_text\.delta$/gm)?.length).toBeLessThan(10);
   });
 
@@ -84,7 +84,7 @@ describe("SIGTERM", () => {
     const stream = await openStream(mesh, "slow");
     mesh.kill("SIGINT");
     await mesh.logs("stopping");
-    // The same Ctrl-C, which follows at once.
+    // The same Ctrl-C, which comes again at once.
     await expect.poll(mesh.stderr).toContain("passed on");
     // Longer than the second in which a signal counts as the same one.
     await new Promise((resolve) => setTimeout(resolve, 1_200));
@@ -101,12 +101,12 @@ describe("SIGTERM", () => {
     child.kill("SIGTERM");
     const { code } = await child.ended;
     expect(code).toBe(0);
-    // Where the signal came after the last step, both lines were said before it.
+    // Where the signal came after the last step, both lines were printed before it.
     expect(child.stdout()).toMatch(/^(genmesh is ready.*\nconsole: .*\n)?$/);
   });
 });
 
-/** A mesh whose chat models `swift` and `slow` speak at their pace, and `held` at the upstream's, on a data directory of its own. */
+/** A mesh on a data directory of its own. Its chat models `swift` and `slow` answer at their pace, and `held` at the upstream's. */
 async function startPaced(env: Variables = {}, upstreamUrl = "http://127.0.0.1:9/v1") {
   await using stack = new AsyncDisposableStack();
   const folder = stack.use(await tempFolder());
@@ -148,7 +148,7 @@ async function openConnection(mesh: RunningMesh) {
   return { isOver: () => isOver, [Symbol.dispose]: () => socket.destroy() };
 }
 
-/** Opens a stream and reads on until its first delta has come. */
+/** Opens a stream and reads until its first delta. */
 async function openStream(mesh: RunningMesh, model: string) {
   const answer = await post(mesh, "/responses", {
     model,

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { root, startProcess, tempFolder } from "./process.ts";
 
-// Standard error and output in one pipe, in the order of their writing; the program takes the first for a terminal.
+// Standard error and output share one pipe, in the order of their writing. The program believes that standard error is a terminal.
 const asTerminal = "data:text/javascript,process.stderr.isTTY=true";
 const script = `exec "$0" --disable-warning=ExperimentalWarning --import ${asTerminal} "$1" 2>&1`;
 const main = join(root, "services/host/main.ts");
@@ -35,7 +35,7 @@ test("a terminal is shown short lines, and where to call last", async () => {
   for (const line of lines.filter((_, n) => n !== banner && n !== banner + 1)) {
     expect(line.replaceAll(colour, "")).toMatch(/^\[\d\d:\d\d:\d\d\] \[32mINFO\[39m: \[36m[a-z ]+/);
   }
-  // Everything that the start had to say came before.
+  // All lines of the start came before.
   expect(lines[banner + 2]).toContain("stopping");
 });
 

@@ -13,7 +13,7 @@ export interface HostWorld extends AsyncDisposable {
 
 export const meshToken = "mesh-token-of-the-tests";
 
-/** Starts it on free ports, with the mesh token above. */
+/** Starts a mesh on free ports, with the mesh token above. */
 export async function startHostWorld(env: Variables = {}): Promise<HostWorld> {
   await using stack = new AsyncDisposableStack();
   const folder = stack.use(await tempFolder());
@@ -32,7 +32,7 @@ export async function startHostWorld(env: Variables = {}): Promise<HostWorld> {
   return { mesh, dataDir, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Runs the operator command as its process would, with what it needs to find this mesh; `env` and `--server` win. */
+/** Runs the operator command like its own process, with the variables that find this mesh. `env` and `--server` take precedence. */
 export async function runCommand(
   { mesh, dataDir }: Pick<HostWorld, "mesh" | "dataDir">,
   args: readonly string[],

@@ -5,23 +5,23 @@ export interface Answer {
   status: number;
   headers: Headers;
   text: string;
-  /** The parsed body; undefined where it is no JSON. */
+  /** The parsed body. Undefined where it is no JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: documents of every shape.
   json: any;
 }
 
-/** What is asked. */
+/** A request. */
 export interface Question {
   caller: Pick<MeshCaller, "key">;
   /** Below `/v1`. */
   path: string;
-  /** Posted as JSON; absent: GET. */
+  /** Posted as JSON. Without a body the request is a GET. */
   body?: object;
   idempotencyKey?: string | undefined;
   signal?: AbortSignal;
 }
 
-/** Asks one gateway. Rejects where the connection breaks. */
+/** Sends a request to one gateway. Rejects where the connection breaks. */
 export async function ask(gateway: string, question: Question): Promise<Answer> {
   const { caller, path, body, idempotencyKey, signal } = question;
   const response = await fetch(`${gateway}/v1${path}`, {

@@ -1,15 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Stands for the load balancer in front of the gateways: it knows which are ready, and nothing else. */
+/** The load balancer in front of the gateways. It knows only which of them are ready. */
 export interface Balancer extends AsyncDisposable {
-  /**
-   * Calls `ask` with a gateway that is ready, in turn; with the next one where no connection could be made, for then nothing
-   * was asked.
-   */
+  /** Calls `ask` with a ready gateway, in turns. Where no connection could be made, nothing was sent, so it tries the next one. */
   through<T>(ask: (gateway: string) => Promise<T>): Promise<T>;
 }
 
-/** Milliseconds between two looks at a gateway, and for one. */
+/** Milliseconds between two looks at a gateway, and for one look. */
 const [lookEveryMs, lookMs] = [200, 1_000];
 
 /** Begins to look at the gateways. */
@@ -30,7 +27,7 @@ export function startBalancer(gateways: readonly string[]): Balancer {
   let turn = 0;
   return {
     async through(ask) {
-      // Where none is ready, the one that is asked says why.
+      // Where none is ready, the called one answers why.
       const known = ready.size > 0 ? gateways.filter((one) => ready.has(one)) : gateways;
       const first = turn++ % known.length;
       const others = gateways.filter((one) => one !== known[first]);

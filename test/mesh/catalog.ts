@@ -1,4 +1,4 @@
-/** USD micros that a text request of {@link meshCatalog}'s model costs with the scripted upstream's usual usage. */
+/** The price of a text request in USD micros, for {@link meshCatalog}'s model with the scripted upstream's usual usage. */
 export const textPriceMicros = 10n + 5n * 4n;
 /** Credits for an image. */
 export const imagePrice = 5n;

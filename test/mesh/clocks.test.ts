@@ -9,7 +9,7 @@ import { startMeshWorld } from "./world.ts";
 
 /** Milliseconds: longer than any lease. */
 const aheadMs = 120_000;
-/** Milliseconds of load: several sweeps of everything that is due. */
+/** Milliseconds of load: several sweeps of all due work. */
 const loadMs = 15_000;
 
 await describeMesh("a mesh of which every second process", () => {

@@ -4,21 +4,21 @@ import { type Action, type Load, type Outcome, startLoad } from "./load.ts";
 import type { Scenario } from "./scenarios.ts";
 import type { MeshWorld } from "./world.ts";
 
-/** What a scenario did to those who asked meanwhile. */
+/** The effects of a scenario on callers. */
 export interface FaultRun {
   scenario: string;
   load: Load;
-  /** Seconds from the mending until nothing failed any more; undefined: it still fails. */
+  /** Seconds from the repair to the last failure. Undefined where requests still fail. */
   recoverySeconds: number | undefined;
 }
 
 /** Milliseconds of load before a fault. */
 const beforeMs = 1_500;
-/** Milliseconds without a failure, each action having gone well, after which all is well again; and the longest wait for it. */
+/** Milliseconds without a failure, with each kind of action successful, after which all is well again. And the longest wait for that. */
 const [wellForMs, wellWithinMs] = [3_000, 40_000];
 const actions: readonly Action[] = ["text", "stream", "submit", "poll", "download"];
 
-/** Lets a scenario happen under load, and the load go on until all goes well again. */
+/** Runs a scenario under load. The load goes on until all requests succeed again. */
 export async function runFault(world: MeshWorld, scenario: Scenario): Promise<FaultRun> {
   const load = await startLoad(world);
   await delay(beforeMs);
@@ -38,7 +38,7 @@ export async function runFault(world: MeshWorld, scenario: Scenario): Promise<Fa
   return { scenario: scenario.name, load, recoverySeconds };
 }
 
-/** What went wrong for callers. */
+/** The failures that callers had. */
 export function failuresOf({ outcomes }: Load): Outcome[] {
   return outcomes.filter(({ failure }) => failure !== undefined);
 }

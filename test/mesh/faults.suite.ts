@@ -6,8 +6,8 @@ import { allScenarios } from "./scenarios.ts";
 import type { MeshWorld } from "./world.ts";
 
 /**
- * Which scenarios: `all`, or words that their names hold, separated by commas; not set: one of each sort.
- * The script is what can kill the servers; see scenarios.ts. The table goes into a file, too, where one is named.
+ * The scenarios: `all`, or words of their names, separated by commas. Not set: one of each sort. The script can kill the servers (see
+ * scenarios.ts). Where a file is named, it gets the table too.
  */
 const {
   GENMESH_TEST_FAULTS: wanted,
@@ -19,7 +19,7 @@ const scenarios = allScenarios(script).filter(({ name, isSample }) => {
   return wanted === "all" || wanted.split(",").some((word) => name.includes(word));
 });
 
-/** What callers hear while processes and stores of a mesh break, and what is left when all is well again. */
+/** Checks the answers to callers while processes and stores of a mesh break, and the state when all is well again. */
 export function faultsUnderLoad(worldOf: () => MeshWorld): void {
   const runs: FaultRun[] = [];
   const judged: { run: FaultRun; verdict: Verdict }[] = [];
@@ -41,7 +41,7 @@ export function faultsUnderLoad(worldOf: () => MeshWorld): void {
     });
   });
 
-  // Leases take their time, so the end of all is waited for once.
+  // Leases take time, so the end of all work is awaited once.
   test("nothing was lost, and nothing was done or charged twice", {
     timeout: 400_000,
   }, async () => {

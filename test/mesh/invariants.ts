@@ -9,24 +9,24 @@ import { imagePrice, textPriceMicros } from "./catalog.ts";
 import type { Load } from "./load.ts";
 import type { MeshWorld } from "./world.ts";
 
-/** What a load left behind that must not be. */
+/** The faults that a load has left. */
 export interface Verdict {
-  /** Accepted jobs that cannot be read or never end, files that are not there, answers that no account paid for. */
+  /** Missing jobs and files, jobs without an end, and answers without a charge. */
   lost: string[];
-  /** Jobs that stand twice, and all that was charged twice. */
+  /** Jobs that exist twice, and all double charges. */
   double: string[];
-  /** Of the accepted jobs: by state. */
+  /** The number of accepted jobs by state. */
   jobs: Record<string, number>;
 }
 
-/** Milliseconds in which everything must have ended: a lease, its sweep, and three lost attempts of a job. */
+/** Milliseconds until everything must have ended: a lease, its sweep, and three lost attempts of a job. */
 const endedWithinMs = 120_000;
-/** From the end of a hold to its job's, which a sweep makes where its worker died. */
+/** The time from the end of a hold to its job's, which a sweep makes where the worker died. */
 const lastStep = { withinMs: 60_000, everyMs: 250 };
 
 /**
- * Waits until nothing is under way, then holds the laws against the stores, and ledger, jobs and files against what the
- * callers of a load saw.
+ * Waits until all work has ended. Then checks the laws in the stores, and compares ledger, jobs and files with the answers to the load's
+ * callers.
  */
 export async function judge(world: MeshWorld, load: Load): Promise<Verdict> {
   const verdict: Verdict = { lost: [], double: [], jobs: {} };
@@ -38,7 +38,7 @@ export async function judge(world: MeshWorld, load: Load): Promise<Verdict> {
   return verdict;
 }
 
-/** C1 to C12 of the caller's account, read from the stores past all services. */
+/** C1 to C12 of the caller's account, read directly from the stores. */
 async function judgeLaws(
   { stores: { env } }: MeshWorld,
   { caller, accepted, submissions }: Load,
@@ -48,7 +48,7 @@ async function judgeLaws(
   await using opened = await openWorldStores({ folder: scratch.path, clock: systemClock, env });
   const stores = lawStores(opened);
   const { accountId } = caller;
-  // One whose acceptance no caller heard of is waited for by no check, and may be just behind its hold.
+  // No other check waits for a job whose acceptance no caller saw. Such a job may end a little after its hold.
   await until(
     "the end of all jobs",
     async () => (await jobsOf(stores, accountId)).every(hasEnded),
@@ -57,12 +57,12 @@ async function judgeLaws(
   const { breaches, check } = gatherer();
   const jobs = await checkAccount(stores, { accountId }, check);
   const known = new Set(jobs.map(({ jobId }) => jobId));
-  // One that was refused, for a store was away, leaves its key free for the next try, and was never charged (C5).
+  // A job that was refused because a store was away frees its key for the next try, and was never charged (C5).
   const kept = jobs.filter(({ state }) => state !== "rejected").length;
   if (kept > submissions()) double.push(`${submissions()} submissions, ${kept} jobs`);
   for (const { jobId } of accepted) check("C7", known.has(jobId), { jobId });
   for (const breach of breaches) {
-    // Of those, two ends of a hold and two commits of a job are things done twice.
+    // Two ends of a hold, and two commits of a job, count as double.
     (/^C[48]:/.test(breach) ? double : lost).push(breach);
   }
 }
@@ -77,7 +77,7 @@ async function endsOf(
   const giveUpAt = performance.now() + endedWithinMs;
   for (const { jobId } of accepted) {
     const path = `/images/generations/${jobId}`;
-    // A look that fails is a look that fails, and not a job.
+    // A failed look does not count as a job.
     const seen = async () => (await ask(gateway, { caller, path }).catch(() => undefined))?.json;
     const job = await until(
       "a job's end",
@@ -103,7 +103,7 @@ async function endsOf(
   return states;
 }
 
-/** The digest of what is there, or the status that says that it is not. */
+/** The digest of a file, or the status of its absence. */
 async function digestOf(url: string, key: string): Promise<string> {
   const headers = { authorization: `Bearer ${key}` };
   return await until(
@@ -133,7 +133,7 @@ async function noOpenHold(world: MeshWorld, { caller }: Load, { lost }: Verdict)
   ).catch(() => lost.push(...open));
 }
 
-/** What was charged is what callers were told: each completed job its price, each answered text once. */
+/** The charges agree with the answers to callers: each completed job has its price, each answered text one charge. */
 async function judgeMoney(
   world: MeshWorld,
   load: Load,
@@ -154,7 +154,7 @@ async function judgeMoney(
     }
     const state = states.get(holdId);
     const wanted = state === "completed" ? imagePrice : 0n;
-    // One whose acceptance no caller heard of is there all the same; one that has not ended is told of already.
+    // A job whose acceptance no caller saw exists too. A job that has not ended is already reported.
     if (state !== undefined && state !== "lost" && charged !== wanted) {
       (charged < wanted ? lost : double).push(`${charged} charged for job ${holdId}`);
     }
@@ -180,7 +180,7 @@ async function entriesOf(world: MeshWorld, accountId: string) {
   return all;
 }
 
-/** What the operator would be told. */
+/** The findings that an operator would see. */
 async function judgeAudit(world: MeshWorld, { caller }: Load, { lost }: Verdict): Promise<void> {
   const { accountId } = caller;
   for await (const { finding } of world.operator.billing.auditLedger({ accountId })) {

@@ -19,9 +19,9 @@ const large = Buffer.from(
   ).join()}],"usage":{"prompt_tokens":${inputs},"total_tokens":${inputs}}}`,
 );
 const body = JSON.stringify({ model: "vectors", input: Array(inputs).fill("a") });
-/** Of each account two of the largest answers are in memory at once. */
+/** Two of the largest answers of each account are in memory at once. */
 const fit = Math.floor((128 * 1024 * 1024) / large.length);
-/** As much memory as these processes may have, in MiB. */
+/** MiB of memory that these processes may have. */
 const mostMib = { gateway: 384, text: 1_024 };
 
 await describeMesh("a gateway and a text service", () => {
@@ -62,7 +62,7 @@ await describeMesh("a gateway and a text service", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** The most that the one process of a role has had, in MiB. */
+  /** The most memory that the one process of a role has had, in MiB. */
   const memoryOf = (role: string) => {
     const pids = readdirSync(folder).map((name) => /^clock\.(\d+)$/.exec(name)?.[1]);
     const isOfRole = (pid: string) =>

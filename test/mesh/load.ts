@@ -3,50 +3,50 @@ import { type Answer, ask, imageOf, type Question, textOf } from "./ask.ts";
 import { type Balancer, startBalancer } from "./balancer.ts";
 import type { MeshCaller, MeshWorld } from "./world.ts";
 
-/** What callers do. */
+/** The actions of callers. */
 export type Action = "text" | "stream" | "submit" | "poll" | "download";
 
 /** One request of the load. */
 export interface Outcome {
   action: Action;
-  /** Milliseconds since the load began, at its end. */
+  /** The time of its end, in ms since the load began. */
   atMs: number;
   tookMs: number;
-  /** Undefined: it went well. Else a word for the kind: a status, or how the connection broke. */
+  /** Undefined for a success. Otherwise the kind of failure: a status, or the way in which the connection broke. */
   failure: string | undefined;
-  /** What was said with a failure. */
+  /** The text of a failure. */
   detail: string;
 }
 
-/** A submission that was accepted. */
+/** An accepted submission. */
 export interface Accepted {
   jobId: string;
   idempotencyKey: string;
 }
 
-/** Callers that ask without a pause to speak of. */
+/** Callers that send requests almost without a pause. */
 export interface Load {
   readonly caller: MeshCaller;
   readonly outcomes: readonly Outcome[];
   readonly accepted: readonly Accepted[];
-  /** Submissions that were begun, each with a key of its own. */
+  /** The number of submissions, each with a key of its own. */
   submissions(): number;
   /** Milliseconds since the load began. */
   nowMs(): number;
-  /** No new requests; resolves when the last one is answered. */
+  /** Ends new requests. Resolves when the last one is answered. */
   stop(): Promise<void>;
 }
 
-/** Milliseconds between two requests of a caller: some ten a second of all together. */
+/** Milliseconds between two requests of a caller. All callers together make some ten a second. */
 const pauseMs = 150;
-/** Milliseconds after which a caller gives a request up: longer than any pause that a store or process is given. */
+/** Milliseconds after which a caller gives a request up. It is longer than any pause of a store or process here. */
 const patienceMs = 25_000;
-/** Deltas of a streamed answer and milliseconds between them: a second and a half. */
+/** Deltas of a streamed answer and the milliseconds between them: a second and a half. */
 const [deltaCount, deltaDelayMs] = [10, 150];
-/** How often a submission is made again, with its key, while its answer is not known. */
+/** The number of repeats of a submission, with its key, while its answer is unknown. */
 const maxTries = 200;
 
-/** Begins to ask: text, streams of 1.5 s, submissions with an idempotency key that are repeated until accepted, polls, downloads. */
+/** Starts the load: text, streams of 1.5 s, submissions with an idempotency key that are repeated until accepted, polls, downloads. */
 export async function startLoad(world: MeshWorld): Promise<Load> {
   const caller = await world.caller({ usdMicros: 1_000_000_000n, credits: 1_000_000n });
   world.text.script(({ body }) => ({
@@ -110,7 +110,7 @@ export async function startLoad(world: MeshWorld): Promise<Load> {
   };
 }
 
-/** Makes one request and writes down how it went; undefined where it failed. */
+/** Makes one request and records its outcome. Undefined where it failed. */
 async function request(deps: {
   balancer: Balancer;
   caller: MeshCaller;
@@ -151,7 +151,7 @@ function failureOf(action: Action, { status, headers, text }: Answer): string | 
   return text.includes("event: response.failed") ? "response.failed" : "cut";
 }
 
-/** How a connection ended. */
+/** The way in which a connection ended. */
 function brokenOf(error: unknown): string {
   if ((error as Error).name === "TimeoutError") return "no answer";
   const { cause, message } = error as Error & { cause?: { code?: string; message?: string } };

@@ -8,40 +8,40 @@ import { programFile } from "../support/bundles.ts";
 import { thisCheckout } from "../support/checkout.ts";
 import { until } from "../support/until.ts";
 
-/** A process of a mesh that tests can hurt. */
+/** A process of a mesh that tests can kill and pause. */
 export interface MeshProcess {
   readonly name: string;
   readonly role: PlannedProcess["role"];
-  /** Where it is called; the gateway's public origin. */
+  /** Its address. For a gateway, its public origin. */
   readonly url: string;
-  /** Starts it, again where it has ended; `checkout`: another one's code than this. Resolves when it is ready. */
+  /** Starts it, also again after its end. With `checkout` it runs another checkout's code. Resolves when it is ready. */
   start(checkout?: string): Promise<void>;
-  /** Ends it at once; it stays down until {@link start}. */
+  /** Ends it at once. It stays down until {@link start}. */
   kill(): Promise<void>;
-  /** SIGTERM; resolves with its exit code when it has drained. */
+  /** Sends SIGTERM. Resolves with its exit code when it has drained. */
   stop(): Promise<number | null>;
-  /** Stops its time, and lets it go on. */
+  /** Pauses it, and lets it continue. */
   pause(): void;
   resume(): void;
   /** Body and status of a probe: `healthz`, `readyz`. */
   probe(path: string): Promise<string>;
 }
 
-/** What it is run with. */
+/** Settings of a process. */
 export interface ProcessSetup {
-  /** Takes each line that it says. */
+  /** Gets each line of its output. */
   log(name: string, line: string): void;
-  /** Milliseconds by which its clock is off. */
+  /** Milliseconds by which its clock is ahead. */
   clockAheadMs?: number | undefined;
 }
 
 const clock = fileURLToPath(new URL("../support/clock-ahead.ts", import.meta.url));
-/** Milliseconds: all of a mesh compete for the cores of a test machine with all else that runs there. */
+/** Milliseconds. All processes of a mesh and other work share the cores of a test machine. */
 const startWithinMs = 120_000;
-/** Milliseconds for a probe: what hangs for so long is not well. */
+/** Milliseconds for a probe. A process that hangs longer is not healthy. */
 const probeMs = 2_000;
 
-/** Plans a process; it is not started yet. */
+/** Prepares a process without starting it. */
 export function meshProcess(planned: PlannedProcess, setup: ProcessSetup): MeshProcess {
   const { name, role, url } = planned;
   let child: ChildProcess | undefined;
@@ -50,7 +50,7 @@ export function meshProcess(planned: PlannedProcess, setup: ProcessSetup): MeshP
     const ending = child;
     if (!ending) return null;
     ending.kill(signal);
-    // One that is paused does not hear.
+    // A paused process does not get the signal.
     ending.kill("SIGCONT");
     await ended;
     child = undefined;

@@ -10,7 +10,10 @@ import { describeMesh } from "./servers.ts";
 import { followedJobs } from "./watch.suite.ts";
 import { type MeshCaller, type MeshWorld, startMeshWorld } from "./world.ts";
 
-/** Asks until all is right, and gives the moment at which the last look began that found it otherwise: how long a look takes does not count. */
+/**
+ * Repeats a check until it is right. Answers the beginning of the last look that found it wrong, so that the length of a look does not
+ * count.
+ */
 async function lastWrongMs(what: string, isRight: () => Promise<boolean>): Promise<number> {
   let wrongMs = performance.now();
   await until(
@@ -31,7 +34,7 @@ const byItself = (wrongMs: number) => wrongMs;
 const submitted = (gateway: string, question: Question): Promise<Answer> =>
   againWhereBusy(() => ask(gateway, question));
 
-/** Of some processes, beside all that happens. */
+/** Clocks of some processes, for all tests of this file. */
 const clocksAheadMs = { "media-2": 120_000, "billing-1": -120_000 };
 
 await describeMesh("two of each role and three workers", () => {
@@ -138,7 +141,7 @@ await describeMesh("two of each role and three workers", () => {
           return (await ask(gateway, { caller, path: "/models" })).status;
         }),
       );
-    // Both have it at hand.
+    // Both gateways have the key cached.
     expect(await statuses()).toEqual([200, 200]);
     expect(await statuses()).toEqual([200, 200]);
     await world.operator.auth.revokeKey({ keyId: caller.keyId });
@@ -157,7 +160,7 @@ await describeMesh("two of each role and three workers", () => {
       );
     expect(await lists()).toEqual([false, false]);
     await world.writeCatalog(["new-model"]);
-    // Each request may be any replica's of text.
+    // Each request may go to any replica of text.
     const isInForce = async () => {
       const answers = await Promise.all(
         Array.from({ length: 6 }, (_, n) =>
@@ -179,7 +182,7 @@ await describeMesh("two of each role and three workers", () => {
     );
     const admitted = answers.filter(({ status }) => status === 200).length;
     expect(admitted).toBeGreaterThanOrEqual(10);
-    // What drains in the seconds that it takes: one every six.
+    // Requests that become free in these seconds: one every six.
     expect(admitted).toBeLessThanOrEqual(12);
     expect(countsOf(answers)).toEqual({ 200: admitted, 429: 60 - admitted });
   });
@@ -192,7 +195,7 @@ await describeMesh("two of each role and three workers", () => {
     const url = gatewayOf(0);
     expect((await ask(url, { caller, path: "/models" })).status).toBe(200);
     gateway?.pause();
-    // What callers send meanwhile waits in its sockets, and is read together with what auth has said.
+    // Meanwhile callers' requests wait in its sockets, and are read together with auth's messages.
     await delay(6_000);
     const asked = Array.from({ length: 10 }, () => ask(url, { caller, path: "/models" }));
     await delay(100);
@@ -217,7 +220,7 @@ await describeMesh("two of each role and three workers", () => {
     const auths = world.of("auth");
     await Promise.all(auths.map((one) => one.kill()));
     try {
-      // A key that came to be just before is not kept everywhere, and refused at once: so both are looked at.
+      // A new key is not cached everywhere, and is refused at once. So the test checks the probes too.
       const isUnheard = async () => {
         const probes = world.of("gateway").map((gateway) => gateway.probe("readyz"));
         const refused = (await statuses()).every((one) => one === "503 1");

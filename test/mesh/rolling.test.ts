@@ -3,7 +3,7 @@ import { restartInTurn } from "./rolling.ts";
 import { describeMesh } from "./servers.ts";
 
 const timeout = 300_000;
-/** A checkout of a former release, its packages installed. */
+/** A checkout of an older release with its packages installed. */
 const { GENMESH_TEST_FORMER: former } = process.env;
 
 await describeMesh("a rolling restart", () => {

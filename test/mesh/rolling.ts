@@ -8,9 +8,9 @@ import { startMeshWorld } from "./world.ts";
 const aroundMs = 2_000;
 
 /**
- * Restarts every process of a mesh in turn, under load, and holds the mesh to what a rolling restart promises: no request fails, no
- * job is lost or begun again, nothing is charged twice. `from`: the checkout whose code runs before it; default: this one. `order`: whether
- * callers come first, gateways before all, or those that they call.
+ * Restarts every process of a mesh in turn, under load. A rolling restart must not make requests fail, lose or repeat jobs, or charge
+ * twice. `from` is the checkout that runs before. Default: this one. By `order` callers are restarted first, beginning with the gateways,
+ * or the services that they call.
  */
 export async function restartInTurn({
   from,
@@ -28,7 +28,7 @@ export async function restartInTurn({
   const load = await startLoad(world);
   await delay(aroundMs);
   const codes: Record<string, number | null> = {};
-  // Gateways stand first in a plan, workers last.
+  // A plan has the gateways first and the workers last.
   const processes = order === "callers first" ? world.processes : world.processes.toReversed();
   for (const one of processes) {
     world.log.push({ name: one.name, line: `stop at ${load.nowMs()}` });
@@ -44,7 +44,7 @@ export async function restartInTurn({
   const verdict = await judge(world, load);
   expect(verdict).toEqual({ lost: [], double: [], jobs: { completed: load.accepted.length } });
   expect(load.outcomes.length).toBeGreaterThan(100);
-  // Each upstream task was begun once: a successor took it up.
+  // Each task upstream was begun once, because a successor took it over.
   const keys = world.media
     .seen("POST /images/generations")
     .map(({ headers }) => headers["idempotency-key"]);

@@ -13,11 +13,11 @@ import { ownStores } from "../support/stores.ts";
 import { until } from "../support/until.ts";
 import { describeMesh } from "./servers.ts";
 
-// `npm run mesh` as an operator runs it, with certificates on every port of the mesh.
+// `npm run mesh` like an operator runs it, with certificates on every port of the mesh.
 
-/** Milliseconds; seven processes compete for the cores of a test machine with all else that runs there. */
+/** Milliseconds. Seven processes and other work share the cores of a test machine. */
 const startWithinMs = 150_000;
-/** Makes each process say its id when it starts, for those who want to kill it. */
+/** Makes each process print its id at its start, so that a test can kill it. */
 const sayPid = `data:text/javascript,${encodeURIComponent('console.error("pid:"+process.pid)')}`;
 
 describe.skipIf(noCertificates)(`with certificates${noCertificates ?? ""}`, async () => {
@@ -63,7 +63,7 @@ describe.skipIf(noCertificates)(`with certificates${noCertificates ?? ""}`, asyn
     }, startWithinMs);
     afterAll(() => stack.disposeAsync());
 
-    /** What a process of this name has said, line by line. */
+    /** The lines of the process with this name. */
     const saidBy = (name: string) =>
       runner
         .stderr()
@@ -71,7 +71,7 @@ describe.skipIf(noCertificates)(`with certificates${noCertificates ?? ""}`, asyn
         .map((line) => line.split(" | "))
         .filter(([of]) => of?.trim() === name)
         .map(([, said = ""]) => said);
-    /** Asks with these credentials of TLS, trusting the mesh's authority. */
+    /** Sends a request with these TLS credentials. It trusts the mesh's authority. */
     const reach = async (url: string, shown: Partial<Pair>, more: object = {}) => {
       const { cert, key: secret } = shown;
       const agent = new Agent({
@@ -84,7 +84,7 @@ describe.skipIf(noCertificates)(`with certificates${noCertificates ?? ""}`, asyn
         await agent.destroy();
       }
     };
-    /** A caller from outside: a key, and no certificate. */
+    /** A caller from outside has a key and no certificate. */
     const ask = (path: string, body?: object) =>
       reach(
         path.startsWith("https:") ? path : `${baseUrl}${path}`,

@@ -5,19 +5,19 @@ import type { MeshRole } from "../../services/host/roles.ts";
 import { meshRoles } from "../../services/host/run-mesh/plan.ts";
 import type { MeshWorld } from "./world.ts";
 
-/** Something that goes wrong under load. */
+/** A fault under load. */
 export interface Scenario {
   name: string;
-  /** Resolves when what was broken is mended, or was told to go on. */
+  /** Resolves when the broken part is repaired, or was continued. */
   happen(world: MeshWorld): Promise<void>;
-  /** Run where only some are: one of each sort. */
+  /** Is it run where only one of each sort is? */
   isSample?: boolean;
 }
 
 const run = promisify(execFile);
-/** Milliseconds that a paused or absent part is away. */
+/** Milliseconds for which a paused or absent part is away. */
 const awayMs = 10_000;
-/** Milliseconds from a kill to the new process, as an orchestrator has it. */
+/** Milliseconds from a kill to the new process, like with an orchestrator. */
 const restartAfterMs = 1_000;
 type Store = "mongodb" | "nats" | "s3";
 const stores: readonly Store[] = ["mongodb", "nats", "s3"];
@@ -86,7 +86,7 @@ const others: readonly Scenario[] = [
 
 const slowMs = 200;
 
-/** `kill -9` of the servers themselves, which only a run that has them to itself may do. `script` knows `kill` and `up`. */
+/** `kill -9` of the servers themselves. Only a run that has them to itself may do this. `script` knows `kill` and `up`. */
 function ofServers(script: string): Scenario[] {
   const names = { mongodb: "mongo", nats: "nats", s3: "s3" };
   return stores.map((store) => ({
@@ -99,7 +99,7 @@ function ofServers(script: string): Scenario[] {
   }));
 }
 
-/** All scenarios; `backendsScript`: what can kill the servers themselves. */
+/** All scenarios. `backendsScript` can kill the servers themselves. */
 export function allScenarios(backendsScript: string | undefined): Scenario[] {
   return [
     ...ofRoles,

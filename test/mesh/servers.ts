@@ -1,2 +1,2 @@
-/** Tests on a mesh with real servers, or nothing but a word of why not. */
+/** Tests on a mesh with real servers. Without them, a skipped test shows the reason. */
 export { describeWithServers as describeMesh } from "../support/on-servers.ts";

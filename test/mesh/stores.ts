@@ -2,16 +2,16 @@ import type { StreamAPI } from "@nats-io/jetstream";
 import { ownStores, streamOf, withStreams } from "../support/stores.ts";
 import { openTcpWire, type TcpWire } from "../support/tcp-wire.ts";
 
-/** A database, a bucket and a stream that no other test has, each behind a wire that can be cut and held up. */
+/** A database, a bucket and a stream that no other test has. Each is behind a connection that a test can cut and delay. */
 export interface MeshStores extends AsyncDisposable {
   /** Variables that name them. */
   env: Record<string, string>;
   wires: Record<"mongodb" | "nats" | "s3", TcpWire>;
-  /** Runs work on the stream's management, past the wire. */
+  /** Does work with the stream's management, directly at the server. */
   stream<T>(work: (streams: StreamAPI, name: string) => Promise<T>): Promise<T>;
 }
 
-/** Opens them; undefined where one of the servers cannot be had. What was put there is removed at the end. */
+/** Opens them. Undefined where one of the servers is missing. Their data are removed at the end. */
 export async function openMeshStores(): Promise<MeshStores | undefined> {
   await using stack = new AsyncDisposableStack();
   const own = await ownStores(stack, "mesh");

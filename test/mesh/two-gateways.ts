@@ -6,13 +6,13 @@ import { freeMeshPorts } from "../support/free-port.ts";
 import { ownStores } from "../support/stores.ts";
 import { startTurnsFront } from "../support/turns-front.ts";
 
-/** A mesh that was just installed. */
+/** A new mesh. */
 export interface TwoGateways extends DayWorld {
-  /** By which the operator's command finds the processes. */
+  /** The operator's command finds the processes by this. */
   operatorEnv: Variables;
 }
 
-/** What `npm run mesh` starts, behind a front that changes the gateway with each request. */
+/** Starts the processes of `npm run mesh`, behind a front that changes the gateway with each request. */
 export async function startTwoGateways(): Promise<TwoGateways> {
   await using stack = new AsyncDisposableStack();
   const stores = await ownStores(stack, "mesh");

@@ -4,10 +4,10 @@ import { until } from "../support/until.ts";
 import { ask, imageOf } from "./ask.ts";
 import type { MeshCaller, MeshWorld } from "./world.ts";
 
-/** Milliseconds in which a job is taken up, or its end is heard, with any process killed: a lease and its sweep. */
+/** Milliseconds until a job is taken over, or its end is seen, after any process was killed: a lease and its sweep. */
 const heardWithinMs = 60_000;
 
-/** What a caller who follows a job may rely on, in a mesh of several replicas of media. */
+/** The rules for a caller that follows a job, in a mesh with several replicas of media. */
 export function followedJobs(worldOf: () => MeshWorld): void {
   let world: MeshWorld;
   let caller: MeshCaller;
@@ -21,7 +21,7 @@ export function followedJobs(worldOf: () => MeshWorld): void {
     world.media.wording.runningLooks = usualLooks;
   });
 
-  /** Submits an image that upstream works on until `finish`, and opens its events. */
+  /** Submits an image that the upstream works on until `finish`, and opens its events. */
   async function follow() {
     world.media.wording.runningLooks = Number.MAX_SAFE_INTEGER;
     const [gateway = ""] = world.gateways;
@@ -43,7 +43,7 @@ export function followedJobs(worldOf: () => MeshWorld): void {
         world.media.wording.runningLooks = 0;
       },
       async end(): Promise<string[]> {
-        // Else a stream that never ends would hold the test up for its whole time, and say nothing.
+        // Otherwise a stream without an end would stop the test for its whole time, without a message.
         const late = setTimeout(
           () => leave.abort(new Error("the events did not end")),
           heardWithinMs,
@@ -83,7 +83,7 @@ export function followedJobs(worldOf: () => MeshWorld): void {
     const fetched = () => world.media.seen("GET /images/generations/*/files/*").length;
     const before = fetched();
     followed.finish();
-    // The workers live, and need no media for this.
+    // The workers are alive, and need no media for this.
     await until("a worker to have fetched the image", () => fetched() > before, {
       withinMs: heardWithinMs,
     });

@@ -31,18 +31,18 @@ export interface MeshCaller {
   key: string;
 }
 
-/** Every role as processes of its own, on stores of its own behind wires that can be cut, with upstreams that count. */
+/** Every role in processes of its own, with upstreams that count. The stores are the mesh's own, behind connections that a test can cut. */
 export interface MeshWorld extends AsyncDisposable {
   /** Origins of the gateways. */
   gateways: string[];
   processes: MeshProcess[];
   of(role: MeshRole): MeshProcess[];
   stores: MeshStores;
-  /** With the admin token, at the first replica of each service. */
+  /** Has the admin token. It calls the first replica of each service. */
   operator: Peers;
   text: ScriptedUpstream;
   media: ScriptedMediaUpstream;
-  /** What all processes log. */
+  /** The log lines of all processes. */
   log: { name: string; line: string }[];
   /** A caller of a new account. */
   caller(funds: { usdMicros?: bigint; credits?: bigint }): Promise<MeshCaller>;
@@ -51,26 +51,26 @@ export interface MeshWorld extends AsyncDisposable {
     accountId: string,
     key?: MessageInitShape<typeof CreateKeyRequestSchema>,
   ): Promise<MeshCaller>;
-  /** Replaces the catalog file: the usual models and those named. */
+  /** Replaces the catalog file by the usual models and further names. */
   writeCatalog(moreModels: readonly string[]): Promise<void>;
 }
 
-/** What a mesh is started with. */
+/** Settings of a mesh. */
 export interface MeshWorldOptions {
-  /** As `npm run mesh` takes it, e.g. `2` or `2,media-worker=3`. */
+  /** In the form of `npm run mesh`, for example `2` or `2,media-worker=3`. */
   replicas: string;
   env?: Record<string, string>;
-  /** Whose code its processes begin with; default: this checkout's. */
+  /** The checkout whose code its processes run first. Default: this one. */
   checkout?: string | undefined;
-  /** Milliseconds by which the clocks of some processes are off, by name. */
+  /** Milliseconds by which the clocks of some processes are ahead, by name. */
   clocksAheadMs?: Record<string, number>;
 }
 
-/** Set to the name of a file that shall have all that the processes log. */
+/** Names a file that gets the log lines of all processes. */
 const { GENMESH_TEST_MESH_LOG: logFile } = process.env;
 const adminToken = "admin-token-of-the-mesh-tests";
 
-/** Starts one; undefined where there is no server for one of its stores. */
+/** Starts a mesh. Undefined where a store has no server. */
 export async function startMeshWorld(options: MeshWorldOptions): Promise<MeshWorld | undefined> {
   await using stack = new AsyncDisposableStack();
   const stores = await openMeshStores();
@@ -94,7 +94,7 @@ export async function startMeshWorld(options: MeshWorldOptions): Promise<MeshWor
     TMPDIR: folder,
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
     GENMESH_CATALOG: catalogFile,
-    // More than a load submits while a job takes its seconds: what waits shall wait for what is away, and for nothing else.
+    // More than a load submits during one job. So jobs wait only for the part that is away.
     GENMESH_IMAGE_WORKERS: "30",
     GENMESH_MESH_TOKEN: `mesh-token-${randomBytes(8).toString("hex")}`,
     GENMESH_ADMIN_TOKEN: adminToken,

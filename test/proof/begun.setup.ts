@@ -4,7 +4,7 @@ import { eventsVariable, type RunEvent } from "./events.ts";
 
 const events = process.env[eventsVariable];
 
-// At once, and by the process of the test itself: one that computes without an end tells its reporter nothing any more.
+// At once, and in the test's own process, because an endless computation could not report to the main process.
 if (events !== undefined) {
   beforeEach(({ task }) => {
     const begun: RunEvent = { type: "begun", file: task.file.name, name: task.fullTestName };

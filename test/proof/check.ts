@@ -1,11 +1,11 @@
 import { type Command, runCommand } from "./processes.ts";
 import type { FirstRun } from "./suite.ts";
 
-/** A command that is green where it ends with code 0, and red else. */
+/** A command that succeeds where it ends with code 0, and otherwise fails. */
 export interface Check {
   name: string;
   command: Command;
-  /** Longer, and it is stopped and red. */
+  /** After this time it is stopped and has failed. */
   limitSeconds: number;
 }
 
@@ -14,7 +14,7 @@ export async function runCheck(
   say: (line: string) => void,
 ): Promise<FirstRun> {
   const { code, tail } = await runCommand(command, { limitSeconds, say });
-  // What is wrong with a command is wrong the second time.
+  // A failed command would fail the second time too.
   const tryAgain = async () => {};
   if (code === 0) {
     return { result: { passed: 1, skipped: 0, red: [], secondTries: [] }, tryAgain };

@@ -1,12 +1,12 @@
 import { appendFileSync } from "node:fs";
 import type { Reporter, SerializedError, TestCase, TestModule, TestSuite, Vite } from "vitest/node";
 
-/** The variable that names the file to which a run of vitest writes what happens in it, a JSON object a line. */
+/** The variable that names the file for events of a run of vitest, a JSON object a line. */
 export const eventsVariable = "GENMESH_PROOF_EVENTS";
 
-/** What happens in a run of vitest. Files are named from the root of the repository. */
+/** An event in a run of vitest. Files are named from the root of the repository. */
 export type RunEvent =
-  /** By the process of the test itself: begun.setup.ts. */
+  /** Written by the test's own process in begun.setup.ts. */
   | { type: "begun"; file: string; name: string }
   | {
       type: "ended";
@@ -16,16 +16,16 @@ export type RunEvent =
       ms: number;
       /** file:line of the test. */
       place: string;
-      /** What failed, first; empty where nothing did. */
+      /** The messages, the first failure first. Empty where nothing failed. */
       errors: string[];
     }
-  /** A file, or a group of its tests, failed outside of any test: it could not be loaded, or a hook threw. */
+  /** A file, or a group of its tests, failed outside of any test. It could not be loaded, or a hook threw. */
   | { type: "broken"; file: string; name: string; errors: string[] }
   /** Errors that belong to no test. */
   | { type: "unhandled"; errors: string[] }
   | { type: "finished" };
 
-/** Writes events where the variable names a file, beside the reporters that the command line names. */
+/** Writes events where the variable names a file, in addition to the reporters of the command line. */
 export function writeEvents(): Vite.Plugin {
   return {
     name: "write-events",
@@ -81,13 +81,13 @@ class EventWriter implements Reporter {
     this.#write({ type: "finished" });
   }
 
-  // At once and in order: a run that is killed leaves all that happened before.
+  // At once and in order, so that a killed run leaves all events before.
   #write(event: RunEvent): void {
     appendFileSync(this.#file, `${JSON.stringify(event)}\n`);
   }
 }
 
-/** An error with its difference and the place in the test where it was thrown. */
+/** An error with its difference and its place in the test. */
 function textOf({
   name,
   message,

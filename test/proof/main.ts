@@ -6,17 +6,17 @@ import { report } from "./report.ts";
 import { exportsOf, type Servers, startServers } from "./servers.ts";
 import { type Result, runSuite } from "./suite.ts";
 
-// Proves this checkout, whose packages are installed: runs all of plan.ts, prints what is red, and ends with 1 where anything is.
+// Proves this checkout, whose packages are installed. Runs all of plan.ts, prints the failures, and ends with 1 where there are any.
 
 const results: Result[] = [];
 let hasServers = false;
 const { env } = process;
 
-/** Prints each line with its part's name, by which it is found. */
+/** Prints each line with the name of its part, so that it can be found. */
 const sayFor = (name: string) => (line: string) =>
   process.stdout.write(`${name} | ${stripVTControlCharacters(line)}\n`);
 
-/** Runs a part; resolves to what is to be tried again when nothing else runs. */
+/** Runs a part. Resolves to its second tries, for the time when nothing else runs. */
 async function run(part: plan.Part): Promise<() => Promise<void>> {
   const start = performance.now();
   const { name } = part;
@@ -31,7 +31,7 @@ async function run(part: plan.Part): Promise<() => Promise<void>> {
   return tryAgain;
 }
 
-/** Runs parts in lanes: one after the other in each, the lanes side by side. Then, alone, what is tried again. */
+/** Runs parts in lanes: one after the other in each, and the lanes side by side. Then runs the second tries alone. */
 async function runLanes(...lanes: (readonly plan.Part[])[]): Promise<void> {
   const again: (() => Promise<void>)[] = [];
   const follow = async (lane: readonly plan.Part[]) => {
@@ -43,7 +43,7 @@ async function runLanes(...lanes: (readonly plan.Part[])[]): Promise<void> {
   for (const tryAgain of again) await tryAgain();
 }
 
-/** What cannot be had is red by its name. */
+/** A part whose preparation fails has failed, under its name. */
 async function orRed<Thing>(part: string, having: Promise<Thing>): Promise<Thing | undefined> {
   try {
     return await having;
@@ -64,13 +64,13 @@ async function findTools(script: string): Promise<Record<string, string>> {
   return { PATH: PATH.replace("$PATH", env.PATH ?? "") };
 }
 
-// Beside the clone, and optional: without it, and without variables that name servers, what needs servers is not run.
+// Optional, and beside the clone. Tests on servers are left out where neither this nor the variables of servers are set.
 const script = env.GENMESH_PROOF_SERVERS;
 const named = env.GENMESH_TEST_MONGODB_URL !== undefined;
 const tools = script ? orRed("helm", findTools(script)) : undefined;
 const starting: Promise<Servers | undefined> | undefined =
   script && !named ? orRed("servers", startServers(script)) : undefined;
-/** Also of servers that are still being started. */
+/** Also ends servers that are still starting. */
 const endServers = async () => (await starting)?.end();
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => void endServers().finally(() => process.exit(1)));
@@ -85,7 +85,7 @@ try {
   else process.stdout.write("── not run: what needs real servers\n");
   Object.assign(env, await tools);
   const charts = tools ? [plan.charts] : [];
-  // What talks to servers waits as well, so two cores carry two suites of it.
+  // Suites on servers often wait, so two cores can run two of them at once.
   await runLanes([plan.contracts, plan.crashes], [plan.endToEnd, plan.replicas, ...charts]);
   for (const [variable, parts] of Object.entries(plan.asked)) {
     if (env[variable] === "1") await runLanes(parts);

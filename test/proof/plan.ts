@@ -2,12 +2,12 @@ import { execFileSync } from "node:child_process";
 import type { Check } from "./check.ts";
 import type { Suite } from "./suite.ts";
 
-/** What a proof runs, and how long each part may take: six times what it takes on two quiet cores. */
+/** The parts of a proof, and the time limit of each: six times its duration on two quiet cores. */
 export type Part = Check | Suite;
 
 const minute = 60;
 
-/** Is there nothing of it to run without real servers? */
+/** Does all of this part need real servers? */
 export function needsServers(part: Part): boolean {
   return "needsServers" in part && part.needsServers === true;
 }
@@ -18,13 +18,13 @@ const check = (name: string, ...command: [string, ...string[]]): Check => ({
   limitSeconds: 4 * minute,
 });
 
-/** Quick looks at the tree that only read it. */
+/** Quick checks of the tree that only read it. */
 export const looks: readonly Check[] = [
   check("lint", "npm", "run", "--silent", "lint"),
   check("types", "npm", "run", "--silent", "types"),
 ];
 
-/** Those that write there, or ask git what was written. */
+/** Checks that write into the tree, or ask git for changes. */
 export const checks: readonly Check[] = [
   unchanged("generated code", "generate", "proto/gen"),
   unchanged("openapi", "openapi", "gateway/openapi.json docs/errors.md"),
@@ -40,7 +40,7 @@ function unchanged(name: string, npmScript: string, files: string): Check {
   );
 }
 
-/** Against main as it was half a day ago: a clone of main cannot tell what is new in it. A new repository has no such commit. */
+/** Compares with main of half a day ago, because a clone of main alone cannot show new changes. A new repository has no such commit. */
 function compatible(): Check[] {
   const git = (...args: string[]) => execFileSync("git", args, { encoding: "utf8" }).trim();
   const base = git("rev-list", "-1", "--before=12 hours ago", "HEAD");
@@ -58,7 +58,7 @@ export const main: Suite = {
   limitSeconds: 20 * minute,
 };
 
-/** What else needs nothing but the install: what renders, starts processes or waits. */
+/** Other tests that need only the install. They render, start processes or wait. */
 const long: Suite = {
   name: "long tests",
   script: "test:long",
@@ -66,7 +66,7 @@ const long: Suite = {
   limitSeconds: 40 * minute,
 };
 
-/** What callers do to be charged less, to read what is not theirs, or to stop others. */
+/** Attempts to be charged less, to read others' data, or to stop others. */
 const attacks: Suite = {
   name: "attacks",
   script: "test:attacks",
@@ -82,7 +82,7 @@ const browser: Suite = {
   limitSeconds: 25 * minute,
 };
 
-/** Both adapters of each store: the embedded one, and that of a server where there is one. */
+/** Both adapters of each store: the embedded one, and a server's where there is one. */
 export const contracts: Suite = {
   name: "contracts of the stores",
   script: "test:contracts",
@@ -98,7 +98,7 @@ const longContracts: Suite = {
   limitSeconds: 40 * minute,
 };
 
-/** What crosses roles, each by itself and two gateways, over the wire. */
+/** Tests across roles, each in a process of its own with two gateways, over the network. */
 export const endToEnd: Suite = {
   name: "end to end on a mesh",
   script: "test:roles",
@@ -108,7 +108,7 @@ export const endToEnd: Suite = {
   limitSeconds: 10 * minute,
 };
 
-/** The operator's days, settings, webhooks and what builtin makes, on a mesh. */
+/** The operator's days, settings, webhooks and outputs of the built-in models, on a mesh. */
 const longEndToEnd: Suite = {
   name: "end to end on a mesh, long",
   script: "test:roles:long",
@@ -118,7 +118,7 @@ const longEndToEnd: Suite = {
   limitSeconds: 30 * minute,
 };
 
-/** Replicas of every role, which are killed, paused and restarted, and their servers. */
+/** Replicas of every role and their servers, which are killed, paused and restarted. */
 export const replicas: Suite = {
   name: "replicas and faults",
   script: "test:mesh",
@@ -136,7 +136,7 @@ const longReplicas: Suite = {
   limitSeconds: 35 * minute,
 };
 
-/** On SQLite and a folder at every step, on the servers and at other upstreams where those tell what follows. */
+/** On SQLite and a folder at every step. On servers and at other upstreams at the steps where those decide. */
 export const crashes: Suite = {
   name: "crashes",
   script: "test:faults",
@@ -153,7 +153,7 @@ const crashesEverywhere: Suite = {
   limitSeconds: 45 * minute,
 };
 
-/** Those tests of the main suite that render them, with both majors of Helm. */
+/** The tests of the main suite that render the charts, with both majors of Helm. */
 export const charts: Suite = {
   name: "charts",
   script: "test:charts",
@@ -169,8 +169,8 @@ const cluster: Check = {
 };
 
 /**
- * By the variable that asks for it: what takes more than three minutes and looks at what a change seldom reaches. All of it runs before a
- * release, and each part where its own ground changes: docs/decisions/proof.md.
+ * Parts that run by a variable. They take more than three minutes and check code that seldom changes. All run before a release, and each
+ * when its own code changes: docs/decisions/proof.md.
  */
 export const asked = {
   GENMESH_CI_ALL: [

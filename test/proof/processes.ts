@@ -3,26 +3,26 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** The variable by which the processes of one command are known, with what they start in turn. */
+/** The variable that marks the processes of one command and their children. */
 export const runVariable = "GENMESH_PROOF_RUN";
 
 /** A program and its arguments. */
 export type Command = readonly [program: string, ...args: string[]];
 
 export interface Ended {
-  /** Undefined: it was stopped, for it took longer than it may. */
+  /** Undefined where it was stopped after its time limit. */
   code: number | undefined;
   /** The last 40 lines of its output. */
   tail: string;
 }
 
-/** Runs a command and everything that it starts, all of which has ended when this resolves. */
+/** Runs a command. When this resolves, the command and all its children have ended. */
 export async function runCommand(
   [program, ...args]: Command,
   options: {
     limitSeconds: number;
     env?: Record<string, string>;
-    /** Takes each line of its output. */
+    /** Gets each line of its output. */
     say(line: string): void;
   },
 ): Promise<Ended> {
@@ -50,7 +50,7 @@ export async function runCommand(
     child.once("exit", (exitCode) => resolve(exitCode ?? 1));
   });
   clearTimeout(limit);
-  // What it left running would disturb what comes next, and keep its output open.
+  // A child that still runs would disturb the next command, and keep the output open.
   await endTagged(tag, child.pid);
   await Promise.all(reading);
   return { code: isLate ? undefined : code, tail: tail.join("\n") };
@@ -58,7 +58,7 @@ export async function runCommand(
 
 const tailLines = 40;
 
-/** Ends a group of processes, and all that carry the tag; resolves when none is left. */
+/** Ends a group of processes, and all with the tag. Resolves when none is left. */
 export async function endTagged(tag: string, group?: number): Promise<void> {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     for (let look = 0; look < looksPerSignal; look += 1) {
@@ -74,7 +74,7 @@ export async function endTagged(tag: string, group?: number): Promise<void> {
 /** 5 s in all for each signal. */
 const [looksPerSignal, pauseMs] = [50, 100];
 
-/** Processes that were started with the tag in their environment. */
+/** Processes with the tag in their environment. */
 function tagged(tag: string): number[] {
   const mark = `${runVariable}=${tag}`;
   return readdirSync("/proc")
@@ -92,7 +92,7 @@ function environmentOf(pid: string): string[] {
   }
 }
 
-/** False: there is no such process. */
+/** False where there is no such process. */
 function kill(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, signal);

@@ -3,13 +3,13 @@ import { parseArgs } from "node:util";
 import * as plan from "./plan.ts";
 import { runOnce, type Suite } from "./suite.ts";
 
-// `npm run test:races [-- --rounds N] [SUITE…]`: hunts tests that win or lose by time or by order. Each suite runs N times beside three
-// busy processes and N times in random order of its files, without second tries. It prints what failed, how often, and how; ends with 1
-// where anything did. Suites that need servers run where GENMESH_TEST_MONGODB_URL is set.
+// `npm run test:races [-- --rounds N] [SUITE…]`: finds tests whose result depends on time or order. Each suite runs N times beside three
+// busy processes and N times in random order of its files, without second tries. It prints the failures, their number and their messages,
+// and ends with 1 where there are any. Suites on servers run where GENMESH_TEST_MONGODB_URL is set.
 
-/** As many as keep two cores busy with one to spare. */
+/** Enough to keep two cores busy, and one more. */
 const busyProcesses = 3;
-/** A machine that others keep busy takes so many times as long. */
+/** The factor for time limits on a busy machine. */
 const patience = 3;
 
 const { values, positionals } = parseArgs({
@@ -30,10 +30,10 @@ if (!(rounds >= 1) || chosen.length === 0) {
   process.exit(2);
 }
 
-/** By the test's name: in which rounds it failed, and what its first failure said. */
+/** By the test's name: the rounds in which it failed, and the message of its first failure. */
 const races = new Map<string, { rounds: string[]; message: string }>();
 
-/** Begins what keeps the machine busy; disposing ends it. */
+/** Starts processes that keep the machine busy. Disposing ends them. */
 function busy(): Disposable {
   const spinning = Array.from({ length: busyProcesses }, () =>
     spawn(process.execPath, ["-e", "for (;;);"], { stdio: "ignore" }),

@@ -1,14 +1,17 @@
 import type { Finding, Result } from "./suite.ts";
 
-/** Lines of one failure: the difference of two values, and not the whole of them. */
+/** Lines of one failure: the difference of two values, not their whole text. */
 const messageLines = 15;
-/** A red command says by its last lines what is wrong. */
+/** The last lines of a failed command's output have its error. */
 const outputLines = 40;
-/** Of the short list that stands behind a report which is longer than what is looked at of it. */
+/** Lines of the short list at the end of a long report. */
 const shortLines = 40;
 const glanceLines = 58;
 
-/** What is red and why, what passed at its second try, and the counts: the end of a run's output, and all that is to be read of it. */
+/**
+ * The failures with their reasons, the second tries that passed, and the counts. It is the end of a run's output, and all that a reader
+ * needs.
+ */
 export function report(results: readonly Result[]): string {
   const red = results.flatMap((result) => result.red);
   const tried = results.flatMap((result) => result.secondTries);
@@ -28,13 +31,13 @@ function counts(results: readonly Result[], failed: number): string {
 
 function inFull(finding: Finding): string[] {
   const lines = finding.message.split("\n").filter((line) => line.trim() !== "");
-  // A test's error begins with what is wrong, a command's output ends with it.
+  // A test's error begins with its reason, a command's output ends with it.
   const isTest = finding.place !== "";
   const shown = isTest ? lines.slice(0, messageLines) : lines.slice(-outputLines);
   return [`!! ${titleOf(finding)}`, ...shown.map((line) => `     ${line.slice(0, lineLength)}`)];
 }
 
-/** Characters; what is longer is data. */
+/** Characters. A longer line is data. */
 const lineLength = 300;
 
 const titleOf = ({ part, name, place }: Finding) =>

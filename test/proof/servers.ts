@@ -16,25 +16,25 @@ import { basename, join } from "node:path";
 import { portsFrom } from "../../services/host/run-mesh/ports.ts";
 import { endTagged, runVariable } from "./processes.ts";
 
-/** Real servers of one run: on free ports, with empty folders, ended with the run. */
+/** The real servers of one run. They have free ports and empty folders, and end with the run. */
 export interface Servers {
-  /** Where tests find them. */
+  /** The variables by which tests find them. */
   env: Record<string, string>;
   end(): Promise<void>;
 }
 
-/** Seconds from a program that is built to a server that answers; and for building what is not built yet. */
+/** Seconds until a built program answers, and for building a program. */
 const [startWithinSeconds, buildWithinSeconds] = [60, 1_500];
 
-/** Below the ports of outgoing connections and beside those that tests take, so that none of them is in the way. */
+/** Below the ports of outgoing connections and beside those of tests, so that none of them is in the way. */
 const firstPort = 28_000 + (process.pid % 1_000);
 
-/** A folder in memory, and the free bytes there from which on a run's servers write to it: six times the 0.65 GB that were seen. */
+/** A folder in memory, and the free bytes that it must have to be used for a run's servers: six times the 0.65 GB that one run needed. */
 const [memory, memoryBytes] = ["/dev/shm", 4 * 1024 ** 3];
 
 /**
- * Starts NATS, an S3 store and a server of MongoDB's protocol by a script that takes its folder and its ports from the environment and
- * prints the variables for tests. What the script builds is kept in its usual folder and shared; data and logs are this run's.
+ * Starts NATS, an S3 store and a server of MongoDB's protocol by a script. The script gets its folder and its ports by variables, and
+ * prints the variables for tests. Its built programs are kept in its usual folder and shared. Data and logs belong to this run.
  */
 export async function startServers(script: string): Promise<Servers> {
   const cache = process.env.GENMESH_BACKENDS_DIR ?? join(homedir(), ".cache/genmesh-backends");
@@ -47,7 +47,7 @@ export async function startServers(script: string): Promise<Servers> {
   const inMemory = memoryFolder();
   if (inMemory) symlinkSync(mkdtempSync(join(inMemory, "run-")), join(folder, "run"));
   if (existsSync(join(system, ".ready"))) {
-    // Hard links: a database's programs are only read, its data is made anew.
+    // Hard links. A database's programs are only read, and its data are new.
     execFileSync("cp", ["--archive", "--link", system, join(folder, "sid")]);
     rmSync(join(folder, "sid", data), { recursive: true, force: true });
     if (inMemory) symlinkSync(mkdtempSync(join(inMemory, "database-")), join(folder, "sid", data));
@@ -82,12 +82,12 @@ export async function startServers(script: string): Promise<Servers> {
   }
 }
 
-/** Of the database, below the folder that the script makes for it. */
+/** The database's folder, below the script's folder for it. */
 const data = "var/lib/genmesh";
 
 /**
- * A folder of this run's in memory, where there is room: a disk that writes back what other work left takes seconds for
- * one write, and a test of the product would be red for it. Undefined: data goes to the disk.
+ * A folder of this run in memory, where there is room. A disk that is writing older data can take seconds for one write, and a test of the
+ * product would fail for that. Undefined: data are on the disk.
  */
 function memoryFolder(): string | undefined {
   if (!existsSync(memory)) return undefined;
@@ -99,7 +99,7 @@ function memoryFolder(): string | undefined {
   return folder;
 }
 
-/** Ends the servers of runs that were killed, and removes their folders. */
+/** Ends the servers of killed runs, and removes their folders. */
 async function removeAbandoned(cache: string): Promise<void> {
   const inMemory = existsSync(memory) ? readdirSync(memory).map((name) => join(memory, name)) : [];
   for (const path of [...readdirSync(cache).map((name) => join(cache, name)), ...inMemory]) {
@@ -112,7 +112,7 @@ async function removeAbandoned(cache: string): Promise<void> {
 
 const tagOf = (owner: number | string) => `servers-${owner}`;
 
-/** What the script prints; its errors go to ours. */
+/** The script's output. Its errors go to this process's standard error. */
 function run(script: string, env: NodeJS.ProcessEnv, limitSeconds: number): Promise<string> {
   const child = spawn(script, ["up"], { env, stdio: ["ignore", "pipe", "pipe"], detached: true });
   let output = "";
@@ -130,7 +130,7 @@ function run(script: string, env: NodeJS.ProcessEnv, limitSeconds: number): Prom
       reject(new Error(`the servers did not start within ${limitSeconds} s\n${said}`));
     }, limitSeconds * 1000);
     child.once("error", reject);
-    // Not "close": the servers keep what they inherited open.
+    // Not "close", because the servers keep their inherited output open.
     child.once("exit", (code) => {
       clearTimeout(limit);
       if (code === 0) resolve(output);
@@ -139,7 +139,7 @@ function run(script: string, env: NodeJS.ProcessEnv, limitSeconds: number): Prom
   });
 }
 
-/** Variables, from lines such as `export NAME='value'`. */
+/** The variables in lines such as `export NAME='value'`. */
 export function exportsOf(output: string): Record<string, string> {
   const lines = [...output.matchAll(/^export (\w+)=(?:'([^']*)'|(.*))$/gm)];
   return Object.fromEntries(lines.map(([, name, quoted, plain]) => [name, quoted ?? plain ?? ""]));

@@ -4,28 +4,28 @@ import { join } from "node:path";
 import { eventsVariable, type RunEvent } from "./events.ts";
 import { type Command, runCommand } from "./processes.ts";
 
-/** Tests that are run and judged together. */
+/** Tests that run and are judged together. */
 export interface Suite {
   name: string;
-  /** Of package.json; it runs vitest. */
+  /** The name in package.json. The script runs vitest. */
   script: string;
-  /** Of vitest, those of the script. */
+  /** The script's projects of vitest. */
   projects: readonly string[];
-  /** Files, where they are fewer than those of the script. */
+  /** Files, where they are fewer than the script's. */
   args?: readonly string[];
-  /** Beside those of this process; what the script sets is repeated here for second tries. */
+  /** Variables in addition to those of this process. The script's own are repeated here for second tries. */
   env?: Record<string, string>;
-  /** Longer, and it is stopped and red. */
+  /** After this time it is stopped and has failed. */
   limitSeconds: number;
-  /** There is nothing to run without real servers. */
+  /** Nothing of it can run without real servers. */
   needsServers?: true;
 }
 
-/** What is red, or passed at its second try. */
+/** A failure, or a success at the second try. */
 export interface Finding {
   /** The suite or check. */
   part: string;
-  /** Of the test, with the groups that it is in. */
+  /** The test's name with its groups. */
   name: string;
   /** file:line. */
   place: string;
@@ -36,13 +36,13 @@ export interface Result {
   passed: number;
   skipped: number;
   red: Finding[];
-  /** Each with what failed at its first try. */
+  /** Each with the error of its first try. */
   secondTries: Finding[];
 }
 
-/** Files whose tests have one try: what is wrong once about money, jobs, stores and replicas is wrong, however seldom it is seen. */
+/** Files whose tests have one try. A fault about money, jobs, stores and replicas is a fault, however seldom it is seen. */
 const oneTry = /^services\/billing\/|^test\/(contract|faults|mesh)\//;
-/** An attack is one on money where its file reads what was charged: names of files do not tell. */
+/** An attack concerns money where its file reads charges. Names of files do not show that. */
 const readsCharge = /\b(spent|charged|costOf)\(|\bmonthSpend\b/;
 
 function hasOneTry(file: string): boolean {
@@ -50,13 +50,13 @@ function hasOneTry(file: string): boolean {
   return file.startsWith("test/attacks/") && readsCharge.test(readFileSync(file, "utf8"));
 }
 
-/** More failures in one suite are no race: second tries would only take time. */
+/** More failures in one suite are no race, and second tries would only take time. */
 const maxSecondTries = 20;
 
-/** A suite's result, and what it leaves to be tried once more, when nothing else runs. */
+/** A suite's result, and its second tries, for the time when nothing else runs. */
 export interface FirstRun {
   result: Result;
-  /** Runs each test that failed and may have a second try, and completes the result. */
+  /** Runs each failed test that may have a second try, and completes the result. */
   tryAgain(): Promise<void>;
 }
 
@@ -75,13 +75,13 @@ export async function runSuite(suite: Suite, say: (line: string) => void): Promi
   const tryAgain = async () => {
     for (const [file, findings] of byFile) {
       say(`second try: ${file}`);
-      // A file that could not be loaded, or a hook of which failed, is run whole; else the tests that failed.
+      // A file that could not be loaded, or whose hook failed, is run as a whole. Otherwise only the failed tests are.
       const isWhole = findings.some(({ isBroken }) => isBroken);
       const pattern = isWhole ? [] : ["-t", patternOf(findings.map(({ name }) => name))];
       const where = projects.flatMap((project) => ["--project", project]);
       const alone = ["run", ...where, "--maxWorkers", "1", ...pattern, file];
       const again = await runOnce(suite, ["node_modules/.bin/vitest", ...alone], say);
-      // All of them must have run and passed: a name that the pattern does not find is no pass.
+      // All of them must have run and passed. A name that the pattern does not find is no pass.
       const least = isWhole ? 1 : findings.length;
       if (again.passed >= least && again.red.length === 0) {
         result.passed += again.passed;
@@ -94,19 +94,19 @@ export async function runSuite(suite: Suite, say: (line: string) => void): Promi
 
 /** A finding of one run. */
 export interface Red extends Finding {
-  /** Undefined: no test, and nothing that could be tried again. */
+  /** Undefined where it is no test and cannot be tried again. */
   file?: string;
   /** Something outside of the tests failed. */
   isBroken?: boolean;
 }
 
-/** Matches these full names: vitest joins groups by a space where it looks for a pattern, and by " > " where it reports. */
+/** Matches these full names. For a pattern vitest joins groups by a space, and in reports by " > ". */
 function patternOf(names: readonly string[]): string {
   const parts = names.map((name) => name.split(" > ").map(RegExp.escape).join("( > | )"));
   return `^(${parts.join("|")})$`;
 }
 
-/** Runs a command that runs vitest, and reads what became of each test. */
+/** Runs a command with vitest, and reads the result of each test. */
 export async function runOnce(
   { name: part, env, limitSeconds }: Suite,
   command: Command,
@@ -138,7 +138,7 @@ function readEvents(file: string): RunEvent[] {
     const lines = readFileSync(file, "utf8").split("\n");
     return lines.filter((line) => line !== "").map((line) => JSON.parse(line) as RunEvent);
   } catch (error) {
-    // The run ended before it began.
+    // The run ended before its first event.
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;
   }
@@ -158,7 +158,7 @@ function redOf(event: RunEvent, part: string): Red[] {
   return [{ part, name, place: event.file, message, file: event.file, isBroken: true }];
 }
 
-/** Tests that had begun and not ended. */
+/** Tests that have begun and not ended. */
 function underWay(events: readonly RunEvent[]): string[] {
   const open = new Set<string>();
   for (const event of events) {

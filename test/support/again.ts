@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 /**
- * Asks as clients do: again, under the same idempotency key, where a busy store had no room for all of them in time. `onBusy` hears of each
- * such answer.
+ * Sends a request like a client. Where a busy store had no room in time, it repeats the request under the same idempotency key. `onBusy`
+ * gets each such answer.
  */
 export async function againWhereBusy<A extends { status: number; headers: Headers }>(
   ask: () => Promise<A>,

@@ -3,25 +3,25 @@ import { afterAll } from "vitest";
 /** A server that the product can use in place of an embedded store. */
 export type BackendName = "mongodb" | "nats" | "s3";
 
-/** Where a server is, or what is missing. */
+/** The address of a server, or the reason why there is none. */
 export interface Backend {
-  /** Undefined: there is none, and what needs it is skipped. */
+  /** Undefined where there is no server. Tests that need it are skipped. */
   url: string | undefined;
-  /** For the title of what is skipped: why; else empty. */
+  /** For the title of skipped tests: the reason. Otherwise empty. */
   note: string;
 }
 
 interface Recipe {
-  /** A server that runs already. */
+  /** Names a server that runs already. */
   urlVariable: string;
-  /** Another image than the usual one. */
+  /** Names another image than the usual one. */
   imageVariable: string;
   image: string;
   port: number;
   command: string[];
-  /** What to look for in its log. */
+  /** A text in the server's log once it is ready. */
   readyText: RegExp;
-  /** Run inside once it is ready. */
+  /** A command that is run in the container once the server is ready. */
   setUp?: string[];
   url(address: string): string;
 }
@@ -64,9 +64,8 @@ const recipes: Record<BackendName, Recipe> = {
 };
 
 /**
- * Finds a server: a URL in the environment, else a container that lives as long as the test file that asks. Where neither
- * can be had, what is missing is said on standard error; with GENMESH_REQUIRE_BACKENDS=1 it is an error. To be called
- * while a test file is being collected.
+ * Finds a server: by a URL in the environment, or as a container that lives as long as the calling test file. Where there is neither,
+ * standard error shows the reason. With GENMESH_REQUIRE_BACKENDS=1 that is an error. It is called while a test file is being collected.
  */
 export function findBackend(name: BackendName): Promise<Backend> {
   const known = found.get(name);

@@ -5,21 +5,21 @@ import { build } from "../../deploy/build.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Where the bundles of a suite lie whose processes are killed and started all the time. */
+    /** The folder of the bundles, for suites that kill and start processes all the time. */
     bundles: string;
   }
 }
 
 /** Programs of tests whose processes are worlds of their own. */
 const ofTests = ["test/faults/jobs.child.ts", "test/faults/kills.child.ts"];
-/** Below the packages that stay outside of a bundle. */
+/** Below the packages that are not part of a bundle. */
 const above = fileURLToPath(new URL("../../node_modules/.cache", import.meta.url));
 
 let folder: string | undefined;
 
 /**
- * Before a suite: bundles what it starts. A process of the bundle, which is what an image runs, starts in less than half of the time that
- * the sources take, and most of what a death costs is a start.
+ * Before a suite, bundles the programs that it starts. A process of the bundle starts in less than half of the sources' time, and most of a
+ * kill's cost is the next start. An image runs the same bundle.
  */
 export async function setup(project: TestProject): Promise<void> {
   await mkdir(above, { recursive: true });
@@ -28,7 +28,7 @@ export async function setup(project: TestProject): Promise<void> {
   project.provide("bundles", folder);
 }
 
-/** Behind it: removes them. */
+/** After the suite, deletes the bundles. */
 export async function teardown(): Promise<void> {
   if (folder !== undefined) await rm(folder, { recursive: true });
 }

@@ -6,10 +6,10 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Why certificates cannot be made here; undefined where they can. */
+/** The reason why certificates cannot be made here. Undefined where they can. */
 export const noCertificates = reasonAgainst();
 
-/** A certificate and its key, PEM. */
+/** A certificate and its key in PEM. */
 export interface Pair {
   cert: string;
   key: string;
@@ -17,19 +17,18 @@ export interface Pair {
 
 /** An authority of a test's own. */
 export interface Authority {
-  /** Its certificate, PEM. */
+  /** Its certificate in PEM. */
   ca: string;
-  /** A new pair for `names` (DNS names and addresses), for servers and clients, good for a day. */
+  /** A new pair for `names` (DNS names and addresses), for servers and clients. It is valid for a day. */
   issue(...names: string[]): Promise<Pair>;
 }
 
-/** What makes authorities and holds their files until it is disposed of. */
+/** Makes authorities and holds their files until it is disposed of. */
 export interface CertificateFolder extends AsyncDisposable {
   path: string;
   authority(name?: string): Promise<Authority>;
 }
 
-/** Makes a {@link CertificateFolder}. */
 export async function certificateFolder(): Promise<CertificateFolder> {
   const path = await mkdtemp(join(tmpdir(), "genmesh-certificates-"));
   let made = 0;
@@ -64,7 +63,7 @@ export async function certificateFolder(): Promise<CertificateFolder> {
   };
 }
 
-/** A folder with `tls.crt`, `tls.key` and `ca.crt`, changed as Kubernetes changes a mounted secret: by one link. */
+/** A folder with `tls.crt`, `tls.key` and `ca.crt`, changed like a secret that Kubernetes mounts: by one link. */
 export interface MountedSecret {
   files: { certFile: string; keyFile: string; caFile: string };
   replace(content: { cert: string; key: string; ca: string }): Promise<void>;

@@ -1,4 +1,4 @@
-/** A source of choices that gives the same ones for the same seed. */
+/** A source of random choices. The same seed gives the same choices. */
 export interface Chance {
   /** 0 to `below` - 1. */
   int(below: number): number;
@@ -7,7 +7,7 @@ export interface Chance {
   likely(percent: number): boolean;
 }
 
-/** Mulberry32. */
+/** The generator Mulberry32. */
 export function chanceOf(seed: number): Chance {
   let state = seed >>> 0;
   const int = (below: number) => {
@@ -23,7 +23,7 @@ export function chanceOf(seed: number): Chance {
   };
 }
 
-/** Changes one to six bytes before `end`, each at a place and to a value of chance. */
+/** Changes one to six bytes before `end`, at random places and to random values. */
 export function changeBytes(bytes: Uint8Array, chance: Chance, end = bytes.length): void {
   for (let changes = 1 + chance.int(6); changes > 0; changes--) {
     bytes[chance.int(end)] = chance.int(256);

@@ -2,18 +2,18 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { afterEach } from "vitest";
 
-/** Another process of a test, that says lines. */
+/** Another process of a test, which writes lines. */
 export interface Child {
   process: ChildProcess;
-  /** The next line that it says. */
+  /** The next line of its output. */
   next(): Promise<string>;
-  /** All lines that it has still to say. */
+  /** All further lines of its output. */
   lines: AsyncIterable<string>;
-  /** Tells it to begin. */
+  /** Lets it begin. */
   go(): void;
 }
 
-/** Runs scripts as processes of their own; those that are left after a test are killed. */
+/** Runs scripts as processes of their own. Those that are left after a test are killed. */
 export function children(): (script: string, ...args: string[]) => Child {
   const running: ChildProcess[] = [];
   afterEach(() => {

@@ -1,4 +1,4 @@
-// Preloaded into a process (node --import): its clock is ahead of the machine's by so many milliseconds.
+// Preloaded into a process (node --import). Sets its clock ahead of the machine's by a number of milliseconds.
 const aheadMs = Number(process.env.TEST_CLOCK_AHEAD_MS ?? 0);
 const { now } = Date;
 Date.now = () => now() + aheadMs;

@@ -3,15 +3,15 @@ import { nameFor } from "./stores.ts";
 
 /** Databases of one server that tests use one after the other. */
 export interface Databases extends AsyncDisposable {
-  /** A database that holds nothing, with the indexes of an earlier test where one had it before. */
+  /** An empty database. It has its indexes already where an earlier test used it. */
   take(): string;
-  /** Empties one that nothing writes to any more, and gives it back. */
+  /** Empties a database without further writes, and gives it back. */
   leave(name: string): Promise<void>;
 }
 
 /**
- * Making the indexes of a new database takes a second and more, and emptying one a tenth of that. They are dropped when this is disposed of.
- * Not for tests whose processes are killed, or whose wire breaks: what is under way then may still arrive in the next test's database.
+ * Making the indexes of a new database takes a second and more, and emptying one a tenth of that. The databases are dropped at the end. Not
+ * for tests that kill processes or break connections, because an unfinished write may still arrive in the next test's database.
  */
 export function createDatabases(url: string): Databases {
   const free: string[] = [];
@@ -42,7 +42,7 @@ export function createDatabases(url: string): Databases {
   };
 }
 
-/** Removes all documents but those that say which indexes are there. */
+/** Deletes all documents except for those that record the indexes. */
 async function empty(client: MongoClient, name: string): Promise<void> {
   const collections = await client.db(name).collections();
   const kept = collections.filter(({ collectionName }) => collectionName !== "schema_version");

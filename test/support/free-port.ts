@@ -4,34 +4,37 @@ import { join } from "node:path";
 import { portsFrom } from "../../services/host/run-mesh/ports.ts";
 
 /**
- * Where this process of a test run looks for ports first: its own thousand, from a place that differs between runs. They are below
- * those that a system gives outgoing connections, of which one would now and then take a port between its choice and its use.
+ * The first port that this process of a test run tries. Each process has a thousand of its own, which differ between runs. A system gives
+ * ports above them to outgoing connections, and one of these could take a port between its choice and its use.
  */
 const firstOwnPort =
   20_000 + (Number(process.env.VITEST_POOL_ID ?? 0) % 7) * 1_000 + (process.pid % 500);
 
 const next = portsFrom("127.0.0.1", firstOwnPort);
 
-/** A file for each port that a test was given, with the process that has it: two runs on one machine never get the same. */
+/** A file for each port that a test has, with the id of its process. So two runs on one machine never get the same port. */
 const givenPorts = join(tmpdir(), "genmesh-test-ports");
 mkdirSync(givenPorts, { recursive: true });
 
-/** Gives ports of the loopback that no program listens on, each once. */
+/** Finds ports of the loopback that no program listens on, each once. */
 export const freePort = () => freePorts(1);
 
 /**
- * How many ports in a row a mesh is given: it looks for its own from the first upwards, and its processes give them back and take
- * them again as they die and are started. A port beyond would be some other test's. The largest of our tests has fifteen processes, of
- * at most three ports each.
+ * The number of ports in a row for a mesh. It searches its own from the first upwards. Its processes free them and take them again as they
+ * are killed and started. A port beyond them could be another test's. The largest test has fifteen processes, with at most three ports
+ * each.
  */
 const ofMesh = 60;
 
-/** The first of those that a mesh finds its ports among. */
+/** The first of the ports in which a mesh searches its own. */
 export const freeMeshPorts = () => freePorts(ofMesh);
 
 let asked = Promise.resolve(0);
 
-/** The first of `count` in a row, all of them given. One after the other, as two at once would take turns and have none in a row. */
+/**
+ * The first of `count` ports in a row, all of them written into files. Calls run one after the other, because two at once would alternate
+ * and get none in a row.
+ */
 function freePorts(count: number): Promise<number> {
   asked = asked.then(() => find(count));
   return asked;
@@ -61,7 +64,7 @@ function take(port: number): boolean {
   }
 }
 
-/** Undefined: it is being written, or was just removed. */
+/** Undefined where the file is being written or was just removed. */
 function ownerOf(file: string): number | undefined {
   try {
     return Number(readFileSync(file, "utf8")) || undefined;

@@ -4,19 +4,19 @@ import type { Behaviour } from "./scripted-upstream.ts";
 
 /** Bytes that are sent at a time. */
 const pieceBytes = 65_536;
-/** Milliseconds for which nothing is taken before the sender counts as held back. */
+/** Milliseconds without a read after which the sender counts as held back. */
 const heldAfterMs = 200;
 
-/** An upstream's answer, and a store that reads nothing of it until the upstream can send no more. */
+/** An upstream's answer, and a store that reads no byte of it until the upstream is held back. */
 export interface HeldBack {
   answer: Behaviour;
-  /** `store`, begun once the sender is held back. */
+  /** `store`, started once the sender is held back. */
   begunLate(store: GenerationTask["store"]): GenerationTask["store"];
-  /** Bytes that were sent by then. */
+  /** Bytes that were sent by that time. */
   sentBytes: Promise<number>;
 }
 
-/** Prepares an answer of these bytes, which should be more than the buffers between the two take. */
+/** Prepares an answer of these bytes, which should be more than the buffers between the two can take. */
 export function heldBack(bytes: Buffer): HeldBack {
   const held = Promise.withResolvers<number>();
   return {

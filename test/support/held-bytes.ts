@@ -4,9 +4,9 @@ import { runInNewContext } from "node:vm";
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** Bytes of buffers that are in use: what nothing refers to any more is collected before, however busy the machine is. */
+/** Bytes of buffers in use. Buffers without references are collected before, however busy the machine is. */
 export function heldBytes(): number {
-  // The second one waits until the buffers that the first has found are given back.
+  // The second collection waits until the buffers that the first has found are freed.
   for (let i = 0; i < 2; i++) collectGarbage();
   return process.memoryUsage().arrayBuffers;
 }

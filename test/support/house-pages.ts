@@ -20,7 +20,7 @@ export function housePages(): Map<string, string> {
   ]);
 }
 
-/** What a newcomer reads at the door of a room. */
+/** The text that a newcomer reads first in a room. */
 function signOf(room: Room): string {
   const inner = rooms.filter(({ path }) => path.startsWith(`${room.path}/`));
   const lines = [

@@ -3,7 +3,7 @@ import { folderOf, roomOf } from "../rooms.ts";
 import { importsOf } from "./imports.ts";
 import { houseFiles } from "./own-files.ts";
 
-/** The parts that are drawn side by side, from left to right: those that call each other most stand together. */
+/** The parts from left to right. Those that call each other most are neighbours. */
 const services = ["auth", "catalog", "text", "billing", "media", "builtin"] as const;
 const users = ["gateway", ...services, "upstreams", "host"] as const;
 
@@ -28,12 +28,12 @@ const column = (inner - columnGap * (services.length - 1)) / services.length;
 const rowHeight = 20;
 const laneHeight = 16;
 
-/** The folders directly in a part, by name, and "" for the files that lie in none. */
+/** The folders directly in a part, by name, and "" for its own files. */
 type Rooms = ReadonlyMap<string, readonly string[]>;
 
 /**
- * The picture in docs/architecture.md, as SVG: folders and dots from the files and their imports, calls and stores from the roles' needs.
- * It counts nothing, so that it changes only where the house does. test/house-pages.test.ts holds that the committed one is this one.
+ * The image in docs/architecture.md as SVG. Folders and dots come from the files and their imports, calls and stores from the needs of
+ * roles. It has no counts, so that it changes only with the structure. test/house-pages.test.ts compares it with the committed image.
  */
 export function drawHouse(): string {
   const files = productFiles();
@@ -158,7 +158,7 @@ interface Call {
   isBoth: boolean;
 }
 
-/** Which services call which others, each pair once. */
+/** The calls between services, each pair once. */
 function callsBetweenServices(): Call[] {
   const calls: Call[] = [];
   for (const from of peerNames) {

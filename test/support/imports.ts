@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const statement =
   /(?:^|[\s;])(?:import|export)(\s+type)?[^"';]*?from\s+"([^"]+)"|import\(\s*"([^"]+)"\s*\)|^import\s+"([^"]+)"/gm;
 
-/** What a file imports: files by their path from the root, packages by name. `values`: not what it imports for types alone. */
+/** The imports of a file: files by their path from the root, packages by name. With `values`, imports of types are left out. */
 export function importsOf(file: string, { values = false } = {}): string[] {
   const found = readFileSync(join(root, file), "utf8").matchAll(statement);
   return [...found].flatMap(([, type, from, dynamic, bare]) => {
@@ -18,7 +18,7 @@ export function importsOf(file: string, { values = false } = {}): string[] {
   });
 }
 
-/** Files, and which of them each imports. */
+/** Files with the imports of each. */
 export type ImportGraph = ReadonlyMap<string, readonly string[]>;
 
 /** The imports among some files. */
@@ -32,7 +32,7 @@ export function importGraph(files: readonly string[], options?: { values?: boole
   );
 }
 
-/** A chain of imports that ends where it began; undefined where there is none. */
+/** A chain of imports that ends at its beginning. Undefined where there is none. */
 export function importCircle(graph: ImportGraph): string[] | undefined {
   const done = new Set<string>();
   const path: string[] = [];

@@ -1,10 +1,10 @@
 import { type Clock, systemClock } from "#kit/time/clock.ts";
 
-/** The machine's clock, with a lever: what a process waits hours for happens at once. */
+/** The machine's clock, which a test can move. Waits of hours then end at once. */
 export interface JumpClock extends Clock {
-  /** Time is `ms` later from now on; every sleeper whose time has come wakes up. */
+  /** Moves the time forward by `ms`. Every sleeper whose time has come wakes up. */
   jump(ms: number): void;
-  /** Sets the clock ahead (or back) by `ms`: no time passes, and no timer fires. */
+  /** Sets the clock forward (or back) by `ms`. No time passes, and no timer fires. */
   set(ms: number): void;
 }
 
@@ -40,8 +40,8 @@ export function jumpClock(base: Clock = systemClock): JumpClock {
 }
 
 /**
- * A clock on which the sleeps of just `ms` of one background task end when the test says so: `turn` ends the one that is under way, and
- * resolves when the task has done what it does between two.
+ * A clock on which a test ends the sleeps of just `ms` of one background task. `turn` ends the present sleep, and resolves when the task
+ * has done its work and sleeps again.
  */
 export function heldPauses(
   clock: JumpClock,

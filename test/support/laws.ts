@@ -15,7 +15,7 @@ import type { WebhookStore } from "../../services/media/webhooks/store.ts";
 import { createWebhookStore } from "../../services/media/webhooks/store-documents.ts";
 import type { WorldStores } from "./world-stores.ts";
 
-/** What the laws are about, through the ports: with any adapters behind them. */
+/** The data that the laws check, by their ports and so with any adapters. */
 export interface LawStores extends Pick<WorldStores, "blobs"> {
   ledger: LedgerStore;
   jobs: JobStore;
@@ -24,17 +24,17 @@ export interface LawStores extends Pick<WorldStores, "blobs"> {
   webhooks: WebhookStore;
 }
 
-/** The stores behind a world; to be called when the world has made them. */
+/** The stores of a world. It is called after the world has made them. */
 export function lawStores({ database, blobs }: Omit<WorldStores, "queue">): LawStores {
   const { store: files, quota } = openFileStores(database);
   const [ledger, jobs] = [createLedgerStore(database), createJobStore(database)];
   return { ledger, jobs, files, quota, blobs, webhooks: createWebhookStore(database) };
 }
 
-/** Says that a law ("C4") holds, or with which facts it does not. */
+/** Records that a law ("C4") holds, or the facts of its breach. */
 export type Check = (law: string, holds: boolean, facts: unknown) => void;
 
-/** Gathers what does not hold, in words. */
+/** Gathers breaches as texts. */
 export function gatherer(): { breaches: string[]; check: Check } {
   const breaches: string[] = [];
   return {
@@ -52,15 +52,15 @@ const allStates: readonly JobState[] = [
 const endStates: ReadonlySet<JobState> = new Set<JobState>([
   ...(["completed", "failed", "rejected", "deleted"] as const),
 ]);
-/** More jobs, files and holds than a test has of an account. */
+/** More jobs, files and holds than an account has in any test. */
 const many = 100_000;
 
-/** All jobs of an account that there are. */
+/** All stored jobs of an account. */
 export function jobsOf({ jobs }: LawStores, accountId: string, states = allStates): Promise<Job[]> {
   return jobs.list({ of: { accountId }, states, kind: undefined, after: undefined, limit: many });
 }
 
-/** Nothing follows but letting go of its references. */
+/** Is the release of its references the only step that is left? */
 export function hasEnded({ state }: Pick<Job, "state">): boolean {
   return endStates.has(state);
 }
@@ -72,8 +72,8 @@ export async function openHolds({ ledger }: LawStores, accountId: string): Promi
 }
 
 /**
- * What must not be seen of an account at any moment: a job that has ended while its hold stands. The jobs are read first: a
- * hold that has ended stays so.
+ * Checks an account at any moment. No job may have ended while its hold is open. The jobs are read first, because an ended hold stays
+ * ended.
  */
 export async function checkSeen(stores: LawStores, accountId: string, check: Check): Promise<void> {
   const over = await jobsOf(stores, accountId, ["completed", "failed"]);
@@ -81,7 +81,7 @@ export async function checkSeen(stores: LawStores, accountId: string, check: Che
   for (const { jobId, state } of over) check("C5", !open.has(jobId), { seen: jobId, state });
 }
 
-/** C1 to C5 and C7 to C10 and C12 of an account about which nothing is under way. `forgets`: jobs may be gone, their time was short. */
+/** C1 to C5, C7 to C10 and C12 of an account without running work. With `forgets` jobs may be gone, because their time was short. */
 export async function checkAccount(
   stores: LawStores,
   { accountId, forgets = false }: { accountId: string; forgets?: boolean },
@@ -94,7 +94,7 @@ export async function checkAccount(
   return jobs;
 }
 
-/** C1 to C4 and C12 of an account: every wallet is audited against its journal, entry by entry. C5 where its jobs are given. */
+/** C1 to C4 and C12 of an account. Every wallet is audited against its journal, entry by entry. C5 where the account's jobs are given. */
 export async function checkLedger(
   ledger: LedgerStore,
   accountId: string,
@@ -130,7 +130,7 @@ function checkMonth(wallet: Wallet, entries: readonly Entry[], check: Check): vo
   check("C12", spent === wallet.monthSpent, { wallet, spent });
 }
 
-/** C4, and C5 seen from the money: each job is paid for as it ended, once, and nothing else is. */
+/** C4, and C5 by the money: each job is charged for by its end, once, and there are no other charges. */
 function checkHolds(
   entries: readonly Entry[],
   { jobs, forgets }: { jobs: readonly Job[]; forgets: boolean },
@@ -144,14 +144,14 @@ function checkHolds(
   for (const [holdId, list] of byHold) {
     const opened = list.filter(({ kind }) => kind === "hold");
     const facts = { holdId, list };
-    // A draw without a hold decides the charge of a request whose hold billing has closed, or that never had one.
+    // A charge without a hold settles a request whose hold billing has closed, or that never had one.
     const loose = list.filter(({ kind, holdKind }) => kind === "draw" && holdKind === "");
     const closed = list.filter((one) => isEnd(one.kind) && !loose.includes(one));
     check("C4", opened.length === 1 || (opened.length === 0 && loose.length === 1), facts);
     check("C4", closed.length <= 1 && loose.length <= 1, facts);
     check("C5", closed.length > 0 || opened.length === 0, { open: holdId });
     check("C4", (closed[0]?.spentDelta ?? 0n) <= (opened[0]?.heldDelta ?? 0n), facts);
-    // Charged once: by one entry, and never above what was held for it.
+    // Charged once, by one entry, and never more than the hold.
     const charges = list.filter(({ spentDelta }) => spentDelta > 0n);
     check("C4", charges.length <= 1, facts);
     check("C4", (loose[0]?.spentDelta ?? 0n) <= (opened[0]?.heldDelta ?? 0n), facts);
@@ -195,7 +195,7 @@ async function checkJob(job: Job, { blobs }: LawStores, check: Check): Promise<v
   if (state === "completed") check("C9", job.outputs.length === wanted, { jobId });
 }
 
-/** C9 and C10 of an account's files, also of an account that has none any more. */
+/** C9 and C10 of an account's files, even where none is left. */
 async function checkFiles(
   { files, quota, blobs }: LawStores,
   accountId: string,

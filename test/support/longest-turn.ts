@@ -1,10 +1,10 @@
-/** CPU time of this thread so far, in ms: other processes' time is not the walk's. */
+/** CPU time of this thread so far, in ms. It has no time of other processes. */
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1_000;
 }
 
-/** The longest that `work` kept the event loop, in ms of CPU time. */
+/** The longest time for which `work` blocked the event loop, in ms of CPU time. */
 export async function longestTurn(work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
   let last = cpuMs();

@@ -1,7 +1,7 @@
 /**
- * Imported by a process of a test: tells its parent, when asked, the longest time for which its event loop was kept since
- * the last time. What counts is what the loop's thread computed between two ticks, not what went by: a machine that has
- * no core for it keeps it too, and no request is at fault.
+ * Imported by a process of a test. At its parent's request it reports the longest time for which its event loop was blocked since the last
+ * report. It counts the CPU time of the loop's thread between two ticks. On a machine without a free core the loop waits too, but no
+ * request causes that.
  */
 
 const tickMs = 2;
@@ -18,7 +18,7 @@ process.on("message", (message) => {
   process.send?.({ loopMs: worstMs });
   worstMs = 0;
 });
-// The channel to the parent keeps no process alive.
+// The channel to the parent does not keep the process alive.
 process.channel?.unref();
 
 function cpuMs(): number {

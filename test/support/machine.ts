@@ -1,19 +1,19 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What the machine's processors have done since it started, in ticks of its clock. */
+/** The work of the machine's processors since its start, in ticks of its clock. */
 export interface MachineReading {
-  /** All that there was, idle time too. */
+  /** All ticks, including idle time. */
   all: number;
-  /** What went to processes other than this one and those that it started, and to other machines on the same hardware. */
+  /** The ticks of other processes, and of other machines on the same hardware. Those of this process and its children are left out. */
   others: number;
 }
 
-/** Below this share the machine is quiet: servers that a test talks to, and ticks that fall to one side, are no load. */
+/** Below this share the machine is quiet. Servers that a test calls are no load, nor are ticks that are counted late. */
 const quietShare = 0.1;
-/** No machine is taken to be with others more than this: what hangs stays late, however busy it is. */
+/** The greatest share that is believed. A process that hangs stays late, however busy the machine is. */
 const mostShare = 0.95;
 
-/** Reads it; undefined where a system does not tell. */
+/** Reads the ticks. Undefined where the system does not show them. */
 export function readMachine(): MachineReading | undefined {
   let line: string;
   try {
@@ -21,14 +21,14 @@ export function readMachine(): MachineReading | undefined {
   } catch {
     return undefined;
   }
-  // user nice system idle iowait irq softirq steal; guests are in user already.
+  // user nice system idle iowait irq softirq steal. The time of guests is in user already.
   const ticks = line.trim().split(/\s+/).slice(1, 9).map(Number);
   const all = ticks.reduce((sum, each) => sum + each, 0);
   const [, , , idle = 0, waiting = 0] = ticks;
   return { all, others: all - idle - waiting - ownTicks() };
 }
 
-/** The share of the machine, from 0 to 0.95, that others had between two readings; 0 where it was quiet, or nothing is known. */
+/** The share of the machine, from 0 to 0.95, that other processes had between two readings. 0 where it was quiet, or nothing is known. */
 export function othersShare(
   before: MachineReading | undefined,
   after: MachineReading | undefined,
@@ -40,11 +40,11 @@ export function othersShare(
 
 interface ProcessTicks {
   parent: number;
-  /** Its own, and those of children that have ended. */
+  /** Its own ticks, and those of children that have ended. */
   ticks: number;
 }
 
-/** The time of this process and of all that descend from it, those that have ended too. */
+/** The ticks of this process and of all its descendants, including those that have ended. */
 export function ownTicks(): number {
   const processes = new Map<number, ProcessTicks>();
   for (const name of readdirSync("/proc")) {
@@ -53,7 +53,7 @@ export function ownTicks(): number {
     if (found) processes.set(Number(name), found);
   }
   const isOwn = (one: number) => {
-    // A chain that changes while it is read must not keep the test.
+    // The chain can change while it is read. The test must not loop for ever.
     let at = one;
     for (let steps = 0; steps < processes.size && at > 1; steps++) {
       if (at === process.pid) return true;
@@ -69,12 +69,12 @@ export function ownTicks(): number {
 function ticksOf(pid: string): ProcessTicks | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // Behind the name, which may hold anything: state, parent, ...; see proc(5).
+    // After the name, which may have any characters: state, parent, ... (see proc(5)).
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const times = fields.slice(11, 15).map(Number);
     return { parent: Number(fields[1]), ticks: times.reduce((sum, each) => sum + each, 0) };
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
     return undefined;
   }
 }

@@ -1,5 +1,5 @@
-// Preloaded into a process (node --import): its clock jumps to where a file says, in milliseconds ahead of the machine's. Where it
-// is stands in a file beside that one, named after the process.
+// Preloaded into a process (node --import). Its clock jumps to the time in a file, in milliseconds ahead of the machine's. It writes its
+// present time into a file beside that one, named after the process.
 import { readFileSync, writeFileSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
 import { systemClock } from "#kit/time/clock.ts";

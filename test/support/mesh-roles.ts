@@ -14,9 +14,9 @@ import type { MeshOptions, RunningMesh } from "./mesh.ts";
 import { ownStores } from "./stores.ts";
 
 /**
- * Every role of a mesh in this process: each has its own configuration, ports, metrics and connections to the stores, and meets
- * the others over the wire, as it does in a process of its own. Nine processes take ten seconds of two cores to start, and these take one.
- * Resolves when all are ready; undefined where there is no server for one of the stores.
+ * Every role of a mesh in this process. Each has its own configuration, ports, metrics and connections to the stores, and calls the others
+ * over the network. Nine processes take ten seconds of two cores to start, these roles one. Resolves when all are ready. Undefined where a
+ * store has no server.
  */
 export async function startMeshRoles(options: MeshOptions): Promise<RunningMesh | undefined> {
   await using stack = new AsyncDisposableStack();
@@ -76,7 +76,7 @@ export async function startMeshRoles(options: MeshOptions): Promise<RunningMesh 
   };
 }
 
-/** Milliseconds: what a test leaves open must not keep its world. */
+/** Milliseconds. Requests that a test leaves open must not delay the end of its world. */
 const drainMs = 1_000;
 
 async function stop(running: RoleProcess): Promise<void> {

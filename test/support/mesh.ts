@@ -10,33 +10,33 @@ import { freeMeshPorts } from "./free-port.ts";
 import { ownStores } from "./stores.ts";
 import { until } from "./until.ts";
 
-/** Every role, on stores of the mesh's own at the real servers. */
+/** Every role, on the mesh's own stores at the real servers. */
 export interface RunningMesh extends AsyncDisposable {
-  /** Of every gateway. */
+  /** Those of every gateway. */
   baseUrls: string[];
-  /** Where the metrics of each process are, by its name. */
+  /** The addresses of the metrics of each process, by its name. */
   opsUrls: Readonly<Record<string, string>>;
-  /** With the admin token. */
+  /** Has the admin token. */
   operator: Peers;
-  /** Milliseconds since the epoch, as the mesh has it. */
+  /** Milliseconds since the epoch by the mesh's clock. */
   now(): number;
-  /** Every role has it so much later, at the latest when this resolves. */
+  /** Moves the clocks of all roles forward. They have done so when this resolves. */
   jump(ms: number): Promise<void>;
 }
 
-/** What a mesh is started with. */
+/** Settings of a mesh. */
 export interface MeshOptions {
-  /** Of each role. */
+  /** The number for each role. */
   replicas: string;
   dataDir: string;
   env: Record<string, string>;
-  /** Takes what all roles log, a JSON object a line. */
+  /** Gets the log lines of all roles, a JSON object each. */
   log: string[];
 }
 
 const clock = fileURLToPath(new URL("./mesh-clock.ts", import.meta.url));
 
-/** Starts a mesh of processes and resolves when all of it is ready; undefined where there is no server for one of its stores. */
+/** Starts a mesh of processes and resolves when all are ready. Undefined where a store has no server. */
 export async function startMeshProcesses(options: MeshOptions): Promise<RunningMesh | undefined> {
   await using stack = new AsyncDisposableStack();
   const stores = await ownStores(stack, "e2e");
@@ -50,7 +50,7 @@ export async function startMeshProcesses(options: MeshOptions): Promise<RunningM
     PORT: String(firstPort),
     GENMESH_DATA_DIR: dataDir,
     GENMESH_LOG_LEVEL: "trace",
-    // What a test leaves open must not keep its world.
+    // Requests that a test leaves open must not delay the end of its world.
     GENMESH_DRAIN_MS: "1000",
     TEST_CLOCK_FILE: clockFile,
     ...stores.env,
@@ -89,10 +89,10 @@ export async function startMeshProcesses(options: MeshOptions): Promise<RunningM
   };
 }
 
-/** Milliseconds; seven processes compete for the cores of a test machine with all else that runs there. */
+/** Milliseconds. Seven processes and other work share the cores of a test machine. */
 const [startWithinMs, stopWithinMs] = [120_000, 15_000];
 
-/** How far ahead the clocks of the living processes are, in milliseconds. */
+/** The milliseconds by which the clocks of the living processes are ahead. */
 function shownClocks(clockFile: string): number[] {
   const folder = dirname(clockFile);
   const beside = `${basename(clockFile)}.`;

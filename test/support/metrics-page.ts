@@ -4,7 +4,7 @@ import { metricNames } from "#kit/telemetry/schema.ts";
 import { thisCheckout } from "./checkout.ts";
 import { houseFiles } from "./own-files.ts";
 
-/** A metric as its source registers it. */
+/** A metric with the values of its registration. */
 export interface SourceMetric {
   file: string;
   type: string;
@@ -17,7 +17,10 @@ const beginning = /\.(counter|gauge|histogram)\(\s*/g;
 const whole =
   /^\.(counter|gauge|histogram)\(\s*"(genmesh_\w+)",\s*"([^"]+)",\s*(\[[^\]]*\]|[a-z]\w*)/i;
 
-/** Every metric that the services and the gateway register, in the order of files. Throws where one is written in a way that is not read here. */
+/**
+ * Every metric that the services and the gateway register, in the order of files. Throws where a registration has a form that this function
+ * cannot read.
+ */
 export function metricsOfSource(): SourceMetric[] {
   return houseFiles().flatMap((file) =>
     metricsOf(file, readFileSync(join(thisCheckout, file), "utf8")),
@@ -33,7 +36,7 @@ function metricsOf(file: string, source: string): SourceMetric[] {
   });
 }
 
-/** The names in a list of labels; a list that is named or spread stands in the same file. */
+/** The names in a list of labels. A list that is named or spread is in the same file. */
 function labelsOf(list: string, source: string): string[] {
   const named = (name: string) => {
     const [, text] = new RegExp(`const ${name} = (\\[[^\\]]*\\])`).exec(source) ?? [];
@@ -46,7 +49,7 @@ function labelsOf(list: string, source: string): string[] {
   );
 }
 
-/** The parts that export metrics, by where these are registered. */
+/** The parts that export metrics, by the files that register these. */
 const parts: [title: string, files: RegExp][] = [
   ["Gateway", /^gateway\//],
   ["auth", /^services\/auth\//],
@@ -64,7 +67,7 @@ const parts: [title: string, files: RegExp][] = [
   ],
 ];
 
-/** The page of all metrics. Throws where a metric is of no part. */
+/** The page of all metrics. Throws where a metric belongs to no part. */
 export function metricsPage(): string {
   const all = metricsOfSource();
   const partOf = ({ file }: SourceMetric) => parts.find(([, files]) => files.test(file))?.[0];

@@ -1,12 +1,12 @@
 import type { CommandStartedEvent, Db, Document } from "mongodb";
 import type { MongoIndex } from "#kit/store/mongo/migrate.ts";
 
-/** A query as it was sent, and what an index must know of it. */
+/** A sent query, with the facts by which an index serves it. */
 export interface Query {
   collection: string;
   filter: Document;
   sort: Record<string, number>;
-  /** For people: "find text_usage {dueAt: range} by dueAt". */
+  /** For people, for example "find text_usage {dueAt: range} by dueAt". */
   shape: string;
 }
 
@@ -32,7 +32,7 @@ export function createQueryWatch(): QueryWatch {
   };
 }
 
-/** Shapes that no index serves, and indexes that serve none. */
+/** Shapes without an index that serves them, and indexes that serve no shape. */
 export function judge(
   queries: readonly Query[],
   declared: Record<string, readonly MongoIndex[]>,
@@ -54,7 +54,7 @@ export function judge(
   };
 }
 
-/** Queries whose plan reads a whole collection, by the server's own word; none where its plans are not MongoDB's. */
+/** Queries whose plan reads a whole collection, by the server's own report. Empty where its plans are not MongoDB's. */
 export async function scans(db: Db, queries: readonly Query[]): Promise<string[]> {
   const found: string[] = [];
   for (const { collection, filter, sort, shape } of queries) {
@@ -70,10 +70,10 @@ export async function scans(db: Db, queries: readonly Query[]): Promise<string[]
 
 type How = "equal" | "few" | "some" | "range" | "other";
 
-/** Values of two fields at once whose sorted parts of an index MongoDB merges: it does so with 200 at most. */
+/** Values of two fields together for which MongoDB merges sorted parts of an index. It merges 200 at most. */
 const fewValues = 14;
 
-/** Fields of the filter that an index may help with, and how they are bound. */
+/** Fields of the filter that an index may help with, and the way in which each is bound. */
 function shapeOf(filter: Document): Record<string, How> {
   const fields: Record<string, How> = {};
   for (const [name, value] of Object.entries(filter)) {
@@ -101,13 +101,13 @@ function serves(
   sort: Record<string, number>,
 ): boolean {
   const bound = shapeOf(filter);
-  // Only what matches its condition is in a partial index.
+  // A partial index has only the documents that match its condition.
   if (Object.keys(partial).some((field) => bound[field] === undefined)) return false;
   const fields = Object.keys(key);
   const order = Object.keys(sort);
   let at = 0;
   while (at < fields.length && isPoint(bound[fields[at] ?? ""], order)) at++;
-  // One document, or one for each value: its order does not matter.
+  // One document, or one for each value, so the order does not matter.
   if (unique && at === fields.length) return true;
   const open = order.filter((field) => !fields.slice(0, at).includes(field));
   const next = fields.slice(at, at + open.length);

@@ -2,21 +2,21 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { BSON, type Document } from "mongodb";
 
-/** What becomes of a command: `lost request` never arrives, `lost reply` is carried out; the connection breaks in both. */
+/** The treatment of a command. A `lost request` never arrives. A `lost reply` is carried out. The connection breaks in both cases. */
 export type Fate = "pass" | "lost request" | "lost reply";
 
-/** A wire between clients and a server on which commands can be lost or held up. */
+/** A connection between clients and a server on which commands can be lost or delayed. */
 export interface MongoWire extends AsyncDisposable {
-  /** In place of the server's. */
+  /** The address for clients, in place of the server's. */
   url: string;
   /**
-   * Is asked about each command but those of connecting; default: all pass. A promise holds the command up; a document is
-   * the answer in place of the server's, which does not see the command.
+   * Called for each command except those of connecting. By default all pass. A promise delays the command. A document is the answer in
+   * place of the server's, which does not get the command.
    */
   rule: (command: Document) => Fate | Document | Promise<Fate | Document>;
 }
 
-/** Lays a wire to a server that is reached directly. */
+/** Opens the connection to a server that is reached directly. */
 export async function openMongoWire(serverUrl: string): Promise<MongoWire> {
   const server = new URL(serverUrl);
   const sockets = new Set<Socket>();
@@ -82,7 +82,7 @@ function onFrames(socket: Socket, handle: (frame: Buffer) => Promise<void>): voi
 }
 
 const opMessage = 2013;
-/** Header, flags, and the kind of the first section: the command's body. */
+/** Header, flags, and the kind of the first section, which is the command's body. */
 const bodyAt = 21;
 
 function commandOf(frame: Buffer): Document {

@@ -10,15 +10,15 @@ import { nameFor } from "./stores.ts";
 /** Databases of some tests on one server. */
 export interface MongoTests {
   url: string;
-  /** A database of its own; dropped after the test. */
+  /** A database of the test's own, dropped after the test. */
   newName(): string;
-  /** A client of its own, closed after the test. */
+  /** A client of the test's own, closed after the test. */
   connect(name: string, options?: Partial<MongoOptions>): MongoDatabase;
-  /** The server itself, for looking at what was stored and for tampering with it. */
+  /** The server itself, to read and change stored documents. */
   raw(name: string): ReturnType<MongoClient["db"]>;
   /**
-   * Holds all queries that went through {@link connect} in this file against a schema: shapes that no index serves,
-   * indexes that no query needs, and, where the server shows MongoDB's own plans, queries that it answers by a scan.
+   * Checks all queries of {@link connect} in this file against a schema. It finds shapes that no index serves and indexes that no query
+   * needs. Where the server shows MongoDB's own plans, it finds queries that it answers by a scan.
    */
   judgeQueries(schema: MongoSchema): Promise<Verdict>;
 }
@@ -30,16 +30,16 @@ export interface Verdict {
   scans: string[];
 }
 
-/** How tests use their databases. */
+/** The use of databases by tests. */
 export interface DatabaseUse {
   /**
-   * One after the other, with the indexes of the first: for tests of one schema that await all they send. Default: each test makes its own,
-   * which takes a second and more.
+   * Databases are reused one after the other, with the indexes of the first. This is for tests of one schema that await all their requests.
+   * By default each test makes its own, which takes a second and more.
    */
   inTurn?: boolean;
 }
 
-/** Tests on a MongoDB server, or nothing but a word of why not. */
+/** Tests on a MongoDB server. Without one, a skipped test shows the reason. */
 export async function describeMongo(
   title: string,
   tests: (mongo: MongoTests) => void,

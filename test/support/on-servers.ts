@@ -6,7 +6,7 @@ import { type OpenWorldStores, openWorldStores, type StoreVariables } from "./wo
 
 const all: readonly BackendName[] = ["mongodb", "nats", "s3"];
 
-/** Tests that want all the servers of a mesh, or nothing but a word of why not. */
+/** Tests that need all servers of a mesh. Without them, a skipped test shows the reason. */
 export async function describeWithServers(title: string, tests: () => void): Promise<void> {
   const found = await Promise.all(all.map(findBackend));
   const notes = found.map(({ note }) => note).join("");
@@ -14,8 +14,8 @@ export async function describeWithServers(title: string, tests: () => void): Pro
 }
 
 /**
- * Tests of worlds whose database and blobs are on servers: a bucket to each, and databases that are used one after the other. Wake-ups
- * stay in the process: they are no more than hints, and go by the test's clock.
+ * Tests of worlds whose database and blobs are on servers. Each has a bucket of its own, and databases are used one after the other.
+ * Wake-ups stay in the process, because they are only hints, and follow the test's clock.
  */
 export async function describeOnServers(
   title: string,

@@ -1,14 +1,14 @@
 import { createProgram } from "../../services/host/cli/program.ts";
 import { envToOperatorConfig } from "../../services/host/config.ts";
 
-/** What a command ended with and said. */
+/** The exit code and the output of a command. */
 export interface CommandEnd {
   code: number;
   out: string;
   err: string;
 }
 
-/** Runs the operator's command in this process, as its own would with these variables. */
+/** Runs the operator's command in this process with these variables. */
 export async function runOperatorCommand(
   args: readonly string[],
   env: Parameters<typeof envToOperatorConfig>[0],

@@ -3,13 +3,13 @@ import type { AddressInfo } from "node:net";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { until } from "./until.ts";
 
-/** A span as a collector got it. */
+/** A span that a collector received. */
 export interface SeenSpan {
-  /** `service.name` of the process that sent it. */
+  /** `service.name` of the sending process. */
   service: string;
   traceId: string;
   spanId: string;
-  /** Empty: it begins the trace. */
+  /** Empty where the span begins the trace. */
   parentId: string;
   name: string;
   /** 1 internal, 2 server, 3 client, 4 producer, 5 consumer. */
@@ -21,14 +21,14 @@ export interface SeenSpan {
   endedAt: bigint;
 }
 
-/** A series of a metric as a collector got it last. */
+/** A series of a metric with the value that a collector received last. */
 export interface SeenSeries {
   name: string;
   unit: string;
   attributes: Record<string, unknown>;
-  /** Of a histogram: how often. */
+  /** The count, for a histogram. */
   value: number;
-  /** Of a histogram. */
+  /** For a histogram. */
   bucketCounts: number[];
   bounds: number[];
 }
@@ -38,17 +38,16 @@ export interface Collector extends AsyncDisposable {
   /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
   url: string;
   spans: SeenSpan[];
-  /** The newest of each series. */
+  /** The newest value of each series. */
   metrics(): SeenSeries[];
-  /** Everything that came, as it came. */
+  /** The bodies of all requests, unchanged. */
   bodies: Buffer[];
   /** Headers of every request. */
   headers: Record<string, unknown>[];
-  /** What requests are answered with; 200 at first. */
+  /** The status of all answers. 200 at first. */
   status: number;
 }
 
-/** Starts one. */
 export async function startCollector(): Promise<Collector> {
   const series = new Map<string, SeenSeries>();
   const server = createServer(async (request, response) => {
@@ -81,7 +80,7 @@ export async function startCollector(): Promise<Collector> {
   return collector;
 }
 
-/** The trace of the first request to a route from now on, once what ends it, and what all of it is below, has come. */
+/** The trace of the next request to a route, once `last` and the span above all have arrived. */
 export async function traceOf(route: string, last: (span: SeenSpan) => boolean, from: Collector) {
   const root = await until(`a request to ${route}`, () =>
     from.spans.find((span) => span.attributes["http.route"] === route),
@@ -98,7 +97,7 @@ export async function traceOf(route: string, last: (span: SeenSpan) => boolean, 
 type Value = bigint | number | Uint8Array;
 type Fields = Map<number, Value[]>;
 
-/** The fields of a message by number, as they are on the wire. */
+/** The fields of a message by number, in the form of the wire. */
 function fieldsOf(bytes: Uint8Array): Fields {
   const reader = new BinaryReader(bytes);
   const fields: Fields = new Map();
@@ -195,7 +194,7 @@ function metricsIn(body: Uint8Array): SeenSeries[] {
     });
 }
 
-/** Repeated numbers of 64 bits, in one piece or each by itself. */
+/** Repeated numbers of 64 bits, packed or each by itself. */
 function packed(fields: Fields, number: number): bigint[] {
   return (fields.get(number) ?? []).flatMap((value) => {
     if (!(value instanceof Uint8Array)) return [BigInt(value)];

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { thisCheckout } from "./checkout.ts";
 
-/** The files of this repository, committed or about to be, by their path from the root. */
+/** The files of this repository, committed or new, by their path from the root. */
 export function ownFiles(): string[] {
   return (
     execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
@@ -11,12 +11,12 @@ export function ownFiles(): string[] {
       encoding: "utf8",
     })
       .split("\n")
-      // What is deleted but still in the index is no part of the house.
+      // A deleted file that is still in the index is left out.
       .filter((file) => file !== "" && existsSync(join(thisCheckout, file)))
   );
 }
 
-/** Of them the code of the services and the gateway, without tests. */
+/** The files that are code of the services and the gateway, without tests. */
 export function houseFiles(): string[] {
   return ownFiles().filter(
     (file) => /^(services|gateway)\/.*\.tsx?$/.test(file) && !/\.(test|fixture)\.ts$/.test(file),

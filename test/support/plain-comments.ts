@@ -1,10 +1,10 @@
 import { blocksOf, commentsOf } from "./comments.ts";
 import { mostWords, sentencesOf, unwantedIn, wordsOf } from "./plain-words.ts";
 
-/** A sentence that begins so hides its subject: name it. */
+/** A sentence with such a beginning hides its subject. */
 const opening = /^(?:What|Who|Whom|Whose|Whoever|Whatever|Whichever)\b(?!.*\?$)/;
 
-/** Phrases that a reader has to puzzle over. */
+/** Phrases that are riddles for a reader. */
 const phrases = [
   /\bgo(es)? for\b/,
   /\ball the same\b/,

@@ -25,7 +25,7 @@ test("a busy one allows what it gave to others besides, a slow one what it takes
 test("others have what was neither idle nor our own", () => {
   const reading = { all: 1_000, others: 100 };
   expect(othersShare(reading, { all: 1_200, others: 150 })).toBe(0.25);
-  // Servers that are asked now and then are no load.
+  // Servers with a request now and then are no load.
   expect(othersShare(reading, { all: 1_200, others: 119 })).toBe(0);
   expect(othersShare(reading, { all: 1_200, others: 90 })).toBe(0);
   expect(othersShare(reading, { all: 1_200, others: 300 })).toBe(0.95);
@@ -49,7 +49,7 @@ test("gives what the work gave, and its failure", async () => {
 });
 
 test("says all figures of what came too late", async () => {
-  // Over an hour after it began, however busy the machine is: its work says so itself.
+  // An hour late on any machine, because the work reports the time of its end.
   const hour = 3_600_000;
   const late = promptly(
     1_000,

@@ -1,32 +1,32 @@
 import { type MachineReading, othersShare, readMachine } from "./machine.ts";
 import { slowness } from "./reference-machine.ts";
 
-/** Turns that a busy machine gets to show one thing in time. */
+/** Turns in which a busy machine must show one timely result. */
 const maxTurns = 5;
 
-/** Takes the times of one turn. */
+/** Measures the parts of one turn. */
 export interface Turn {
-  /** An idle thing of the same kind: what the machine itself takes for it. */
+  /** Similar work without load, to measure the machine itself. */
   idle<T>(work: () => Promise<T>): Promise<T>;
-  /** What was promised. */
+  /** The promised work. */
   real<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** How long something took. */
+/** The duration of some work. */
 interface Span {
   ms: number;
   /** The share of the machine that other processes had meanwhile. */
   othersShare: number;
 }
 
-/** What one turn took: its real thing, and its idle one. */
+/** The times of one turn: its real work, and its idle work. */
 export interface TurnTimes extends Span {
   idleMs: number;
 }
 
 /**
- * Does the work, which must be over within `promiseMs` and what the machine itself takes. A quiet machine takes nothing.
- * `overAtMs`: when it was over by `performance.now()`, where the result says that better than the moment of its coming.
+ * Does the work. It must end within `promiseMs`, plus the time that other processes take on a busy machine. `overAtMs` is its end by
+ * `performance.now()`, where the result shows that better than its arrival.
  */
 export async function promptly<T>(
   promiseMs: number,
@@ -40,9 +40,9 @@ export async function promptly<T>(
 }
 
 /**
- * The same in turns, for what can be compared with an idle thing of its kind in the same second: one turn must have the real
- * thing within `promiseMs` and its idle thing. A turn on a quiet machine is the last. `of`: which counts where a turn has several
- * real ones; default the worst.
+ * The same in turns, for work that can be compared with similar idle work of the same second. In one turn the real work must end within
+ * `promiseMs` plus the idle work. A turn on a quiet machine is the last. `of` chooses one of several real works of a turn. The default is
+ * the slowest.
  */
 export async function promptlyInTurns(
   promiseMs: number,
@@ -77,12 +77,12 @@ export async function promptlyInTurns(
 }
 
 /**
- * Was it in time? Of the time that passed, what the machine gave to others is not its own; and a machine that is slower than
- * that of the reference (`slow` times) has so much more.
+ * Was the work in time? Time that the machine gave to other processes does not count. A machine that is `slow` times slower than the
+ * reference has that much more time.
  */
 export function isPrompt(promiseMs: number, turn: TurnTimes, slow: () => number): boolean {
   const tookMs = ownMs(turn) - turn.idleMs;
-  // Measuring takes its time, which what is in time need not wait for.
+  // Measuring takes time, and is left out for work that is in time.
   return tookMs <= promiseMs || tookMs <= promiseMs * slow();
 }
 

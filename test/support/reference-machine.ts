@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 
 /**
- * What {@link work} costs on the machine of the reference, in ms: a bound of time means nothing without a speed. A machine
- * that is half as fast has twice the bound.
+ * The cost of {@link work} on the reference machine, in ms. A time limit means nothing without a speed. A machine of half the speed has
+ * twice the limit.
  */
 const referenceMs = 45;
 
-/** A piece of work like that of a request, by the time of its thread: bytes to text to values and back, and a hash. */
+/** Work like that of a request, measured by the time of its thread: bytes to text to values and back, and a hash. */
 function work(): number {
   const from = process.threadCpuUsage();
   const text = JSON.stringify(Array.from({ length: 100_000 }, (_, at) => ({ at: `${at}` })));
@@ -17,7 +17,7 @@ function work(): number {
   return (user + system) / 1_000;
 }
 
-/** How much slower than the reference this machine is now; never less than 1. */
+/** The factor by which this machine is now slower than the reference, at least 1. */
 export function slowness(): number {
   return Math.max(1, Math.min(...Array.from({ length: 5 }, work)) / referenceMs);
 }

@@ -6,7 +6,7 @@ import type { ResponseFacts } from "../../services/upstreams/text/responses/comp
 import { ResponsesReader } from "../../services/upstreams/text/responses/reader.ts";
 import { readEvents } from "./text-requests.ts";
 
-/** What is known of the answers here. */
+/** The facts about all answers here. */
 export function facts(changes: Partial<ResponseFacts> = {}): ResponseFacts {
   let made = 0;
   return {
@@ -20,11 +20,11 @@ export function facts(changes: Partial<ResponseFacts> = {}): ResponseFacts {
   };
 }
 
-/** An event as it comes. */
+/** An event in the form of the wire. */
 export const frame = (event: JsonObject) =>
   `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 
-/** Reads events (or raw text) as one chunk; `end` is how the bytes ended. */
+/** Reads events (or raw text) as one chunk. `end` is the way in which the bytes ended. */
 export function read(
   events: readonly (JsonObject | string)[],
   { end = "end" as "end" | "cut" | "timeout", given = facts() } = {},
@@ -40,7 +40,7 @@ export function read(
   return { out, ...readEvents(out) };
 }
 
-/** A response that has begun; it repeats the prompt. */
+/** The start of a response, which repeats the prompt. */
 export const begun = {
   id: "resp_1",
   object: "response",
@@ -49,7 +49,7 @@ export const begun = {
   model: "up-model",
   instructions: "SECRET PROMPT\n\nBe kind.",
   output: [],
-  // What servers add; it repeats the prompt.
+  // A property that servers add. It repeats the prompt.
   input: [{ role: "system", content: "SECRET PROMPT" }],
   input_messages: [{ content: "SECRET PROMPT" }],
 };
@@ -61,7 +61,7 @@ export const message = (text: string, status = "completed") => ({
   role: "assistant",
   content: text ? [{ type: "output_text", text, annotations: [], logprobs: [] }] : [],
 });
-/** As reported. */
+/** The reported usage. */
 export const usage = {
   input_tokens: 3,
   input_tokens_details: { cached_tokens: 1 },
@@ -69,7 +69,7 @@ export const usage = {
   output_tokens_details: { reasoning_tokens: 0 },
   total_tokens: 5,
 };
-/** Where the text is. */
+/** The place of the text. */
 export const inPart = { item_id: "msg_1", output_index: 0, content_index: 0 };
 /** A part of the item. */
 export const part = (text: string) => ({
@@ -79,7 +79,7 @@ export const part = (text: string) => ({
   logprobs: [],
 });
 
-/** A perfect stream, as the official service gives it. */
+/** A perfect stream of the official service. */
 export const perfect = [
   { type: "response.created", response: begun },
   { type: "response.in_progress", response: begun },
@@ -96,7 +96,7 @@ export const perfect = [
   },
 ].map((event, sequence_number) => ({ ...event, sequence_number }));
 
-/** What must hold of every stream that goes out. */
+/** Checks the rules of every outgoing stream. */
 export function expectWhole({ out, data, wire }: ReturnType<typeof read>): void {
   expect(data.map((event) => event.sequence_number)).toEqual(data.map((_, i) => i));
   const endings = out.filter((event) => event.ending);

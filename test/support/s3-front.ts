@@ -4,23 +4,23 @@ import type { AddressInfo } from "node:net";
 import { pipeline } from "node:stream";
 import { parseS3Url } from "#kit/store/blobs/s3-url.ts";
 
-/** How a store refuses to write. */
+/** The refusal of a write. */
 export interface WriteRefusal {
   status: number;
   code: string;
 }
 
-/** What stands before an S3 store, and can refuse to write in its place. */
+/** A server in front of an S3 store, which can refuse to write. */
 export interface S3Front extends AsyncDisposable {
-  /** In place of the store's. */
+  /** The address for clients, in place of the store's. */
   url: string;
-  /** Undefined: everything reaches the store. */
+  /** Undefined lets everything reach the store. */
   refusal: WriteRefusal | undefined;
   /** Writes that were refused so far. */
   refused: number;
 }
 
-/** Puts one before the store of a URL. */
+/** Opens one in front of the store of a URL. */
 export async function openS3Front(storeUrl: string): Promise<S3Front> {
   const { host, port } = parseS3Url(storeUrl);
   const server = createServer((asked, answer) => {
@@ -32,7 +32,7 @@ export async function openS3Front(storeUrl: string): Promise<S3Front> {
       answer.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`);
       return;
     }
-    // The same head: the signature covers it, the name of the host included.
+    // The head stays unchanged, because the signature covers it, including the name of the host.
     const { method, url: path, headers } = asked;
     const passed = request({ host, port, method, path, headers }, (came) => {
       answer.writeHead(came.statusCode ?? 502, came.headers);
@@ -58,7 +58,7 @@ export async function openS3Front(storeUrl: string): Promise<S3Front> {
   return front;
 }
 
-/** Of an object or a bucket: a store without room deletes and reads. */
+/** A write of an object or a bucket. A store without room still deletes and reads. */
 function isWrite({ method }: IncomingMessage): boolean {
   return method === "PUT" || method === "POST";
 }

@@ -6,7 +6,7 @@ import type { SeenRequest } from "./scripted-upstream.ts";
 
 type Ok = Extract<Behaviour, { kind: "ok" }>;
 
-/** Gives one request its answer. */
+/** Answers one request. */
 export async function answer(
   behaviour: Behaviour,
   seen: SeenRequest,
@@ -56,7 +56,7 @@ async function answerWell(ok: Ok, seen: SeenRequest, response: ServerResponse): 
   if (ok.afterwards === "destroy") response.on("finish", () => response.socket?.destroy());
 }
 
-/** Writes a whole stream; false where it broke off on purpose or the caller left. */
+/** Writes a whole stream. False where the script breaks it off or the caller left. */
 async function writeStream(ok: Ok, seen: SeenRequest, response: ServerResponse): Promise<boolean> {
   let deltas = 0;
   for (const part of streamParts(seen, ok)) {
@@ -82,7 +82,7 @@ async function breakOff(
   if (last) await write(response, seen, last.text);
   if (broken.how === "hang") return false;
   if (broken.how !== "destroy") return true;
-  // What was written must arrive before the cut.
+  // The written bytes must arrive before the cut.
   await delay(20);
   destroy(response);
   return false;
@@ -128,7 +128,7 @@ function beginStream(response: ServerResponse): void {
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
 }
 
-/** Writes and waits until the socket takes more; false where the caller has left. */
+/** Writes and waits until the socket takes more. False where the caller has left. */
 async function write(
   response: ServerResponse,
   seen: SeenRequest,
@@ -150,7 +150,7 @@ async function write(
   return !response.destroyed;
 }
 
-/** Resolves when the socket takes more, or is closed. */
+/** Resolves when the socket takes more bytes, or is closed. */
 function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const go = () => {
@@ -167,7 +167,7 @@ function isReused(response: ServerResponse): boolean {
   return (response.socket?.bytesWritten ?? 0) > 0;
 }
 
-/** Cuts the connection; the record does not count it as the caller's leaving. */
+/** Cuts the connection. The record does not count this as a caller that left. */
 function destroy(response: ServerResponse): void {
   cutHere.add(response);
   response.socket?.destroy();

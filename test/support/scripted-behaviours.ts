@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { SeenRequest } from "./scripted-upstream.ts";
 
-/** Usage as it goes into the answer, in the Responses format; null: none is reported. */
+/** Usage in the Responses format. Null reports none. */
 export type ScriptedUsage = {
   input_tokens?: unknown;
   output_tokens?: unknown;
@@ -10,7 +10,7 @@ export type ScriptedUsage = {
   output_tokens_details?: unknown;
 } | null;
 
-/** Usages that a caller must not be charged by, or only with care. */
+/** Usages by which a caller must not be charged, or only with care. */
 export const strangeUsages = {
   missing: null,
   zero: { input_tokens: 0, output_tokens: 0, total_tokens: 0 },
@@ -25,7 +25,7 @@ export const strangeUsages = {
   },
 } satisfies Record<string, ScriptedUsage>;
 
-/** What a good answer says. */
+/** The content of a good answer. */
 export interface Wording {
   /** Text deltas of the answer. Default: `["Hello", " from", " upstream", "."]`. */
   deltas?: readonly string[];
@@ -37,17 +37,17 @@ export interface Wording {
   usage?: ScriptedUsage;
   /** `length`: incomplete for max_output_tokens. `content_filter` likewise. Default `stop`. */
   finish?: "stop" | "length" | "content_filter";
-  /** What the answer shows as `model`; default what was asked for. */
+  /** The answer's `model`. Default: the requested model. */
   model?: string;
 }
 
-/** How a stream misbehaves, after that many text deltas. */
+/** A fault of a stream, after a number of text deltas. */
 export type Break =
   /** The socket is destroyed. */
   | { how: "destroy"; after: number }
   /** The body ends well, without a terminal event. */
   | { how: "end"; after: number }
-  /** Nothing more comes, the connection stays. */
+  /** No further byte comes, and the connection stays open. */
   | { how: "hang"; after: number }
   /** A `data:` line that is no JSON. */
   | { how: "garbage"; after: number }
@@ -56,22 +56,22 @@ export type Break =
   /** `response.failed` (chat: an error object), with the wording's usage. */
   | { how: "failed"; after: number; code?: string };
 
-/** What a request gets. */
+/** The treatment of a request. */
 export type Behaviour =
-  /** A right answer: of the path and of `stream` in the body. */
+  /** A correct answer for the path and for `stream` in the body. */
   | ({
       kind: "ok";
       /** Before the head. */
       firstByteDelayMs?: number;
-      /** Before the head: a test that holds the answer back resolves it. */
+      /** Before the head. A test that holds the answer back resolves this. */
       firstByteAfter?: Promise<unknown>;
-      /** Streams only: behind the first delta, likewise. */
+      /** Streams only: the same after the first delta. */
       restAfter?: Promise<unknown>;
       /** Between two deltas. */
       deltaDelayMs?: number;
       /** Streams only. */
       break?: Break;
-      /** `connection: close`, or the socket destroyed right after the answer without having said so. */
+      /** `connection: close`, or the socket is destroyed right after the answer without a warning. */
       afterwards?: "close" | "destroy";
       /** The bytes of a stream are written in pieces of this size, each in its own turn of the event loop. */
       pieceBytes?: number;
@@ -85,19 +85,19 @@ export type Behaviour =
       message?: string;
       headers?: Record<string, string>;
     }
-  /** Takes the request and never answers. */
+  /** Never answers the request. */
   | { kind: "hang" }
-  /** Destroys the socket before the head; on a kept-alive connection where `reusedOnly`, which is answered else. */
+  /** Destroys the socket before the head. With `reusedOnly` only on a reused connection; others are answered. */
   | { kind: "drop"; reusedOnly?: boolean }
-  /** 200 with a body that is none. */
+  /** 200 with a body that is no JSON. */
   | { kind: "garbage"; body?: string; contentType?: string }
-  /** A JSON body as given. */
+  /** This JSON body. */
   | { kind: "json"; body: unknown; status?: number }
-  /** Events as given; a string is written as it is. `[DONE]` follows unless `done` is false. */
+  /** These events. A string is written unchanged. `[DONE]` follows unless `done` is false. */
   | { kind: "events"; events: readonly (Record<string, unknown> | string)[]; done?: boolean }
-  /** A stream of `events` deltas of `deltaBytes` each, written as fast as it is read. */
+  /** A stream of `events` deltas of `deltaBytes` each, written as fast as the caller reads. */
   | { kind: "huge"; events: number; deltaBytes: number }
-  /** An answer of the test's own. */
+  /** An answer that the test writes itself. */
   | {
       kind: "custom";
       handle: (seen: SeenRequest, response: ServerResponse) => void | Promise<void>;

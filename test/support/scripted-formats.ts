@@ -1,10 +1,10 @@
 import type { Break, ScriptedUsage, Wording } from "./scripted-behaviours.ts";
 import type { SeenRequest } from "./scripted-upstream.ts";
 
-/** A piece of a stream, whole events. */
+/** A piece of a stream, made of whole events. */
 export interface Part {
   text: string;
-  /** Before any output: never the place of a break. */
+  /** Comes before any output, so that no break is here. */
   isOpening?: boolean;
   isDelta?: boolean;
 }
@@ -18,21 +18,21 @@ const defaultUsage = {
   total_tokens: 15,
 };
 
-/** A right JSON answer for the path that was asked. */
+/** A correct JSON answer for the requested path. */
 export function jsonAnswer(seen: SeenRequest, wording: Wording): Record<string, unknown> {
   if (seen.path.endsWith("/chat/completions")) return completion(seen, wording);
   if (seen.path.endsWith("/compact")) return compaction(seen, wording);
   return responseObject(seen, wording, statusOf(wording), outputOf(wording), usageOf(wording));
 }
 
-/** A right stream for the path that was asked, piece by piece. */
+/** A correct stream for the requested path, piece by piece. */
 export function streamParts(seen: SeenRequest, wording: Wording): Iterable<Part> {
   return seen.path.endsWith("/chat/completions")
     ? chatParts(seen, wording)
     : responsesParts(seen, wording);
 }
 
-/** The event that a broken stream ends with; undefined where nothing is written any more. */
+/** The last event of a broken stream. Undefined where the stream ends without one. */
 export function brokenEvent(broken: Break, seen: SeenRequest, wording: Wording): Part | undefined {
   const isChat = seen.path.endsWith("/chat/completions");
   const code = ("code" in broken && broken.code) || "server_error";
@@ -104,7 +104,7 @@ function outputOf(wording: Wording): Record<string, unknown>[] {
   return reasoning ? [reasoning, said] : [said];
 }
 
-/** As OpenAI shows it; it echoes `instructions` as they were sent, which a gateway must take out. */
+/** In OpenAI's form. It repeats `instructions` unchanged, and a gateway must remove them. */
 function responseObject(
   seen: SeenRequest,
   wording: Wording,

@@ -5,49 +5,49 @@ import { sampleSound } from "../../services/upstreams/media/samples.fixture.ts";
 import type { Behaviour } from "./scripted-behaviours.ts";
 import { type SeenRequest, startScriptedUpstream } from "./scripted-upstream.ts";
 
-/** What good answers deliver; may be changed at any time. */
+/** The outputs of good answers. A test may change them at any time. */
 export interface MediaOutputs {
-  /** Taken in turn. */
+  /** Used in turn. */
   images: Uint8Array[];
   video: Uint8Array;
   /** Music and speech. */
   sound: Uint8Array;
 }
 
-/** How good answers look; may be changed at any time. */
+/** The form of good answers. A test may change it at any time. */
 export interface MediaWording {
   outputs: MediaOutputs;
-  /** OpenAI: images in base64 (default), or named by a URL. */
+  /** OpenAI: images in base64 (default), or as URLs. */
   imagesAs: "b64_json" | "url";
-  /** Looks at a task that find it running, before it is done. Default 2. */
+  /** Looks that find a task running, before it is done. Default 2. */
   runningLooks: number;
-  /** What URLs in answers begin with, up to and with /v1; default the base URL. */
+  /** The beginning of URLs in answers, up to and with /v1. Default: the base URL. */
   publicBase: string;
 }
 
 /**
- * A media upstream that speaks OpenAI's API or this project's own, over real HTTP. Routes are written like
- * `POST /videos`: without /v1, and with `*` in the place of an id.
+ * A media upstream that speaks OpenAI's API or genmesh's own, over real HTTP. Routes are written like `POST /videos`: without /v1, and with
+ * `*` in the place of an id.
  */
 export interface ScriptedMediaUpstream extends AsyncDisposable {
   /** Ends in /v1. */
   baseUrl: string;
   wording: MediaWording;
-  /** Every request, in the order of their coming. */
+  /** Every request in the order of arrival. */
   requests: SeenRequest[];
-  /** Those of one route. */
+  /** The requests of one route. */
   seen(route: string): SeenRequest[];
-  /** What the next requests of a route get, one each, before they are answered well again. */
+  /** The behaviours for the next requests of a route, one each. Later ones get good answers again. */
   next(route: string, ...behaviours: Behaviour[]): void;
-  /** What every request of a route gets from now on; undefined: a good answer. */
+  /** The behaviour for every request of a route from now on. Undefined: a good answer. */
   always(route: string, behaviour: Behaviour | undefined): void;
-  /** Resolves with the `n`th request of all (from 1) once it has come. */
+  /** Resolves with the `n`th request of all (from 1) once it has arrived. */
   request(n: number): Promise<SeenRequest>;
   /** Connections that are open now. */
   openConnections(): number;
 }
 
-/** Starts one on a free loopback port (or on `port`). */
+/** Starts an upstream on a free loopback port (or on `port`). */
 export async function startScriptedMediaUpstream(
   protocol: "openai" | "genmesh",
   outputs: MediaOutputs,
@@ -86,13 +86,13 @@ export async function startScriptedMediaUpstream(
   };
 }
 
-/** The form that a request carried. */
+/** The form in a request's body. */
 export function formOf(seen: SeenRequest): Promise<FormData> {
   const headers = { "content-type": seen.headers["content-type"] ?? "" };
   return new Response(new Uint8Array(seen.raw), { headers }).formData();
 }
 
-/** An answer of bytes. `cutAfter`: the socket is destroyed behind that many; `hangAfter`: nothing more comes. */
+/** An answer of bytes. With `cutAfter` the socket is destroyed after that many bytes. With `hangAfter` no byte follows them. */
 export function bytesAnswer(
   bytes: Uint8Array,
   type: string,
@@ -106,7 +106,7 @@ export function bytesAnswer(
       if (stop === undefined) return void response.end(bytes);
       response.write(bytes.subarray(0, stop));
       if (cutAfter === undefined) return;
-      // What was written must arrive before the cut.
+      // The written bytes must arrive before the cut.
       await delay(20);
       response.socket?.destroy();
     },
@@ -134,7 +134,7 @@ function routeOf({ method, path }: SeenRequest): string {
   return `${method} ${route.replace(/^\/v1/, "")}`;
 }
 
-/** The last part of a path that is an id. */
+/** The part of a path that is an id: its last. */
 function idOf(path: string): string {
   return path.split("/").findLast((part) => part.includes("_")) ?? "";
 }
@@ -197,7 +197,7 @@ function openAiAnswers(wording: MediaWording): Answers {
   };
 }
 
-/** One vector to each input: a text or a list of tokens is one. */
+/** One vector for each input. A text is one input, and so is a list of tokens. */
 function vectorsAnswer({ body }: SeenRequest): Behaviour {
   const { input } = body;
   const inputs = Array.isArray(input) && typeof input[0] !== "number" ? input : [input];
@@ -220,7 +220,7 @@ interface GenmeshJob {
 
 function genmeshAnswers(wording: MediaWording): Answers {
   const jobs = new Map<string, GenmeshJob>();
-  /** Answers by idempotency key: the same key finds the same. */
+  /** Answers by idempotency key. The same key gets the same answer. */
   const kept = new Map<string, Behaviour>();
   const once = (seen: SeenRequest, make: () => Behaviour): Behaviour => {
     const key = seen.headers["idempotency-key"];
@@ -309,7 +309,7 @@ function jobDocument(
   return { id, status: "completed", terminal: true, progress: 100, error: null, [field]: items };
 }
 
-/** The sound itself: silence where it is not to be MP3. */
+/** The bytes of speech. Formats other than MP3 get silence. */
 function spokenAnswer({ outputs }: MediaWording, { body }: SeenRequest): Behaviour {
   const format = (body?.response_format ?? "mp3") as SoundFormat;
   const sound = format === "mp3" ? outputs.sound : sampleSound(format);

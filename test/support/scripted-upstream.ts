@@ -7,44 +7,44 @@ import type { Behaviour } from "./scripted-behaviours.ts";
 
 export type { Behaviour } from "./scripted-behaviours.ts";
 
-/** What the upstream saw of one request. */
+/** The upstream's record of one request. */
 export interface SeenRequest {
   method: string;
   /** Without the query. */
   path: string;
   query: URLSearchParams;
   headers: IncomingMessage["headers"];
-  /** The parsed JSON body; undefined where it is none. */
+  /** The parsed JSON body. Undefined where the body is no JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into bodies of many shapes.
   body: any;
-  /** Bytes of the body as they came. */
+  /** The body's bytes, unchanged. */
   raw: Buffer;
-  /** `performance.now()` when the body had come. */
+  /** `performance.now()` when the body had arrived. */
   atMs: number;
   /** Did the caller close the connection before the answer's end? */
   aborted: boolean;
   /** Bytes written to the socket's buffer so far. */
   writtenBytes: number;
-  /** Resolves when the exchange is over, whichever side ended it. */
+  /** Resolves when the exchange has ended on either side. */
   over: Promise<void>;
-  /** Which connection it came on, counted from 1. */
+  /** The number of its connection, counted from 1. */
   connection: number;
 }
 
-/** An answer by what was asked. */
+/** Chooses an answer by the request. */
 export type Script = (seen: SeenRequest) => Behaviour;
 
-/** An OpenAI-compatible server that records what it is sent and misbehaves on demand. */
+/** An OpenAI-compatible server that records its requests and misbehaves on demand. */
 export interface ScriptedUpstream extends AsyncDisposable {
   /** Ends in /v1. */
   baseUrl: string;
-  /** In the order of their coming. */
+  /** In the order of arrival. */
   requests: SeenRequest[];
-  /** What every request gets from now on, until told otherwise. At first: `{kind: "ok"}`. */
+  /** The behaviour for every request until the next call. At first: `{kind: "ok"}`. */
   script(behaviour: Behaviour | Script): void;
-  /** What the next requests get, one each, before the script applies again. */
+  /** The behaviours for the next requests, one each, before the script applies again. */
   next(...behaviours: Behaviour[]): void;
-  /** Resolves with the `n`th request (from 1) once it has come. */
+  /** Resolves with the `n`th request (from 1) once it has arrived. */
   request(n: number): Promise<SeenRequest>;
   /** Connections that are open now. */
   openConnections(): number;
@@ -52,13 +52,12 @@ export interface ScriptedUpstream extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Where it listens (default: a free loopback port), and who takes requests for another protocol, as WebSockets are. */
+/** Its port (default: a free loopback port), and a handler of upgrades, for example to WebSockets. */
 export interface UpstreamOptions {
   port?: number;
   onUpgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
-/** Starts one. */
 export async function startScriptedUpstream({
   port = 0,
   onUpgrade,
@@ -78,7 +77,7 @@ export async function startScriptedUpstream({
     for (const { n, resolve } of come) resolve(requests[n - 1] as SeenRequest);
     await answer(queued.shift() ?? script(seen), seen, response);
   });
-  // No timer of Node's own: tests say what hangs.
+  // Node's own timer is off, because tests decide when a request hangs.
   server.keepAliveTimeout = 0;
   server.on("connection", (socket) => {
     sockets.set(socket, ++connections);
@@ -113,7 +112,7 @@ export async function startScriptedUpstream({
   };
 }
 
-/** A base URL that refuses connections: nothing listens on its port, and the system gives it to no server. */
+/** A base URL that refuses connections. No program listens on its port, and the system gives it to no server. */
 export async function closedBaseUrl(): Promise<string> {
   return `http://127.0.0.1:${await freePort()}/v1`;
 }

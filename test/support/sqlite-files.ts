@@ -4,16 +4,16 @@ import { join } from "node:path";
 import { afterEach } from "vitest";
 import { openSqlite, type SqliteDatabase } from "#kit/store/sqlite.ts";
 
-/** Databases in files of a test's own. */
+/** Databases in files of the test's own. */
 export interface SqliteFiles {
-  /** A path where no database is yet. */
+  /** A path without a database. */
   newFile(): Promise<string>;
   connect(file: string): SqliteDatabase;
-  /** What is made of two connections to one new file: as if another process had it open too. */
+  /** Makes something of two connections to one new file, as if another process had it open too. */
   connectTwice<T>(make: (db: SqliteDatabase) => T): Promise<[T, T]>;
 }
 
-/** To be called at a file's top: connections are closed, and files removed, after each of its tests. */
+/** Called at a file's top. After each test, connections are closed and files removed. */
 export function sqliteFiles(): SqliteFiles {
   const open: SqliteDatabase[] = [];
   const folders: string[] = [];

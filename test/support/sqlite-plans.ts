@@ -1,12 +1,12 @@
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
 
-/** What was sought in databases, and how SQLite finds it. */
+/** The searches in databases, and SQLite's plans for them. */
 export interface PlanWatch {
-  /** The same database; its statements are looked at. */
+  /** The same database, with its statements recorded. */
   watched(db: SqliteDatabase): SqliteDatabase;
-  /** Texts of statements that it saw. */
+  /** Texts of the recorded statements. */
   seen: Set<string>;
-  /** Plans that read a table or an index from end to end, or sort what they found. */
+  /** Plans that read a table or an index from end to end, or that sort. */
   scans: string[];
 }
 

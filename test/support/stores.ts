@@ -7,9 +7,9 @@ import { parseNatsUrl } from "#kit/queue/jetstream-url.ts";
 import { parseS3Url } from "#kit/store/blobs/s3-url.ts";
 import { findBackend } from "./backends.ts";
 
-/** A database, a bucket and a stream at the real servers of the test's own. */
+/** A database, a bucket and a stream of the test's own at the real servers. */
 export interface OwnStores {
-  /** Of the database, the bucket, and what else is named. */
+  /** The name of the database, the bucket and other data on the servers. */
   name: string;
   /** The servers, with the paths of the database and the bucket. */
   urls: { mongodb: string; nats: string; s3: string };
@@ -17,10 +17,10 @@ export interface OwnStores {
   env: Record<string, string>;
 }
 
-/** Where real servers are. */
+/** The addresses of real servers. */
 export type ServerUrls = OwnStores["urls"];
 
-/** Names them at the servers that there are; undefined where one cannot be had. `stack` removes what was put there. */
+/** Chooses names at the configured servers. Undefined where one is missing. `stack` removes the data of these names. */
 export async function ownStores(
   stack: AsyncDisposableStack,
   purpose: string,
@@ -30,7 +30,7 @@ export async function ownStores(
   return mongodb && nats && s3 ? storesAt(stack, { mongodb, nats, s3 }, purpose) : undefined;
 }
 
-/** Names them at these servers. `stack` removes what was put there. */
+/** Chooses names at these servers. `stack` removes the data of these names. */
 export function storesAt(
   stack: AsyncDisposableStack,
   servers: ServerUrls,
@@ -54,7 +54,7 @@ export function storesAt(
   };
 }
 
-/** Names a bucket at this server. `stack` removes it. */
+/** Chooses a bucket at this server. `stack` removes it. */
 export function ownBucket(stack: AsyncDisposableStack, s3: string, purpose: string): string {
   const name = nameFor(purpose);
   const url = withPath(s3, name);
@@ -62,18 +62,18 @@ export function ownBucket(stack: AsyncDisposableStack, s3: string, purpose: stri
   return url;
 }
 
-/** A name that no test had, of a database, a bucket and what else a server keeps by names. */
+/** A name that no other test has, for a database, a bucket and other data on a server. */
 export function nameFor(purpose: string): string {
   return `genmesh-${purpose}-${randomBytes(6).toString("hex")}`;
 }
 
-/** A client of the server behind a URL, for what a test does past the product. */
+/** A client of the server behind a URL, for work of a test that the product does not do. */
 export function s3Client(url: string): Client {
   const { host, port, secure, bucket: _, ...keys } = parseS3Url(url);
   return new Client({ ...keys, endPoint: host, port, useSSL: secure });
 }
 
-/** Puts an object into a bucket that exists; a URL at which it can be read without a key for an hour. */
+/** Puts an object into a bucket that exists. Answers a URL at which it can be read without a key for an hour. */
 export async function putReadable(url: string, name: string, bytes: Buffer): Promise<string> {
   const client = s3Client(url);
   const { bucket } = parseS3Url(url);
@@ -83,7 +83,7 @@ export async function putReadable(url: string, name: string, bytes: Buffer): Pro
 
 const readableSeconds = 60 * 60;
 
-/** Removes a bucket with all that is in it, where there is one. */
+/** Removes a bucket with its content, where there is one. */
 export async function removeBucket(client: Client, bucket: string): Promise<void> {
   if (!(await client.bucketExists(bucket))) return;
   for (;;) {
@@ -94,7 +94,7 @@ export async function removeBucket(client: Client, bucket: string): Promise<void
   await client.removeBucket(bucket);
 }
 
-/** Runs work on the management of a server's streams. */
+/** Does work with the management of a server's streams. */
 export async function withStreams<T>(
   url: string,
   work: (streams: StreamAPI) => Promise<T>,
@@ -118,7 +118,7 @@ export function streamOf(name: string): string {
   return `${name}-wakes`;
 }
 
-/** The database or bucket of this name, where a URL names a server. */
+/** The database or bucket of this name. Only for a URL of a server. */
 export function withPath(url: string, path: string): string {
   const changed = new URL(url);
   changed.pathname = `/${path}`;

@@ -1,24 +1,24 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** A wire between clients and a server that can be cut and held up, so that the server itself need not be hurt. */
+/** A connection between clients and a server that a test can cut and delay, while the server itself runs on. */
 export interface TcpWire extends AsyncDisposable {
-  /** HOST:PORT in place of the server's. */
+  /** HOST:PORT for clients, in place of the server's. */
   address: string;
   /** Breaks every connection, and refuses new ones until {@link mend}. */
   cut(): void;
-  /** Breaks every connection, and lets new ones through. */
+  /** Breaks every connection, and accepts new ones. */
   snap(): void;
-  /** Bytes of both directions wait until {@link mend}; connections are accepted. */
+  /** Bytes of both directions wait until {@link mend}. Connections are accepted. */
   hold(): void;
   mend(): void;
-  /** Is told of what the server sends before it passes, and may call the other levers. */
+  /** Called with each chunk of the server before it passes. It may call the other methods. */
   onReply: (chunk: Buffer) => void;
-  /** Is told of what a client sends before it passes. */
+  /** Called with each chunk of a client before it passes. */
   onRequest: (chunk: Buffer) => void;
 }
 
-/** Lays a wire to `target`, HOST:PORT. */
+/** Opens the connection to `target`, HOST:PORT. */
 export async function openTcpWire(target: string): Promise<TcpWire> {
   const { hostname, port } = new URL(`tcp://${target}`);
   const pairs = new Set<[Socket, Socket]>();

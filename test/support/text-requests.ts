@@ -34,7 +34,7 @@ export function testContext(changes: Partial<UpstreamsContext> = {}): UpstreamsC
   };
 }
 
-/** An upstream as the catalog has it, with short times. */
+/** An upstream in the catalog's form, with short times. */
 export function testUpstream(
   protocol: keyof typeof UpstreamProtocol,
   changes: MessageInitShape<typeof UpstreamSchema> = {},
@@ -49,10 +49,10 @@ export function testUpstream(
   return create(UpstreamSchema, Object.assign(init, changes));
 }
 
-/** More than any test's answer has. */
+/** More than the answer of any test. */
 const unbounded: OutputBound = { tokens: Number.MAX_SAFE_INTEGER / 4, count: async () => 0 };
 
-/** A request of an operation; the public model is `chat-1`, upstream calls it `up-model`. */
+/** A request of an operation. The public model is `chat-1`, and the upstream calls it `up-model`. */
 export function testRequest(
   operation: UpstreamRequest["operation"],
   upstreams: readonly Upstream[],
@@ -89,7 +89,7 @@ export function testRequest(
   };
 }
 
-/** Everything of a stream, and its text as bytes. */
+/** The parts of a whole stream, and its text as bytes. */
 export async function collect(answer: StreamAnswer): Promise<{
   events: AnswerEvent[];
   wire: string;
@@ -102,7 +102,7 @@ export async function collect(answer: StreamAnswer): Promise<{
   return { events, ...readEvents(events) };
 }
 
-/** The wire text of events, and the parsed data of each. */
+/** The events' text on the wire, and the parsed data of each. */
 // biome-ignore lint/suspicious/noExplicitAny: events of every shape.
 export function readEvents(events: readonly AnswerEvent[]): { wire: string; data: any[] } {
   const frames = events.map(({ frame }) => Buffer.from(frame).toString());

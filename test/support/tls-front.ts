@@ -3,15 +3,14 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { Pair } from "./certificates.ts";
 
-/** TLS in front of a server that speaks none. */
+/** TLS in front of a server without TLS. */
 export interface TlsFront extends AsyncDisposable {
-  /** HOST:PORT in place of the server's. */
+  /** HOST:PORT for clients, in place of the server's. */
   address: string;
 }
 
 /**
- * Opens one before `target`, HOST:PORT. A server that `greets` speaks first, a line of JSON in the clear that says whether
- * TLS follows: that is NATS' way.
+ * Opens one in front of `target`, HOST:PORT. A server that `greets` speaks first, in NATS' way: a line of plain JSON that announces TLS.
  */
 export async function openTlsFront(
   target: string,

@@ -3,16 +3,16 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { pipeline } from "node:stream";
 
-/** Stands before several gateways and gives each request to the next of them, the requests of one browser too. */
+/** Gives each request to the next of several gateways. The requests of one browser take turns too. */
 export interface TurnsFront extends AsyncDisposable {
   origin: string;
-  /** Origins of the gateways; none of them is asked before they are set. */
+  /** Origins of the gateways. They are called only after a test has set them. */
   gateways: readonly string[];
-  /** How many requests each has got, by its origin. */
+  /** The number of requests of each gateway, by its origin. */
   asked: ReadonlyMap<string, number>;
 }
 
-/** Starts one. Every request goes on a connection of its own, so that a Service behind it chooses a pod each time. */
+/** Starts one. Every request has a connection of its own, so that a Service behind it chooses a pod each time. */
 export async function startTurnsFront(): Promise<TurnsFront> {
   const asked = new Map<string, number>();
   let turn = 0;
@@ -24,12 +24,12 @@ export async function startTurnsFront(): Promise<TurnsFront> {
     const passed = request({ host, port, method, path, headers, agent: false }, (came) => {
       if (answer.destroyed) return;
       answer.writeHead(came.statusCode ?? 502, came.rawHeaders);
-      // At once, as events are read one by one.
+      // Sent at once, because events are read one by one.
       answer.flushHeaders();
       pipeline(came, answer, () => {});
     });
     passed.on("error", () => answer.destroy());
-    // Who leaves is seen to leave.
+    // When the caller leaves, the gateway must notice.
     answer.once("close", () => passed.destroy());
     pipeline(incoming, passed, () => {});
   });

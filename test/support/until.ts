@@ -1,13 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Milliseconds before the second look; each pause behind it is twice as long as the one before. */
+/** Milliseconds before the second look. Each later pause is twice as long as the one before. */
 const firstPauseMs = 5;
-/** Milliseconds at most: a test that looks at a store or a gateway more often takes the time from what it waits for. */
+/** Milliseconds at most. A test that looks more often slows the store or gateway that it waits for. */
 const longestPauseMs = 40;
 
 /**
- * Asks again until the answer is truthy, and gives it. Rejects after `withinMs` (default a minute), naming what it waited for. `everyMs`:
- * pauses of that length; default: from 5 to 40 ms.
+ * Repeats a look until its answer is truthy, and gives the answer. Rejects after `withinMs` (default a minute) with the name of the wait.
+ * `everyMs` is the pause between two looks. By default it grows from 5 to 40 ms.
  */
 export async function until<T>(
   what: string,
@@ -27,10 +27,10 @@ export async function until<T>(
 
 /** Milliseconds between two looks of {@link untilStill}. */
 const lookEveryMs = 100;
-/** Looks that must find the same: one that moves again after a pause of a busy machine is not still. */
+/** Looks in a row that must find the same value. With fewer, a pause of a busy machine would look like the end. */
 const sameLooks = 4;
 
-/** Waits until a counter that has begun to move moves no more, and gives it: the work behind it is held back. */
+/** Waits until a counter that has begun to rise stops rising, and gives it. The work behind the counter is then held back. */
 export async function untilStill(what: string, read: () => number): Promise<number> {
   let seen = 0;
   let same = 0;

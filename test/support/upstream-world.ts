@@ -14,7 +14,7 @@ import { collect, testContext, testUpstream } from "./text-requests.ts";
 export interface UpstreamWorld extends AsyncDisposable {
   server: ScriptedUpstream;
   texts: TextUpstreams;
-  /** The scripted upstream as the catalog has it. */
+  /** The scripted upstream in the catalog's form. */
   at(...upstream: Parameters<typeof testUpstream>): ReturnType<typeof testUpstream>;
   /** A whole answer, and its parsed body. */
   // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape.
@@ -28,7 +28,7 @@ export interface UpstreamWorld extends AsyncDisposable {
   reasonFrom(request: UpstreamRequest): Promise<RefusalError["reason"]>;
 }
 
-/** Starts both. `UP_KEY` is a secret that is set. */
+/** Starts both. `UP_KEY` is a configured secret. */
 export async function startUpstreamWorld(): Promise<UpstreamWorld> {
   const server = await startScriptedUpstream();
   const secrets = (name: string) => (name === "UP_KEY" ? "sk-test" : undefined);

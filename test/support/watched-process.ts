@@ -14,16 +14,16 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const loopWatch = fileURLToPath(new URL("./loop-watch.ts", import.meta.url));
 const adminToken = "watched-admin-token";
 
-/** The real command in a process of its own, whose event loop is watched from inside. */
+/** The real command in a process of its own that watches its event loop. */
 export interface WatchedProcess extends AsyncDisposable {
   /** Ends in `/v1`. */
   baseUrl: string;
-  /** The operator's. */
+  /** The operator's token. */
   adminToken: string;
   pid: number;
-  /** The longest delay of its event loop, in ms, since this was last asked. */
+  /** The longest delay of its event loop in ms since the last call. */
   worstDelayMs(): Promise<number>;
-  /** A new account's key, by default with money. */
+  /** The key of a new account, by default with money. */
   account(money?: { usdMicros?: bigint; credits?: bigint }): Promise<{ key: string; id: string }>;
 }
 

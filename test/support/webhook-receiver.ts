@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { Webhook } from "standardwebhooks";
 import { until } from "./until.ts";
 
-/** What came to a receiver. */
+/** A webhook that a receiver took. */
 export interface Received {
   path: string;
   id: string;
@@ -12,20 +12,20 @@ export interface Received {
   body: string;
 }
 
-/** Answers what came; default 204. */
+/** Answers a webhook. Default 204. */
 export type Answering = (response: ServerResponse, received: Received) => void;
 
-/** A receiver of webhooks, as a user has one. */
+/** A receiver of webhooks, like a caller's. */
 export interface WebhookReceiver extends AsyncDisposable {
-  /** Without a path. */
+  /** Has no path. */
   url: string;
   received: Received[];
   answer: Answering;
-  /** Waits until so many have come to a path. */
+  /** Waits until a path has taken `count` webhooks. */
   took(path: string, count: number): Promise<Received[]>;
 }
 
-/** Starts one on a free port of this machine. */
+/** Starts a receiver on a free port of this machine. */
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const server = createServer(async (request, response) => {
     const body = await text(request);
@@ -56,7 +56,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   return receiver;
 }
 
-/** Verifies as a receiver does, with the library of Standard Webhooks, and gives what was told. Throws where it is not right. */
+/** Verifies a webhook with the library of Standard Webhooks, like a receiver, and gives its content. Throws where it is invalid. */
 // biome-ignore lint/suspicious/noExplicitAny: documents of every shape.
 export function verified({ body, headers }: Received, secret: string): any {
   return new Webhook(secret).verify(body, headers as Record<string, string>);

@@ -9,34 +9,31 @@ import { envToConfig } from "../../services/host/config.ts";
 import { createHostContext } from "../../services/host/context.ts";
 import { openStores, storeOf } from "../../services/host/stores.ts";
 
-/** What the processes of a world share, as one of them has it. */
+/** The stores that the processes of a world share, opened by one of them. */
 export interface WorldStores extends AsyncDisposable {
   database: Database;
   blobs: BlobStore;
   queue: WakeQueue;
 }
 
-/** Opens where a world keeps its state; the same folder gives the same state. */
+/** Opens the stores of a world. The same folder gives the same state. */
 export type OpenWorldStores = (folder: string, clock: Clock) => Promise<WorldStores>;
 
-/** The variables that name stores on servers; none: all of them are embedded. */
+/** Variables that name stores on servers. Without any, all stores are embedded. */
 export type StoreVariables = Readonly<Record<string, string>>;
 
 /** SQLite and blobs in the folder, and a queue in memory. */
 export const openEmbeddedStores: OpenWorldStores = (folder, clock) =>
   openWorldStores({ folder, clock });
 
-/**
- * Opens stores as a process of role `all` does: the schemes of the URLs pick the adapters, and what `env` does not name is
- * embedded.
- */
+/** Opens stores like a process of role `all`. The schemes of the URLs choose the adapters. A store that `env` does not name is embedded. */
 export async function openWorldStores(options: {
   folder: string;
   clock: Clock;
   env?: StoreVariables;
 }): Promise<WorldStores> {
   const { folder, env = {} } = options;
-  // Servers live by the machine's time: how long they may take to answer is no affair of a test's clock.
+  // Servers use the machine's time, so a test's clock cannot measure how long they take to answer.
   const clock = Object.keys(env).length > 0 ? systemClock : options.clock;
   const config = envToConfig({ GENMESH_DATA_DIR: folder, ...env });
   const { signal } = new AbortController();

@@ -1,8 +1,8 @@
-// Makes what `upgrade.test.ts` starts on: the data of an older version, with something of everything in it.
+// Makes the data for `upgrade.test.ts`: those of an older version, with every kind of record.
 //
-//   git worktree add --detach OLD <commit> && (cd OLD && npm ci)
-//   node test/upgrade/make-state.ts OLD sqlite
-//   GENMESH_TEST_MONGODB_URL=mongodb://… node test/upgrade/make-state.ts OLD mongodb
+// git worktree add --detach OLD <commit> && (cd OLD && npm ci)
+// node test/upgrade/make-state.ts OLD sqlite
+// GENMESH_TEST_MONGODB_URL=mongodb://… node test/upgrade/make-state.ts OLD mongodb
 //
 // The process is killed in the middle of a stream, with one job at its upstream and another waiting.
 
@@ -57,7 +57,7 @@ async function fill({ baseUrl, auth, billing }: GenmeshProcess): Promise<Expecte
     keyId: demoKeys.keys[0]?.keyId ?? "",
   });
 
-  // A second account, topped up twice by one operation, with keys of every sort.
+  // A second account with keys of every sort. One operation granted it money twice.
   const second = await auth.createAccount({ name: "second", operationId: "second" });
   const accountId = second.account?.accountId ?? "";
   for (const _ of [1, 2]) {
@@ -78,7 +78,7 @@ async function fill({ baseUrl, auth, billing }: GenmeshProcess): Promise<Expecte
   const callers = [demo, first, limited, scoped, revoked, rotated];
   callers.push(holding(newer.secret, { accountId, keyId: rotated.keyId }));
 
-  // Text: whole, streamed, chat, compact, free because it failed, and one whose usage cannot be believed.
+  // Text: whole, streamed, chat, compact, a free one that failed, and one with an unbelievable usage.
   const ask = async (caller: Caller, path: string, body: object, key: string) => {
     const { status, json } = await caller.post(path, body, { idempotencyKey: key });
     if (status >= 300) throw new Error(`${path}: ${status} ${JSON.stringify(json)}`);

@@ -7,30 +7,30 @@ import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { freePort } from "../support/free-port.ts";
 
-/** The process of the real command, of this code or of another checkout's. */
+/** A process of the real command, of this code or of another checkout's. */
 export interface GenmeshProcess extends AsyncDisposable {
   baseUrl: string;
   auth: ReturnType<typeof createClient<typeof AuthService>>;
   billing: ReturnType<typeof createClient<typeof BillingService>>;
-  /** SIGKILL; resolves when it is gone. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   kill(): Promise<void>;
 }
 
 export interface GenmeshOptions {
-  /** Folder of the code that runs. */
+  /** The folder of the code that runs. */
   checkout: string;
   dataDir: string;
   catalogFile: string;
-  /** The demo account's key, where the directory is new. */
+  /** The demo account's key, for a new directory. */
   apiKey: string;
   adminToken: string;
-  /** How far its clock is ahead of the machine's; negative: behind. */
+  /** The milliseconds by which its clock is ahead of the machine's. Negative: behind. */
   aheadMs: number;
-  /** `mongodb://…`; undefined: SQLite in the data directory. */
+  /** `mongodb://…`. Undefined: SQLite in the data directory. */
   databaseUrl?: string | undefined;
 }
 
-/** Starts role `all` on free ports, and resolves when it says that it is ready. */
+/** Starts role `all` on free ports, and resolves when it prints that it is ready. */
 export async function startGenmesh(options: GenmeshOptions): Promise<GenmeshProcess> {
   const { checkout, dataDir, catalogFile, apiKey, adminToken, aheadMs, databaseUrl } = options;
   const [grpcPort, opsPort] = [await freePort(), await freePort()];
@@ -88,5 +88,5 @@ export async function startGenmesh(options: GenmeshOptions): Promise<GenmeshProc
   };
 }
 
-/** What the demo account begins with. */
+/** The first balance of the demo account. */
 export const [demoUsdMicros, demoCredits] = [5_000_000, 1_000];

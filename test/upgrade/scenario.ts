@@ -11,27 +11,27 @@ export const demoKey = "upgrade-test-key-0123456789";
 /** The operator's token in the kept states. */
 export const adminToken = "upgrade-test-admin-token";
 
-/** An answer that an idempotency key must find again. */
+/** An answer that its idempotency key must find again. */
 export interface KeptAnswer {
   path: string;
   body: object;
   key: string;
-  /** Parsed JSON without what names the address of the process. */
+  /** The parsed JSON without the address of the process. */
   answer: unknown;
 }
 
-/** What the version that made a state said of it, just before it was killed. */
+/** The answers of the older version, just before it was killed. */
 export interface Expected {
-  /** Milliseconds since the epoch at the kill. */
+  /** The time of the kill in ms since the epoch. */
   madeAt: number;
-  /** By secret: what a request with it gets, and whose it is. */
+  /** By secret: the status of a request with it, and its account and key. */
   keys: { secret: string; status: number; accountId: string; keyId: string }[];
-  /** By secret: `GET /billing`. */
+  /** `GET /billing`, by secret. */
   billing: Record<string, unknown>;
   answers: KeptAnswer[];
   /** `GET` of ended jobs, by path below the base URL. */
   jobs: Record<string, unknown>;
-  /** Private files, by path: whose, and their bytes. */
+  /** Private files, by path, with a hash of their bytes. */
   files: { path: string; sha256: string }[];
   /** Paths of jobs that must still complete. */
   unfinished: string[];
@@ -41,7 +41,7 @@ export interface Expected {
   accounts: { accountId: string; entries: number }[];
 }
 
-/** A job keeps its upstream's address, so this one stays: below the ports that systems give out by themselves. */
+/** A job keeps its upstream's address, so this port stays the same. It is below the ports that systems choose. */
 const mediaPort = 18_733;
 
 /** The upstreams behind a kept state. */
@@ -108,7 +108,7 @@ function catalogOf(text: string, media: string): object {
         id: "video",
         kind: "video",
         upstream: "media",
-        // One runs, the next one waits.
+        // One job runs, and the next one waits.
         maxConcurrent: 1,
         maxReferences: 1,
         availableAspectRatios: ["auto"],

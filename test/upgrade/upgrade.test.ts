@@ -22,9 +22,9 @@ import {
   type UpgradeUpstreams,
 } from "./scenario.ts";
 
-/** How long after the kill the new version starts: the leases of the killed process are over then. */
+/** Milliseconds from the kill to the start of the new version. The leases of the killed process are over then. */
 const downMs = 60_000;
-/** The new version's time for sweeping what the killed process left. */
+/** Milliseconds for the new version to sweep the work of the killed process. */
 const sweepWithinMs = 40_000;
 
 type Store = "sqlite" | "mongodb";
@@ -32,7 +32,7 @@ type Store = "sqlite" | "mongodb";
 const stateFile = (store: Store, name: string) =>
   fileURLToPath(new URL(`state/${store}.${name}`, import.meta.url));
 
-/** What the older version said, and this version on its data. */
+/** The older version's answers, and this version on its data. */
 interface Upgraded extends AsyncDisposable {
   expected: Expected;
   genmesh: GenmeshProcess;
@@ -47,7 +47,7 @@ async function startOn(store: Store, databaseUrl?: string): Promise<Upgraded> {
   const dataDir = join(folder, "data");
   await mkdir(dataDir, { mode: 0o700 });
   execFileSync("tar", ["-xzf", stateFile(store, "tar.gz"), "-C", dataDir]);
-  // A process on MongoDB goes by the database's clock, so there the data becomes younger instead of the clock older.
+  // A process on MongoDB uses the database's clock. So there the times in the data are moved instead of the clock.
   const aheadMs = expected.madeAt + downMs - Date.now();
   if (databaseUrl) await restore(databaseUrl, expected.madeAt, -aheadMs);
   const upstreams = stack.use(await startUpstreams());
@@ -63,7 +63,7 @@ async function startOn(store: Store, databaseUrl?: string): Promise<Upgraded> {
   return { expected, genmesh, upstreams, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Puts the dump into a database. Times move, but for those of the ledger, whose entries are chained by their content. */
+/** Puts the dump into a database. Times are moved, except for those of the ledger, whose entries are chained by their content. */
 async function restore(databaseUrl: string, madeAt: number, byMs: number): Promise<void> {
   await using client = new MongoClient(databaseUrl);
   const dump = gunzipSync(await readFile(stateFile("mongodb", "jsonl.gz"))).toString();
@@ -75,7 +75,7 @@ async function restore(databaseUrl: string, madeAt: number, byMs: number): Promi
   }
 }
 
-/** Numbers that are times between an hour before the kill and 60 days after it. */
+/** Moves numbers that are times between an hour before the kill and 60 days after it. */
 function later(line: string, madeAt: number, byMs: number): string {
   return line.replace(/"(\d{13})(\.0)?"/g, (found, digits: string, fraction = "") => {
     const at = Number(digits);
@@ -120,7 +120,7 @@ function itFindsEverything(store: Store, urlOf: () => string | undefined) {
       expect(createHash("sha256").update(bytes).digest("hex"), path).toBe(sha256);
     }
 
-    // The film that was running is picked up where it was, the one that waited is begun.
+    // The video that was running continues, and the waiting one is begun.
     for (const path of expected.unfinished) {
       await until(
         "a film of the older version",
@@ -135,7 +135,7 @@ function itFindsEverything(store: Store, urlOf: () => string | undefined) {
     expect(upstreams.media.seen("POST /videos")).toHaveLength(1);
     expect(upstreams.media.seen("POST /images/edits")).toHaveLength(0);
 
-    // The stream that the kill cut is charged for what its last checkpoint saw.
+    // The cut stream is charged for the output up to its last checkpoint.
     const said = expected.billing[demoKey] as {
       availableUsdMicros: number;
       reservedUsdMicros: number;
@@ -152,7 +152,7 @@ function itFindsEverything(store: Store, urlOf: () => string | undefined) {
     expect(charged).toBeGreaterThan(100);
     expect(charged).toBeLessThanOrEqual(said.reservedUsdMicros);
 
-    // What stood in review is still the operator's to end.
+    // The hold in review can still be ended by the operator.
     const { holdId, amountMicros } = expected.review;
     const second = expected.accounts[1]?.accountId ?? "";
     const { holds } = await genmesh.billing.listHolds({ accountId: second });
@@ -167,7 +167,7 @@ function itFindsEverything(store: Store, urlOf: () => string | undefined) {
     for await (const { finding } of genmesh.billing.auditLedger({})) findings.push(finding.case);
     expect(findings).toEqual(["summary"]);
 
-    // The old keys and balances pay for new work.
+    // Old keys and balances can be used for new work.
     const { json } = await demo.post("/responses", { model: "chat", input: "after the upgrade" });
     expect(json.status).toBe("completed");
     const operationId = "top-up";
@@ -180,7 +180,7 @@ function itFindsEverything(store: Store, urlOf: () => string | undefined) {
   });
 }
 
-/** The month's spending is of the month in which the state was made. */
+/** The month's charges belong to the month in which the state was made. */
 function withoutMonth(billing: unknown): object {
   const { monthSpendUsdMicros: _, credits, ...rest } = billing as Record<string, object>;
   const { monthSpent: __, ...ours } = credits as Record<string, number>;

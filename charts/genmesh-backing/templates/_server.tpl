@@ -30,7 +30,7 @@ metadata:
     {{- include "backing.labels" $id | nindent 4 }}
 spec:
   clusterIP: None
-  # A replica set of one has to find itself before it is ready.
+  # A replica set with one member must elect it before it is ready.
   publishNotReadyAddresses: true
   selector:
     {{- include "backing.selector" $id | nindent 4 }}

@@ -1,4 +1,4 @@
-{{/* Values that contradict each other, or lack what they need, end here with a sentence. */}}
+{{/* Fails with a sentence where values contradict each other, or a needed one is missing. */}}
 {{- define "genmesh.check" -}}
 {{- include "genmesh.checkStores" . -}}
 {{- include "genmesh.checkWays" . -}}

@@ -16,7 +16,7 @@
 {{- include "genmesh.secretEnv" (dict "name" (printf "GENMESH_%s_URL" (upper $store)) "secret" $secret "key" $own.key) -}}
 {{- end }}
 
-{{/* Where peers are: (list root [peers]). */}}
+{{/* The addresses of peers: (list root [peers]). */}}
 {{- define "genmesh.peerEnv" -}}
 {{- $root := index . 0 -}}
 {{- $scheme := ternary "https" "http" $root.Values.tls.enabled -}}
@@ -38,7 +38,7 @@
 {{- end }}
 {{- end }}
 
-{{/* All that a role's container is told: (list root role). */}}
+{{/* All variables of a role's container: (list root role). */}}
 {{- define "genmesh.env" -}}
 {{- $root := index . 0 -}}
 {{- $role := index . 1 -}}
@@ -109,7 +109,7 @@
 {{- with .Values.catalog }}{{ if or .content .existingConfigMap .existingSecret }}yes{{ end }}{{ end -}}
 {{- end }}
 
-{{/* What a gateway is told of the console. */}}
+{{/* A gateway's variables for the console. */}}
 {{- define "genmesh.consoleEnv" -}}
 {{- with .Values.console }}
 {{- if not .enabled }}
@@ -129,7 +129,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Not empty where the role's pods sign people in at a provider: (list root role). */}}
+{{/* Not empty where people sign in at a provider through the role's pods: (list root role). */}}
 {{- define "genmesh.hasOidc" -}}
 {{- $console := (index . 0).Values.console -}}
 {{- if and (eq (index . 1) "gateway") $console.enabled $console.oidc.issuer }}yes{{ end -}}

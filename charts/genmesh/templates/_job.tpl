@@ -1,6 +1,6 @@
 {{/*
 A Job of the release that runs a program of the image: (dict "root" "component" "hooks" "weight" "command" [..] "env" YAML),
-and "tls" true where it calls the roles, "serviceAccount" where it calls the API server. Its pod is kept where it failed.
+and "tls" true where it calls the roles, "serviceAccount" where it calls the API server. The pod of a failed Job is kept.
 */}}
 {{- define "genmesh.job" -}}
 {{- $root := .root -}}
@@ -16,7 +16,7 @@ metadata:
     helm.sh/hook-weight: {{ .weight | quote }}
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 spec:
-  # What it needs may come up at the same time.
+  # Its servers may start at the same time.
   backoffLimit: 8
   activeDeadlineSeconds: 600
   template:
@@ -68,7 +68,7 @@ volumes:
   {{- end }}
 {{- end }}
 
-{{/* What the operator command needs in a mesh. */}}
+{{/* The variables of the operator command in a mesh. */}}
 {{- define "genmesh.operatorEnv" -}}
 {{ include "genmesh.secretEnv" (dict "name" "GENMESH_ADMIN_TOKEN" "secret" (include "genmesh.tokensSecret" .) "key" "admin-token") }}
 {{- include "genmesh.peerEnv" (list . (list "auth" "billing" "catalog" "text" "media")) }}

@@ -3,7 +3,7 @@
 ["catalog", "auth", "billing", "text", "media", "media-worker", "gateway"]
 {{- end }}
 
-{{/* What each role is given: peers that it calls, stores that it opens, whether others call it. */}}
+{{/* The needs of each role: peers that it calls, stores that it opens, whether others call it. */}}
 {{- define "genmesh.facts" -}}
 gateway: { peers: [auth, billing, catalog, text, media], blobs: true, egress: [blobs] }
 auth: { peers: [], database: true, rpc: true, egress: [database] }
@@ -68,7 +68,7 @@ app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
-{{/* Labels of a pod: none that changes with the chart alone, which would replace every pod. */}}
+{{/* Labels of a pod. None of them changes with the chart alone, because that would replace every pod. */}}
 {{- define "genmesh.podLabels" -}}
 {{ include "genmesh.selector" . }}
 app.kubernetes.io/part-of: genmesh

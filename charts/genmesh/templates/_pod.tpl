@@ -1,4 +1,4 @@
-{{/* What every pod of the chart has: (list root). */}}
+{{/* The fields of every pod of the chart: (list root). */}}
 {{- define "genmesh.podBasics" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -25,7 +25,7 @@ securityContext:
     drop: [ALL]
 {{- end }}
 
-{{/* Volumes that a role mounts, and where: (list root role settings). */}}
+{{/* A role's volumes and their mounts: (list root role settings). */}}
 {{- define "genmesh.volumes" -}}
 {{- $root := index . 0 -}}
 {{- $role := index . 1 -}}

@@ -46,7 +46,7 @@ spec:
         name: cpu
         target: { type: Utilization, averageUtilization: {{ int .targetCpuPercent }} }
   behavior:
-    # A pod that goes has open streams to finish: one at a time.
+    # One pod at a time, because an ending pod finishes its open streams.
     scaleDown:
       stabilizationWindowSeconds: 300
       policies: [{ type: Pods, value: 1, periodSeconds: 60 }]

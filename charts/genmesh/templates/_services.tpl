@@ -1,6 +1,6 @@
 {{/*
-A headless Service, by which peers find every pod (they balance themselves) and Prometheus scrapes; for gRPC callers and the
-public one with an address of its own.
+A headless Service, by which peers find every pod (they balance their calls themselves) and Prometheus scrapes. gRPC callers and
+public callers have Services with an address of their own.
 */}}
 {{- define "genmesh.services" -}}
 {{- $root := index . 0 -}}

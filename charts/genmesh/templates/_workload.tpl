@@ -29,7 +29,7 @@ spec:
       {{- include "genmesh.selector" . | nindent 6 }}
   strategy:
     rollingUpdate:
-      # A new pod is ready before an old one goes.
+      # A new pod is ready before an old one is ended.
       maxSurge: 1
       maxUnavailable: 0
   template:
@@ -95,7 +95,7 @@ spec:
         {{- end }}
 {{- end }}
 
-{{/* Liveness says that the process turns, readiness that requests will be served. */}}
+{{/* Liveness shows that the process works, readiness that it will serve requests. */}}
 {{- define "genmesh.probes" -}}
 startupProbe:
   httpGet: { path: /healthz, port: ops }

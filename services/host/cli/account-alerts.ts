@@ -11,7 +11,6 @@ interface AlertOptions {
   webhookUrl?: string;
 }
 
-/** `genmesh account alerts …` */
 export function alertsCommand(account: Command, cli: Cli): void {
   withExamples(
     moneyOption(
@@ -30,7 +29,7 @@ export function alertsCommand(account: Command, cli: Cli): void {
 
 async function alerts(cli: Cli, accountId: string, options: AlertOptions): Promise<void> {
   const { auth, billing } = cli.peers();
-  // Billing knows wallets, not accounts: it would keep alerts of one that does not exist.
+  // Billing knows wallets, not accounts. It would keep alerts of an account that does not exist.
   await auth.getAccount({ accountId });
   const { webhookUrl, lowBalanceUsd, lowBalanceUsdMicros = lowBalanceUsd } = options;
   const changes = {

@@ -32,7 +32,6 @@ import { explain } from "./explain.ts";
 import { printFacts, printJson, printTable, sumCell, sumWords, walletName } from "./output.ts";
 import type { Cli } from "./program.ts";
 
-/** `genmesh account …` */
 export function accountCommands(program: Command, cli: Cli): void {
   const account = withExamples(
     program.command("account").description("accounts and their funds"),
@@ -147,7 +146,10 @@ async function setState(cli: Cli, accountId: string, suspended: boolean): Promis
   cli.out(`${accountId} is ${state}.\n`);
 }
 
-/** Erases at once what is there; what runs ends first, and the gateways drive the closing on. */
+/**
+ * Closes an account. Its data are deleted at once, except for those of running requests and jobs. When these have ended, the gateways
+ * complete the closing.
+ */
 async function close(cli: Cli, accountId: string, confirm: string): Promise<void> {
   if (confirm !== accountId) throw new Error("--confirm must be the id of the account");
   const peers = cli.peers();
@@ -166,14 +168,14 @@ async function close(cli: Cli, accountId: string, confirm: string): Promise<void
   );
 }
 
-/** What is to be added to each wallet; absent: nothing. Dollars are given in one of two ways, and are micros in both. */
+/** The amount to be added to each wallet. An absent one adds nothing. Dollars are given in one of two ways, and are micros in both. */
 interface Funds {
   usd?: bigint;
   usdMicros?: bigint;
   credits?: bigint;
 }
 
-/** What is added, for the audit log. */
+/** The amounts that are added, for the audit log. */
 function figuresOf({ usd = 0n, usdMicros = usd, credits = 0n }: Funds) {
   return { usdMicros: `${usdMicros}`, credits: `${credits}` };
 }
@@ -203,8 +205,8 @@ async function create(cli: Cli, options: CreateOptions): Promise<void> {
     () =>
       peers.auth.createAccount({
         name: options.name,
-        // A call that is made again must bring its secret, or its answer lacks it; an id of the operator's own may be another
-        // day's, which had another.
+        // A repeat after a lost answer must bring the secret, or its answer lacks it. An operator's own operation id may have been used
+        // before with another secret, so none is made for it here.
         apiKey: options.apiKey ?? (options.operationId ? "" : makeSecret(randomIds)),
         operationId: id,
         scopes: options.scope ?? [],
@@ -212,7 +214,7 @@ async function create(cli: Cli, options: CreateOptions): Promise<void> {
     ({ account }) => ({ accountId: account?.accountId }),
   );
   const accountId = made.account?.accountId ?? "";
-  // The grants' ids follow from the operation's, so that a repeat after a crash completes it and adds nothing twice.
+  // The grants' ids are derived from the operation's id, so that a repeat after a crash completes it and adds nothing twice.
   const funding = await grant(peers, accountId, options, `create:${id}`).then(
     () => undefined,
     (error: unknown) => error,
@@ -223,7 +225,7 @@ async function create(cli: Cli, options: CreateOptions): Promise<void> {
     apiKey: made.secret,
     replayed: made.replayed,
   });
-  // Told only now: the secret is shown once, and must not be lost with the funds.
+  // A failed grant is reported only now. The secret is shown once, and must not be lost with the error.
   if (funding !== undefined) {
     throw new Error(
       `the account was made, but not all of its funds were added; repeat the call with --operation-id ${id}: ${explain(funding)}`,
@@ -293,7 +295,7 @@ async function refund(cli: Cli, accountId: string, options: RefundOptions): Prom
   await balance(cli, accountId);
 }
 
-/** Adds what is asked for; true where every part was known already. */
+/** Adds the amounts that the options name. Answers true where every grant was already made before. */
 async function grant(peers: Peers, accountId: string, funds: Funds, id: string): Promise<boolean> {
   const parts = [
     [Unit.USD_MICROS, funds.usd ?? funds.usdMicros ?? 0n],
@@ -314,7 +316,7 @@ async function balances(peers: Peers, accountId: string) {
 
 async function balance(cli: Cli, accountId: string): Promise<void> {
   const peers = cli.peers();
-  // Billing answers zeros for an account that it never heard of.
+  // Billing answers zeros for an account that it does not know.
   await peers.auth.getAccount({ accountId });
   const { usdMicros, credits } = await balances(peers, accountId);
   if (cli.json) return printJson(cli, { accountId, usdMicros, credits });

@@ -13,7 +13,7 @@ export function amount(value: string): bigint {
   return BigInt(value);
 }
 
-/** US dollars by their decimal digits, as whole micros: no amount is rounded. */
+/** US dollars, read by their decimal digits as whole micros, so that no amount is rounded. */
 export function usd(value: string): bigint {
   const [, whole, decimals = ""] = /^(\d{1,9})(?:\.(\d{1,6}))?$/.exec(value) ?? [];
   if (whole === undefined) {
@@ -24,7 +24,7 @@ export function usd(value: string): bigint {
   return BigInt(whole + decimals.padEnd(6, "0"));
 }
 
-/** An amount, or none: commander takes a null for an empty text. */
+/** An amount, or none. Commander reads a null as an empty text. */
 export type AmountOrNone = bigint | "none";
 
 /** An amount, or "none". */
@@ -37,7 +37,7 @@ function usdOrNone(value: string): AmountOrNone {
   return value === "none" ? value : usd(value);
 }
 
-/** Adds `--NAME <dollars>` and, for programs, `--NAME-micros <micros>`, which may not be given together. */
+/** Adds `--NAME <dollars>` and, for programs, `--NAME-micros <micros>`. They may not be given together. */
 export function moneyOption(
   command: Command,
   name: string,
@@ -50,7 +50,7 @@ export function moneyOption(
     .addOption(inMicros.argParser(orNone ? amountOrNone : amount));
 }
 
-/** Adds `--usd <dollars>` and `--amount <amount>`, in a wallet's unit; they may not be given together. */
+/** Adds `--usd <dollars>` and `--amount <amount>`, in a wallet's unit. They may not be given together. */
 export function sumOption(command: Command, words: string): Command {
   return command
     .addOption(
@@ -61,13 +61,13 @@ export function sumOption(command: Command, words: string): Command {
     .option("--amount <amount>", `${words}, in credits or millionths of a dollar`, amount);
 }
 
-/** What {@link sumOption} takes. */
+/** The values of {@link sumOption}. */
 export interface Sum {
   usd?: bigint;
   amount?: bigint;
 }
 
-/** The amount in `unit`; undefined where none was given. */
+/** The amount in `unit`. Undefined where none was given. */
 export function sumIn(unit: Unit, { usd, amount = usd }: Sum): bigint | undefined {
   if (usd !== undefined && unit !== Unit.USD_MICROS) {
     throw new ConfigError("--usd is for the dollar wallet: give --amount for credits");
@@ -75,15 +75,15 @@ export function sumIn(unit: Unit, { usd, amount = usd }: Sum): bigint | undefine
   return amount;
 }
 
-/** As JSON has it. */
+/** The value in JSON. */
 export function numberOrNull(value: AmountOrNone): number | null {
   return value === "none" ? null : Number(value);
 }
 
-/** What --limit-reset takes. */
+/** The values of --limit-reset. */
 export const limitResets = "daily, weekly, monthly or never (UTC; weeks begin on Mondays)";
 
-/** When a limit begins anew. */
+/** The period of a limit. */
 export function limitReset(value: string): KeyLimitReset {
   const reset = value === "never" ? KeyLimitReset.NEVER : limitResetOf(value);
   if (reset === undefined) throw new InvalidArgumentError(`It must be ${limitResets}.`);
@@ -108,7 +108,7 @@ export function wholeNumber(min: number, max: number): (value: string) => number
   };
 }
 
-/** A time: ISO 8601, answered in milliseconds since the epoch. */
+/** A time in ISO 8601, as milliseconds since the epoch. */
 export function time(value: string): number {
   const ms = isoMs(value);
   if (ms === undefined)
@@ -116,7 +116,7 @@ export function time(value: string): number {
   return ms;
 }
 
-/** An operation id that auth and billing take alike, with room for the prefix of an account's first funds. */
+/** An operation id that auth and billing accept, with room for the prefix of an account's first funds. */
 export function operationId(value: string): string {
   if (!/^[A-Za-z0-9_.:-]{1,100}$/.test(value))
     throw new InvalidArgumentError("It must be 1 to 100 characters of A-Z, a-z, 0-9, _ . : and -.");
@@ -137,7 +137,7 @@ export function collect(value: string, before: string[] = []): string[] {
   return [...before, value];
 }
 
-/** Ends a command's help with calls that work as they stand (but for the ids). */
+/** Adds examples to a command's help. They work unchanged, except for the ids. */
 export function withExamples(command: Command, ...calls: string[]): Command {
   const lines = calls.map((call) => `\n  $ npx genmesh ${call}`);
   return command.addHelpText("after", `\nExamples:${lines.join("")}`);

@@ -2,11 +2,11 @@ import { unitName } from "#common/documents/answer-values.ts";
 import { type AuditedWallet, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type Output, printTable, sumCell, walletName } from "./output.ts";
 
-/** For what an audit's figures are shown one by one, beside those of all. */
+/** The parts for which an audit's figures are shown one by one, beside the totals. */
 export const parts = ["account", "key"] as const;
 export type Part = (typeof parts)[number];
 
-/** What requests came to, by the entries and by the rollup that usage is read from; whole numbers of the unit. */
+/** Sums of charges, by the entries and by the rollup that usage is read from. They are whole numbers of the unit. */
 interface Charged {
   requests: bigint;
   spent: bigint;
@@ -14,7 +14,7 @@ interface Charged {
   rollupSpent: bigint;
 }
 
-/** What wallets of one unit come to, by the names of `account balance`. */
+/** Sums over wallets of one unit, by the names of `account balance`. */
 interface Total extends Charged {
   unit: Unit;
   granted: bigint;
@@ -24,16 +24,16 @@ interface Total extends Charged {
   monthSpent: bigint;
 }
 
-/** Adds up what an audit tells of wallets. */
+/** Adds up the figures of wallets in an audit. */
 export interface AuditTotals {
   add(wallet: AuditedWallet): void;
-  /** Of all wallets by unit, and of each account or key where that was asked for. Nothing where a server of before tells nothing. */
+  /** Of all wallets by unit, and of each account or key where the option asks for it. Empty where an older server sends no figures. */
   json(): object;
-  /** The same for people. */
+  /** The same figures as a table. */
   print(output: Output): void;
 }
 
-/** Begins with none. `by`: what is shown one by one. */
+/** Begins with zero wallets. `by` names the parts that are shown one by one. */
 export function auditTotals(by: Part | undefined): AuditTotals {
   const units = new Map<Unit, Total>();
   const accounts: (Total & { accountId: string })[] = [];
@@ -43,7 +43,7 @@ export function auditTotals(by: Part | undefined): AuditTotals {
       if (!wallet) return;
       const { unit, granted, available, reserved, spendable, monthSpent } = wallet;
       const charged = own.reduce(plus, nothing);
-      // What the wallet spent is counted from all of its entries; of its keys only its requests are.
+      // An account is charged for all of its entries. A key is charged only for its requests.
       const { spent } = wallet;
       const total = {
         ...{ unit, granted, available, reserved, spendable, monthSpent },
@@ -99,7 +99,7 @@ function chargedCells(unit: Unit, charged: Charged): string[] {
   ];
 }
 
-/** For programs: with the unit's name. */
+/** For programs, with the unit's name. */
 function named<T extends { unit: Unit }>(total: T) {
   return { ...total, unit: unitName(total.unit) };
 }

@@ -7,7 +7,6 @@ import { wholeNumber, withExamples } from "./arguments.ts";
 import { dollars, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
-/** `genmesh audit …` */
 export function auditCommands(program: Command, cli: Cli): void {
   const audit = withExamples(
     program.command("audit").description("what operators did"),
@@ -40,7 +39,7 @@ async function list(cli: Cli, accountId: string, pageSize: number): Promise<void
   );
 }
 
-/** An action's details for people: as they were written down, but with dollars in place of their millionths. */
+/** An action's details for people, with dollars in place of millionths. */
 function inDollars(details: string): string {
   const shown = (name: string, micros: string) => `${name}":"${dollars(BigInt(micros))}"`;
   return details
@@ -48,7 +47,7 @@ function inDollars(details: string): string {
     .replace(/"unit":"usd_micros","amount":"?(\d+)"?/, (_, micros) => shown('"usd', micros));
 }
 
-/** Does something with a line in the audit log, as the command's user on this machine. */
+/** Does an action with a line in the audit log, as this machine's user. */
 export function auditedByCli<T>(
   cli: Cli,
   planned: PlannedAction,

@@ -6,21 +6,21 @@ import { fromConnectError } from "#kit/rpc/error-wire.ts";
 import { mapErrors } from "#kit/rpc/interceptors.ts";
 import { again, againForMs } from "./again.ts";
 
-/** A service as its operator knows it. */
+/** A service and the words by which an operator knows it. */
 export interface Named {
-  /** "auth" */
+  /** For example "auth". */
   service: string;
-  /** Where it is looked for. */
+  /** The address at which it is called. */
   address: string;
-  /** What its operator should look at where it does not answer. */
+  /** Advice for the operator where the service does not answer. */
   hint: string;
-  /** Told before a call is made again. */
+  /** Called before the first repeat of a call. */
   onRepeat(): void;
 }
 
 /**
- * A transport that makes a call again, with the same content, where it failed on its way and a repeat does no harm: where it
- * was not sent, where its method is idempotent, and where it brings an operation id. What fails for good names the service.
+ * A transport that repeats a failed call with the same content where that does no harm. A repeat is safe where the call was not sent, where
+ * its method is idempotent, and where it brings an operation id. A final error names the service.
  */
 export function patientTransport(inner: Transport, named: Named): Transport {
   const patient = <T>(isRepeatable: boolean, call: () => Promise<T>): Promise<T> => {
@@ -36,7 +36,7 @@ export function patientTransport(inner: Transport, named: Named): Transport {
         inner.unary(method, signal, timeoutMs, header, input, contextValues),
       ),
     async stream(method, signal, timeoutMs, header, input, contextValues) {
-      // Calls that answer with a stream send one message.
+      // Calls with a stream as their answer send one message.
       const messages: (typeof input extends AsyncIterable<infer M> ? M : never)[] = [];
       for await (const message of input) messages.push(message);
       const response = await patient(isIdempotent(method), () =>
@@ -60,7 +60,7 @@ function hasOperationId(input: object): boolean {
   return "operationId" in input && Boolean(input.operationId);
 }
 
-/** The service is away, it is up and lacks what it needs, or it did not answer in all of a call's time. */
+/** The service is away, or it is up and lacks something, or it did not answer within the call's time. */
 type Failure = "away" | "lacking" | "slow";
 
 function failureOf(error: unknown): Failure | undefined {
@@ -77,10 +77,10 @@ function isPassing(failure: Failure | undefined): boolean {
   return failure === "away" || failure === "lacking";
 }
 
-/** A connection that breaks looks like a call that was left, which the command never does. */
+/** A broken connection looks like a call that its caller left. The command never leaves a call. */
 const awayCodes = new Set([Code.Unavailable, Code.Aborted, Code.Canceled]);
 
-/** A stream or a connection of HTTP/2 was reset. */
+/** Was a stream or a connection of HTTP/2 reset? */
 function isReset({ cause }: ConnectError): boolean {
   const { code } = (cause ?? {}) as NodeJS.ErrnoException;
   return code === "ERR_HTTP2_STREAM_ERROR" || code === "ERR_HTTP2_SESSION_ERROR";
@@ -88,7 +88,7 @@ function isReset({ cause }: ConnectError): boolean {
 
 const unsentCodes = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
 
-/** No connection came about. */
+/** Was there no connection at all? */
 function isUnsent(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
     if (unsentCodes.has((at as NodeJS.ErrnoException).code ?? "")) return true;

@@ -5,7 +5,6 @@ import { withExamples } from "./arguments.ts";
 import { printJson } from "./output.ts";
 import type { Cli } from "./program.ts";
 
-/** `genmesh catalog …` */
 export function catalogCommands(program: Command, cli: Cli): void {
   const catalog = withExamples(
     program.command("catalog").description("the catalog file"),

@@ -10,14 +10,14 @@ import { againForMs } from "./again.ts";
 import { patientTransport } from "./away.ts";
 import { serverHint } from "./explain.ts";
 
-/** Where the one-process run answers internal callers unless told otherwise. */
+/** The default address at which the one-process run answers internal callers. */
 export const defaultServer = "127.0.0.1:9090";
 /** Milliseconds for one call of the operator. */
 const callTimeoutMs = 30_000;
 
 /**
- * Clients that carry the admin token. `server` (HOST:PORT or URL of a gRPC port) wins over the mesh's own variables, which
- * name the peers' Connect ports. `tell` writes a line for people while a call waits for a service that is away.
+ * Clients that carry the admin token. `server` (HOST:PORT or URL of a gRPC port) takes precedence over the mesh's own variables, which name
+ * the services' Connect ports. `tell` writes a line for people while a call waits for a service that is away.
  */
 export function operatorPeers(
   config: OperatorConfig,

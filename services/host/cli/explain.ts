@@ -4,11 +4,11 @@ import { ConfigError } from "../env.ts";
 
 const tokenHint =
   "set GENMESH_ADMIN_TOKEN, or GENMESH_DATA_DIR to the data directory of the server";
-/** What to look at where no genmesh answers. */
+/** Advice where no genmesh answers. */
 export const serverHint =
   "is it running, and is --server the address of its gRPC port (with another GRPC_PORT: --server 127.0.0.1:PORT)?";
 
-/** What the fields that an operator fills in may hold, by their names in the protocol or in the body of a key. */
+/** The rules of fields that an operator fills in, by their names in the protocol or in a key's body. */
 const rules: Readonly<Record<string, string>> = {
   name: "--name must be 1 to 200 characters, and not blank",
   api_key: "--api-key must be 20 to 200 characters of A-Z, a-z, 0-9, _ and -",
@@ -17,11 +17,11 @@ const rules: Readonly<Record<string, string>> = {
   amount: "--usd or --amount must be above 0, and at most what was charged",
 };
 
-/** One line for a person: what went wrong and what to do about it. */
+/** One line for people: the error, and advice. */
 export function explain(error: unknown): string {
   if (isRefusal(error)) return refusalText(error);
   const message = error instanceof Error ? error.message : String(error);
-  // What the server wrote may hold anything; a line is a line.
+  // The server's text may contain control characters. They become blanks, so that the output is one line.
   return message.replace(/\p{Cc}+/gu, " ").trim();
 }
 
@@ -37,7 +37,7 @@ function refusalText(refusal: RefusalError): string {
     case ErrorReason.CALLER_FORBIDDEN:
       return `the server does not accept this admin token: ${tokenHint}`;
     case ErrorReason.SERVICE_UNAVAILABLE:
-      // In the words of `away.ts`.
+      // `away.ts` wrote this message.
       return refusal.message;
     case ErrorReason.INTERNAL_ERROR:
       return internalText(refusal);
@@ -56,7 +56,7 @@ function refusalText(refusal: RefusalError): string {
   }
 }
 
-/** An error that is none of the server's own words: it does not speak gRPC, or has not got the method. */
+/** An error that the server did not write itself. The address does not speak gRPC, or lacks the method. */
 function internalText(refusal: RefusalError): string {
   const incident = refusal.metadata.incident;
   if (incident) return `the server failed; its log has the details under ${incident}`;

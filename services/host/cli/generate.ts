@@ -12,9 +12,9 @@ import { wholeNumber, withExamples } from "./arguments.ts";
 import { dollars, printJson } from "./output.ts";
 import type { Cli } from "./program.ts";
 
-/** Where the one-process run serves the public API. */
+/** The default address of the public API in the one-process run. */
 const defaultBaseUrl = "http://127.0.0.1:8080/v1";
-/** Milliseconds between two looks at a job: the API asks for 3 to 5 s of a program, a person watches a bar. */
+/** Milliseconds between two looks at a job. The API asks programs for 3 to 5 s, but here a person watches a progress bar. */
 const lookEveryMs = 1_000;
 /** Characters of the progress bar. */
 const barWidth = 30;
@@ -36,7 +36,7 @@ interface Options {
 const kinds = ["image", "video", "music", "speech"] as const;
 type Kind = (typeof kinds)[number];
 
-/** `genmesh generate …`: uses the public API as any client does. */
+/** `genmesh generate …`. It uses the public API like any client. */
 export function generateCommands(program: Command, cli: Cli): void {
   const generate = withExamples(
     program
@@ -84,11 +84,11 @@ async function run(cli: Cli, kind: Kind, prompt: string, options: Options): Prom
       ? undefined
       : cli.err(`genmesh: ${baseUrl} is away; trying for ${againForMs / 1_000} s\n`),
   );
-  // Told before anything is charged.
+  // Checked before anything is charged.
   await access(dirname(options.output), constants.W_OK).catch((error: Error) => {
     throw new Error(`${options.output} cannot be written: ${error.message}`);
   });
-  // The key makes a repeat after a lost answer safe: the API then gives the first job.
+  // The key makes a repeat after a lost answer safe, because the API then answers with the first job.
   const body = bodyOf(kind, prompt, await withDefaults(api, baseUrl, kind, options));
   const accepted = await api.post(pathOf(kind), body, { "idempotency-key": randomUUID() });
   const ended = kind === "speech" ? accepted : await follow(cli, api, accepted);
@@ -105,7 +105,7 @@ async function run(cli: Cli, kind: Kind, prompt: string, options: Options): Prom
   cli.out(`${files.join(", ")}: ${costText(ended)}\n`);
 }
 
-/** The model and the voice that were named; else the default of the kind among those that the key may use, and its first voice. */
+/** The model and the voice that the options name. By default the first model of the kind that the key may use, and its first voice. */
 async function withDefaults(
   api: PublicApi,
   baseUrl: string,
@@ -125,7 +125,7 @@ async function withDefaults(
   return { ...options, model: options.model ?? id, voice: options.voice ?? voices?.[0] };
 }
 
-/** Shows a bar on standard error until the job is over. */
+/** Shows a progress bar on standard error until the job has ended. */
 async function follow(cli: Cli, api: PublicApi, accepted: ApiDocument): Promise<ApiDocument> {
   let job = accepted;
   while (!job.terminal) {
@@ -186,15 +186,15 @@ function numbered(file: string, index: number): string {
   return `${file.slice(0, file.length - end.length)}-${index}${end}`;
 }
 
-/** The public API as the command uses it. */
+/** The calls of the public API that the command makes. */
 export interface PublicApi {
   post(path: string, body: object, headers?: Record<string, string>): Promise<ApiDocument>;
   get(url: string): Promise<ApiDocument>;
-  /** Writes a private file to disk; answers its size in bytes. */
+  /** Writes a private file to disk. Answers its size in bytes. */
   download(url: string, file: string): Promise<number>;
 }
 
-/** A job, a speech, the list of models or an error, as the API documents them. */
+/** A job, a speech, the list of models or an error, in the form of the public API. */
 export interface ApiDocument {
   id?: string;
   status?: string;
@@ -212,15 +212,15 @@ export interface ApiDocument {
   error?: { message: string; code?: string } | null;
 }
 
-/** Milliseconds for one call; a download may take longer. */
+/** Milliseconds for one call. A download may take longer. */
 const callTimeoutMs = 120_000;
 
-/** It may be there again in a moment. What is posted brings an idempotency key, so that every call may be repeated. */
+/** The API is away, and may be back in a moment. Every POST brings an idempotency key, so every call may be repeated. */
 class AwayError extends Error {}
 
 /**
- * Calls `baseUrl` (ending in `/v1`) with `apiKey`. Faults become errors with the API's own text. Where it is away it is called
- * again for some seconds; `onRepeat` is told.
+ * Calls `baseUrl` (ending in `/v1`) with `apiKey`. Errors have the API's own text. Where the API is away, calls are repeated for some
+ * seconds, after one call of `onRepeat`.
  */
 export function createPublicApi(
   baseUrl: string,
@@ -231,7 +231,7 @@ export function createPublicApi(
   const authorization = { authorization: `Bearer ${apiKey}` };
   const once = async (url: string, init: RequestInit): Promise<Response> => {
     const response = await fetch(url, init).catch((error: Error) => {
-      // A connection that failed has a code; a deadline that passed has not, and an address that is none has one of Node's own.
+      // A failed connection has a code, and a timeout has none. A text that is no address has one of Node's own codes.
       const cause = error.cause as NodeJS.ErrnoException | undefined;
       const isConnection = cause?.code !== undefined && !cause.code.startsWith("ERR_");
       const Kind = isConnection ? AwayError : Error;

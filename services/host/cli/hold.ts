@@ -8,7 +8,6 @@ import { auditedByCli } from "./audit.ts";
 import { dollars, printJson, printTable, sumWords } from "./output.ts";
 import type { Cli } from "./program.ts";
 
-/** `genmesh hold …` */
 export function holdCommands(program: Command, cli: Cli): void {
   const hold = withExamples(
     program.command("hold").description("money that is set aside"),
@@ -46,7 +45,7 @@ async function list(cli: Cli, accountId: string): Promise<void> {
   const peers = cli.peers();
   const { reviews } = await peers.text.listReviews({ accountId });
   const settled = reviews.filter(({ chargedUsdMicros }) => chargedUsdMicros !== undefined);
-  // Of an older release, which left the hold to the operator.
+  // Holds of an older release, which left them to the operator.
   const inReview = new Map(
     reviews
       .filter((review) => !settled.includes(review))

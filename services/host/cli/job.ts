@@ -15,10 +15,9 @@ import { auditedByCli } from "./audit.ts";
 import { printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
-/** Jobs that one listing shows: what a person reads, not an export. */
+/** Jobs in one listing. It is for people to read, and is no export. */
 const listLimit = 100;
 
-/** `genmesh job …` */
 export function jobCommands(program: Command, cli: Cli): void {
   const job = withExamples(
     program.command("job").description("image, video and music jobs"),
@@ -55,7 +54,7 @@ export function jobCommands(program: Command, cli: Cli): void {
 
 async function list(cli: Cli, accountId: string): Promise<void> {
   const { auth, media } = cli.peers();
-  // Media knows jobs, not accounts: it has none of one that does not exist.
+  // Media knows jobs, not accounts. For an account that does not exist it answers an empty list.
   await auth.getAccount({ accountId });
   const { jobs } = await media.listAccountJobs({ accountId, pageSize: listLimit });
   if (cli.json) return printJson(cli, { jobs: jobs.map(printedJob) });
@@ -80,7 +79,7 @@ async function show(cli: Cli, jobId: string): Promise<void> {
   const found = await peers.media.inspectJob({ jobId });
   const { accountId, holdId } = found;
   const { entries } = await peers.billing.listEntries({ accountId, holdId });
-  // Billing answers newest first; a history reads the other way.
+  // Billing answers the newest entry first. A history has the oldest first.
   const money = entries.toReversed().map(printedEntry);
   const events = found.events.map((event) => ({
     time: isoTime(event.time),
@@ -160,7 +159,7 @@ function plainWait({ refusal, times, nextTryTime }: JobWait) {
   return { reason, times, nextTryAt: isoTime(nextTryTime) || undefined };
 }
 
-/** A job that runs, or has ended, is not tried again for it. */
+/** A job that runs, or has ended, is not tried again. */
 function waitWords(wait: JobWait, job: Job): string {
   const { reason, times, nextTryAt } = plainWait(wait);
   const why = `${reason} (${times} in all)`;

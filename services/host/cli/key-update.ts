@@ -28,7 +28,6 @@ interface UpdateOptions {
   lowBalanceUsdMicros?: AmountOrNone;
 }
 
-/** `genmesh key update …` */
 export function updateCommand(key: Command, cli: Cli): void {
   const command = key
     .command("update <key>")
@@ -84,7 +83,7 @@ async function change(cli: Cli, keyId: string, changes: Record<string, unknown>)
   const body = settingsBody(changes);
   const done = await cli.peers().auth.updateKey({ keyId, body });
   const accountId = done.key?.accountId ?? "";
-  // Where this fails the command is repeated, which comes to the same.
+  // Where this fails, repeating the command has the same result.
   if (done.lowBalance) {
     const { usdMicros } = done.lowBalance;
     const low = usdMicros === undefined ? {} : { usdMicros };

@@ -24,10 +24,9 @@ import { updateCommand } from "./key-update.ts";
 import { dollars, printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
-/** Longest grace of a rotation, seconds (30 days). */
+/** Longest grace of a rotation in seconds (30 days). */
 const maxGraceSeconds = 2_592_000;
 
-/** `genmesh key …` */
 export function keyCommands(program: Command, cli: Cli): void {
   const key = withExamples(
     program.command("key").description("API keys; a secret is shown once"),
@@ -131,7 +130,7 @@ async function createKey(cli: Cli, accountId: string, options: CreateOptions): P
   showSecret(cli, key?.keyId ?? "", secret);
 }
 
-/** A key for a model that does not exist could use nothing, and its owner would not notice why. */
+/** A key for an unknown model would be useless, and its owner would not notice why. */
 async function checkModels(cli: Cli, wanted: readonly string[]): Promise<void> {
   let known: string[];
   try {

@@ -9,7 +9,6 @@ import { type AuditTotals, auditTotals, type Part, parts } from "./audit-totals.
 import { printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
-/** `genmesh ledger …` */
 export function ledgerCommands(program: Command, cli: Cli): void {
   const ledger = withExamples(program.command("ledger").description("the books"), "ledger audit");
   withExamples(
@@ -73,7 +72,7 @@ async function exportLines(
 }
 
 async function audit(cli: Cli, accountId: string, totals: AuditTotals): Promise<void> {
-  // Billing knows wallets, not accounts: it has none of one that does not exist.
+  // Billing knows wallets, not accounts. For an account that does not exist it answers an empty list.
   if (accountId !== "") await cli.peers().auth.getAccount({ accountId });
   const differences: LedgerDifference[] = [];
   let read = { wallets: 0n, entries: 0n };
@@ -88,7 +87,7 @@ async function audit(cli: Cli, accountId: string, totals: AuditTotals): Promise<
       complete = true;
     }
   }
-  // An audit that was cut short has proved nothing.
+  // An audit that ended early has proved nothing.
   if (!complete) throw new Error("the audit ended before all was read");
   if (differences.length > 0) cli.exitCode = 1;
   const rows = differences.map((one) => ({

@@ -2,11 +2,11 @@ import { envToOperatorConfig, readEnv } from "../config.ts";
 import { ConfigError } from "../env.ts";
 import { createProgram } from "./program.ts";
 
-/** The operator command: exit 0 where it did what was asked, 1 where not, 2 where the call's words are off. */
+/** The operator command. Exits with 0 after success, 1 after a failure, 2 for invalid arguments. */
 async function main(): Promise<void> {
   const out = (text: string) => void process.stdout.write(text);
   const err = (text: string) => void process.stderr.write(text);
-  // A reader of the first lines alone (`| head`) has seen enough.
+  // A reader of the first lines (`| head`) closes the pipe early.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
   });

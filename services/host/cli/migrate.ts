@@ -5,7 +5,6 @@ import { withExamples } from "./arguments.ts";
 import { printFacts, printJson } from "./output.ts";
 import type { Cli } from "./program.ts";
 
-/** `genmesh migrate` */
 export function migrateCommand(program: Command, cli: Cli): void {
   withExamples(
     program

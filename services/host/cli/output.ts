@@ -1,20 +1,20 @@
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 
-/** Where a command writes. */
+/** The two streams of a command. */
 export interface Output {
   out(text: string): void;
   err(text: string): void;
   json: boolean;
 }
 
-/** One JSON object on one line; bigint as numbers where they are safe, else as strings; times as ISO 8601. */
+/** One JSON object on one line. A bigint is a number where that is safe, otherwise a string. Times are ISO 8601. */
 export function printJson(output: Output, value: unknown): void {
   output.out(
     `${JSON.stringify(value, (_, one) => (typeof one === "bigint" ? jsonNumber(one) : one))}\n`,
   );
 }
 
-/** Aligned columns for people; numbers to the right. An empty table says so. */
+/** Aligned columns for people, numbers to the right. An empty table prints `empty`. */
 export function printTable(output: Output, head: string[], rows: string[][], empty: string): void {
   if (rows.length === 0) {
     output.out(`${empty}\n`);
@@ -31,12 +31,12 @@ export function printTable(output: Output, head: string[], rows: string[][], emp
   }
 }
 
-/** A name may hold anything; what would move a terminal's cursor is left out. */
+/** A name may hold any characters. Those that would move a terminal's cursor are left out. */
 function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, " ");
 }
 
-/** Names and values, a line each. */
+/** Prints names and values, a line each. */
 export function printFacts(output: Output, facts: [string, string][]): void {
   const width = Math.max(...facts.map(([name]) => name.length));
   for (const [name, value] of facts) output.out(`${name.padEnd(width)}  ${value}\n`);
@@ -63,7 +63,7 @@ export function sumWords(unit: Unit, sum: bigint): string {
   return unit === Unit.CREDITS ? `${sum} credits` : dollars(sum);
 }
 
-/** A wallet by the name that tables have. */
+/** A wallet's name in tables. */
 export function walletName(unit: Unit): string {
   return unit === Unit.CREDITS ? "credits" : "US dollars";
 }

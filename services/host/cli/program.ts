@@ -16,15 +16,15 @@ import { migrateCommand } from "./migrate.ts";
 import type { Output } from "./output.ts";
 import { webhookCommands } from "./webhook.ts";
 
-/** What the commands share. Each sets `exitCode` where it found what must not be. */
+/** The parts that all commands share. A command sets `exitCode` where it found a fault. */
 export interface Cli extends Output {
   config: OperatorConfig;
-  /** Clients of the server that was named; made at the first use, so that help needs no token. */
+  /** Clients of the server that the option names. They are made at their first use, so that help needs no token. */
   peers(): Peers;
   exitCode: number;
 }
 
-/** What a program is made of; `out` and `err` are the process's streams, or a test's. */
+/** `out` and `err` are the streams of the process or of a test. */
 export interface ProgramOptions {
   config: OperatorConfig;
   out(text: string): void;
@@ -33,9 +33,9 @@ export interface ProgramOptions {
 
 /** The `genmesh` command. */
 export interface Program {
-  /** For the documentation. */
+  /** For tests of the documentation. */
   readonly command: Command;
-  /** Answers the exit code: 0 where it did what was asked, 1 where not, 2 where the call's words are off. */
+  /** Answers the exit code: 0 after success, 1 after a failure, 2 for invalid arguments. */
   run(args: readonly string[]): Promise<number>;
 }
 
@@ -52,9 +52,9 @@ const groups = [
   migrateCommand,
 ];
 
-/** Makes the `genmesh` command. It touches no server before it is run. */
+/** Makes the `genmesh` command. It calls no server before it is run. */
 export function createProgram(options: ProgramOptions): Program {
-  /** Known before the words are read: where they are off, they are not read to the end. */
+  /** Found before the arguments are parsed, because parsing stops at the first invalid one. */
   let wantsJson = false;
   const program = withExamples(
     new Command("genmesh").description("Operates a genmesh: accounts, keys, money, jobs, catalog."),
@@ -105,7 +105,7 @@ export function createProgram(options: ProgramOptions): Program {
   };
 }
 
-/** Every command takes the program's options behind its own words, and writes where the program does. */
+/** Gives every command the program's options after its own arguments, and the program's streams. */
 function inherit(command: Command): void {
   for (const child of command.commands) {
     child.copyInheritedSettings(command);
@@ -114,7 +114,7 @@ function inherit(command: Command): void {
 }
 
 function failed(cli: Cli, error: unknown, wantsJson: boolean): number {
-  // Commander has printed its own text, where it is for people; help that was asked for is no fault.
+  // Commander has printed its own text, where it is for people. Help on request is no error.
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0;
     const message = error.message.replace(/^error: /, "");

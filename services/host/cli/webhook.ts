@@ -12,10 +12,9 @@ const stateNames = new Map<number, string>([
   [Webhook_State.FAILED, "failed"],
   [Webhook_State.STOPPED, "stopped"],
 ]);
-/** Webhooks that one listing shows: what a person reads, not an export. */
+/** Webhooks in one listing. It is for people to read, and is no export. */
 const listLimit = 100;
 
-/** `genmesh webhook …` */
 export function webhookCommands(program: Command, cli: Cli): void {
   const webhook = withExamples(
     program.command("webhook").description("what jobs tell the addresses of their submissions"),
@@ -45,7 +44,7 @@ export function webhookCommands(program: Command, cli: Cli): void {
 
 async function list(cli: Cli, accountId: string): Promise<void> {
   const { auth, media } = cli.peers();
-  // Media knows webhooks, not accounts: it has none of one that does not exist.
+  // Media knows webhooks, not accounts. For an account that does not exist it answers an empty list.
   await auth.getAccount({ accountId });
   const { webhooks } = await media.listAccountWebhooks({ accountId, pageSize: listLimit });
   if (cli.json) return printJson(cli, { webhooks: webhooks.map(plain) });
@@ -65,7 +64,7 @@ async function list(cli: Cli, accountId: string): Promise<void> {
   );
 }
 
-/** Without the address, which may hold a secret of its receiver: the account's own listing shows it. */
+/** Without the address, which may hold a secret of its receiver. The account's own listing shows it. */
 function plain(webhook: Webhook) {
   return {
     webhookId: webhook.webhookId,

@@ -20,7 +20,7 @@ const callOf = (args: unknown) => ({
   function: { name: "look", arguments: args },
 });
 
-/** Forms of chunks: reasons, empty chunks and what keeps a connection open. */
+/** Forms of chunks: reasons, empty chunks and those that keep a connection open. */
 export const chunkForms: readonly AnswerForm[] = [
   {
     name: "empty reasons",

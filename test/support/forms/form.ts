@@ -1,37 +1,37 @@
 import type { Behaviour } from "../scripted-behaviours.ts";
 import type { SeenRequest } from "../scripted-upstream.ts";
 
-/** What a client must build of an answer, in any form that its upstream gave it. */
+/** The content that a client must build from an answer, in any form of its upstream. */
 export interface Said {
   text: string;
   /** Name, and arguments as JSON text. */
   calls: readonly (readonly [name: string, args: string])[];
-  /** In the words of Chat Completions. */
+  /** By the words of Chat Completions. */
   finish: "stop" | "tool_calls" | "length";
 }
 
-/** A form in which servers that people run give their answers. */
+/** A form in which real servers give their answers. */
 export interface AnswerForm {
-  /** What callers say to be answered in it. */
+  /** The words by which a caller asks for this form. */
   name: string;
   /** The protocol of the upstream. */
   upstream: "chat" | "responses";
-  /** What the upstream sends where a stream was asked for. */
+  /** The events that the upstream sends where a stream was requested. */
   events: readonly (Record<string, unknown> | string)[];
   /** Does the upstream's stream end without `[DONE]`? */
   isUndone?: boolean;
-  /** The same where JSON was asked for. */
+  /** The same answer where JSON was requested. */
   json: Record<string, unknown>;
   says: Said;
 }
 
-/** What an upstream sends to one that asks for this form. */
+/** The upstream's behaviour for a request in this form. */
 export function playForm(form: AnswerForm, { body }: Pick<SeenRequest, "body">): Behaviour {
   if (body?.stream !== true) return { kind: "json", body: form.json };
   return { kind: "events", events: form.events, done: !form.isUndone };
 }
 
-/** The form that a request asks for by its last words. */
+/** The form that a request names by its last words. */
 export function formAsked(
   forms: readonly AnswerForm[],
   { body }: Pick<SeenRequest, "body">,
@@ -64,12 +64,12 @@ export function completion(message: object, reason: unknown, usage: object = cha
   return { ...head, object: "chat.completion", choices, usage };
 }
 
-/** A piece of a call as it should be. */
+/** A piece of a call in the correct form. */
 export function piece(index: number, args: unknown, named?: { id: string; name: string }) {
   if (!named) return { index, function: { arguments: args } };
   const { id, name } = named;
   return { index, id, type: "function", function: { name, arguments: args } };
 }
 
-/** Arguments that several forms call with. */
+/** Arguments of calls in several forms. */
 export const inParis = { city: "Paris" };

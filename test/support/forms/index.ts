@@ -3,5 +3,5 @@ import { chunkForms } from "./chat-chunks.ts";
 import type { AnswerForm } from "./form.ts";
 import { responsesForms } from "./responses.ts";
 
-/** Every form in which servers that people run give their answers. */
+/** All forms in which real servers give their answers. */
 export const answerForms: readonly AnswerForm[] = [...chunkForms, ...callForms, ...responsesForms];

@@ -4,7 +4,7 @@ import type { Said } from "./form.ts";
 // biome-ignore lint/suspicious/noExplicitAny: answers and events of every shape.
 type Json = any;
 
-/** What a strict client builds of the chunks of a chat completion; it fails where they are not in OpenAI's shape. */
+/** The content that a strict client builds from the chunks of a chat completion. Fails where they are not in OpenAI's shape. */
 export function saidByChunks(chunks: readonly Json[]): Said & { usage: Json } {
   let text = "";
   let usage: Json;
@@ -55,7 +55,7 @@ function takePiece(piece: Json, calls: [string, string][]): void {
   calls.push([name, args]);
 }
 
-/** The same of a whole completion. */
+/** The same from a whole completion. */
 export function saidByCompletion(completion: Json): Said & { usage: Json } {
   const { id, created, choices, usage } = completion;
   expect(id).toMatch(/./);
@@ -73,7 +73,7 @@ export function saidByCompletion(completion: Json): Said & { usage: Json } {
   return { text: message.content ?? "", calls, finish, usage };
 }
 
-/** The same of a response object. */
+/** The same from a response object. */
 export function saidByResponse({ output, usage, status }: Json): Said & { usage: Json } {
   let text = "";
   const calls: [string, string][] = [];
@@ -89,7 +89,7 @@ export function saidByResponse({ output, usage, status }: Json): Said & { usage:
   return { text, calls, finish, usage };
 }
 
-/** The same of a Responses stream: of its deltas, which must come to what its last event shows. */
+/** The same from a Responses stream. Its deltas must make the content of its last event. */
 export function saidByEvents(events: readonly Json[]): Said & { usage: Json } {
   const items: { id: string; said: string }[] = [];
   for (const [at, event] of events.entries()) {
@@ -97,7 +97,7 @@ export function saidByEvents(events: readonly Json[]): Said & { usage: Json } {
     const item = items[event.output_index];
     if (event.type === "response.output_item.added") {
       expect(event.output_index).toBe(items.length);
-      // As the official client does: what it begins with, and its deltas behind it.
+      // Like the official client: the item's first text, followed by its deltas.
       items.push({ id: event.item.id, said: event.item.arguments ?? "" });
     } else if (event.output_index !== undefined) {
       expect(item?.id).toBe(event.item_id ?? event.item.id);

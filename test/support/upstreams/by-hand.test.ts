@@ -15,7 +15,7 @@ test.each(Object.entries(doublesByHand))(
 );
 
 const ofComfy = ["partial", "invalid", "failed", "restart", "dropSockets", "held", "lost", "down"];
-/** What upstreams are documented to do amiss, or in more ways than one, as far as it is not theirs at all times. */
+/** Documented faults of upstreams, and behaviours that differ, without those that the doubles always have. */
 const documented: Readonly<Record<keyof typeof doublesByHand, readonly string[]>> = {
   fal: [
     ...["queued", "refused", "timedOut", "neverStarted", "runnerGone", "runnerFailed", "tooEarly"],

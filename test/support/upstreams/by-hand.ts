@@ -13,13 +13,13 @@ import { elevenLabsAnswers, startElevenLabs } from "./elevenlabs.ts";
 import { falAnswers, falFailures, startFal } from "./fal.ts";
 import { replicateAnswers, replicateErrors, startReplicate } from "./replicate.ts";
 
-/** A double that is used without a test: by hand, beside a genmesh that runs. */
+/** A double that a person uses without a test, beside a running genmesh. */
 export interface ByHand extends AsyncDisposable {
-  /** What a catalog has as `baseUrl`. */
+  /** The `baseUrl` for a catalog. */
   baseUrl: string;
-  /** The key that it takes; none: it asks for none. */
+  /** The double's key. Undefined where it needs none. */
   key: string | undefined;
-  /** What is done at a word. Where nothing else is said, it becomes of the next request that begins a generation. */
+  /** The actions by their words. By default an action concerns the next request that begins a generation. */
   words: Readonly<Record<string, () => unknown>>;
 }
 
@@ -27,27 +27,27 @@ type Starter = (port: number, made: MediaOutputs) => Promise<ByHand>;
 
 /** Milliseconds of a step of a graph. */
 const comfyStepMs = 250;
-/** What ComfyUI says of a model's file that is not there. */
+/** ComfyUI's error for a model file that does not exist. */
 const notInList = {
   errors: [{ type: "value_not_in_list", message: "Value not in list", details: "ckpt_name" }],
   ...{ dependent_outputs: ["9"], class_type: "CheckpointLoaderSimple" },
 };
-/** What a store answers for a file that it does not have yet. */
+/** A store's answer for a file that does not exist yet. */
 const absent = replyText(404, "Not Found");
-/** A graph of which one output is dropped without a word but this. */
+/** A graph of which one output is dropped, with only this answer. */
 const partlyValid = { prompt_id: randomUUID(), number: 1, node_errors: { 4: notInList } };
-/** One of which all are. */
+/** A graph of which all outputs are dropped. */
 const invalidGraph = {
   error: { type: "prompt_outputs_failed_validation", message: "Prompt outputs failed validation" },
   node_errors: { 4: notInList },
 };
 
-/** A ComfyUI of a year: see {@link startComfy}. */
+/** A ComfyUI of a year. {@link startComfy} describes the years. */
 function comfyOf(vintage: NonNullable<ComfyOptions["vintage"]>): Starter {
   return async (port, made) => {
     const comfy = await startComfy({ port, vintage });
     Object.assign(comfy.outputs, made);
-    // Slow enough for a percentage to be seen.
+    // Slow enough for a person to see a percentage.
     comfy.usual.pace = "advance";
     let isHeld = false;
     const steps = setInterval(() => isHeld || comfy.advance(), comfyStepMs);
@@ -63,7 +63,7 @@ function comfyOf(vintage: NonNullable<ComfyOptions["vintage"]>): Starter {
         lateFile: () => comfy.next("view", absent),
         held: () => (isHeld = true),
         finish: () => (isHeld = false),
-        // Now: it forgets its queue and its history.
+        // At once. The server loses its queue and its history.
         restart: () => comfy.restart(),
         dropSockets: () => comfy.dropSockets(),
       },
@@ -75,7 +75,6 @@ function comfyOf(vintage: NonNullable<ComfyOptions["vintage"]>): Starter {
   };
 }
 
-/** Every double by its name. */
 export const doublesByHand = {
   async fal(port, made) {
     const fal = await startFal({ port });
@@ -92,7 +91,7 @@ export const doublesByHand = {
         cutFile: () => fal.files.next("file", { kind: "file", cutAfter: 40 }),
         lateFile: () => fal.files.next("file", absent),
         queued: () => fal.plan({ positions: [2, 1, 0] }),
-        // Never ends until `finish`.
+        // Does not end before `finish`.
         held: () => fal.plan({ pace: "advance" }),
         heldDeaf: () => fal.plan({ pace: "advance", positions: [], cancel: "ignored" }),
         finish: () => fal.finish(),
@@ -122,7 +121,7 @@ export const doublesByHand = {
         lateFile: () => replicate.files.next("file", absent),
         held: () => replicate.plan({ pace: "advance" }),
         finish: () => replicate.finish(),
-        // Now, for all that was asked for so far.
+        // At once, for all predictions so far.
         removeData: () => replicate.predictions.map(({ id }) => replicate.removeData(id)),
         passDeadline: () => replicate.predictions.map(({ id }) => replicate.passDeadline(id)),
       },
@@ -135,7 +134,7 @@ export const doublesByHand = {
   async elevenlabs(port, made) {
     const double = await startElevenLabs({ port });
     double.sound = made.sound;
-    // Those of the shipped catalog.
+    // The voices of the shipped catalog.
     for (const id of ["JBFqnCBsd6RMkjVDRZzb", "EXAVITQu4vr4xnSDxMaL"]) double.voices.add(id);
     return {
       ...{ baseUrl: `${double.origin}/v1`, key: double.key },
@@ -156,7 +155,7 @@ function each<T extends object | string | Behaviour>(
   return Object.fromEntries(Object.entries(table).map(([name, value]) => [name, () => act(value)]));
 }
 
-/** A picture, a film and a song that can be looked at and listened to. */
+/** An image, a video and a piece of music for a person to see and hear. */
 async function makeOutputs(): Promise<MediaOutputs> {
   const folder = await mkdtemp(join(tmpdir(), "genmesh-double-"));
   const outFile = join(folder, "film.mp4");
@@ -172,7 +171,7 @@ async function makeOutputs(): Promise<MediaOutputs> {
   return { images: [Buffer.from(image.bytes)], video, sound: Buffer.from(song.bytes) };
 }
 
-/** Says where a double is, and does what it is told, a word a line. */
+/** Prints the address of a double, and does an action for each line with its word. */
 export async function* talk(
   name: string,
   { baseUrl, key = "(none)", words }: Pick<ByHand, "baseUrl" | "key" | "words">,

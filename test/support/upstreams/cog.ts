@@ -12,10 +12,10 @@ import { until } from "../until.ts";
 
 const run = promisify(execFile);
 
-/** Where to find a Python that has cog; default the one on the path. */
+/** A Python that has cog. By default the one on the path. */
 const python = process.env.PYTHON ?? "python3";
 
-/** Why cog cannot be run here; undefined where it can. */
+/** The reason why cog cannot be run here. Undefined where it can. */
 export const noCog: string | undefined = await run(python, ["-c", "import cog, coglet"]).then(
   () => undefined,
   () =>
@@ -25,21 +25,21 @@ export const noCog: string | undefined = await run(python, ["-c", "import cog, c
 // biome-ignore lint/suspicious/noExplicitAny: what cog says of a prediction.
 type Said = any;
 
-/** The states that a prediction leaves no more. */
+/** The last states of a prediction. */
 const ends = ["succeeded", "failed", "canceled"];
 
 /**
- * A model that cog really runs, behind the paths of Replicate's API: cog answers no GET, so what it tells its webhook is what a
- * look finds. Ids, `urls` and the models' paths are the front's; states, output, logs and errors are cog's own.
+ * A model that cog really runs, behind the paths of Replicate's API. cog answers no GET, so a look finds the last message to its webhook.
+ * Ids, `urls` and the models' paths are the front's. States, output, logs and errors are cog's own.
  */
 export interface CogFront extends AsyncDisposable {
-  /** With /v1. */
+  /** Ends in /v1. */
   baseUrl: string;
-  /** The last that cog said of each prediction, in the order of their submission. */
+  /** The last message of cog for each prediction, in the order of submission. */
   predictions: { id: string; input: Said; said: Said }[];
 }
 
-/** Starts both, with a predictor's file and the picture that it answers with. */
+/** Starts both, with a predictor's file and the image that it answers with. */
 export async function startCog(options: { predictor: string; png: Buffer }): Promise<CogFront> {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-cog-"));
@@ -71,7 +71,7 @@ export async function startCog(options: { predictor: string; png: Buffer }): Pro
       return found ? [200, found] : [404, {}];
     }
     if (version === "said" && prediction) {
-      // cog waits for no answer but the last one's: what it said of a prediction before can come after it.
+      // cog waits only for the answer to its last message. An earlier message of a prediction can arrive after the last.
       if (!ends.includes(prediction.said.status)) prediction.said = JSON.parse(body.toString());
       return [200, {}];
     }
@@ -83,7 +83,7 @@ export async function startCog(options: { predictor: string; png: Buffer }): Pro
       const prefer = { prefer: "respond-async" };
       const answer = await tell(`/predictions/${made.id}`, "PUT", { input, webhook }, prefer);
       const said = await answer.json();
-      // Its webhook may have been told of more meanwhile.
+      // The webhook may have had further messages meanwhile.
       if (made.said.status === undefined) made.said = said;
       return [answer.ok ? 201 : answer.status, documentOf(made)];
     }

@@ -7,7 +7,7 @@ import { type Answer, extensions, reply, replyText, typeOfBytes } from "./double
 /** `--max-upload-size` of ComfyUI. */
 export const uploadBytes = 100 * 1024 * 1024;
 
-/** Files by `output/sub/name`; `input`, `output` and `temp` are the folders that there are. */
+/** Files by `output/sub/name`. The folders are `input`, `output` and `temp`. */
 export type Disk = Map<string, Uint8Array>;
 
 /** Bytes that a LoadImage names. */
@@ -15,7 +15,7 @@ export function readInput(disk: Disk, name: string): Uint8Array | undefined {
   return disk.get(`input/${name.replace(/ \[input\]$/, "")}`);
 }
 
-/** Writes what an output node saves, counted on (folder_paths.py `get_save_image_path`), and gives its description. */
+/** Writes the file of an output node with the next number (folder_paths.py `get_save_image_path`), and gives its description. */
 export function saveOutput(
   disk: Disk,
   outputs: MediaOutputs,
@@ -53,7 +53,7 @@ export function viewFile(disk: Disk, query: URLSearchParams): Answer {
   return bytes ? { kind: "file", bytes, type: typeOfBytes(bytes), headers } : replyText(404);
 }
 
-/** `POST /upload/image`: equal bytes keep the name, other bytes under a taken one become `name (1)`. */
+/** `POST /upload/image`: equal bytes keep the name. Other bytes under a taken name become `name (1)`. */
 export async function takeUpload(disk: Disk, seen: SeenRequest): Promise<Answer> {
   if (seen.raw.length > uploadBytes) return replyText(413);
   const form = await formOf(seen).catch(() => undefined);
@@ -75,7 +75,7 @@ export async function takeUpload(disk: Disk, seen: SeenRequest): Promise<Answer>
   return reply(200, { name, subfolder, type });
 }
 
-/** Pictures that the graph makes at once. */
+/** The number of images that the graph makes at once. */
 function batchOf(graph: Graph, node: string): number {
   const sizes = nodesBehind(graph, node).map((id) => Number(graph[id]?.inputs.batch_size ?? 1));
   return Math.max(1, ...sizes);

@@ -2,7 +2,7 @@
  * Node classes that the double of ComfyUI knows, and the validation of a graph before it is queued.
  *
  * From Comfy-Org/ComfyUI: classes and their inputs (nodes.py, comfy_extras/nodes_video.py, nodes_wan.py, nodes_audio.py), in short form;
- * what is refused and how it is worded (execution.py `validate_prompt`, `validate_inputs`).
+ * refusals and their wording (execution.py `validate_prompt`, `validate_inputs`).
  */
 
 /** A node of a graph in API format. */
@@ -14,15 +14,15 @@ export interface GraphNode {
 
 export type Graph = Record<string, GraphNode>;
 
-/** An input: its type as `/object_info` shows it, and its bounds. */
+/** An input: its type in the form of `/object_info`, and its bounds. */
 type Input = [type: string | string[], bounds?: { min?: number; max?: number; default?: unknown }];
 
 export interface NodeClass {
   required: Record<string, Input>;
   optional?: Record<string, Input>;
-  /** Types of what it hands on. */
+  /** The types of its results. */
   returns: string[];
-  /** What it saves, where it is an output node; `animated` and `format` as the class adds them. */
+  /** The files of an output node. `animated` and `format` have the values that the class adds. */
   saves?: { key: "images" | "audio" | "gifs"; kind: "image" | "video" | "sound"; isTemp?: boolean };
   /** Does it sample, with progress and previews? */
   samples?: boolean;
@@ -30,7 +30,7 @@ export interface NodeClass {
 
 const seed: Input = ["INT", { default: 0, min: 0, max: 2 ** 64 }];
 const size: Input = ["INT", { default: 512, min: 16, max: 16_384 }];
-/** A model's file; one of every name is there. */
+/** A model's file. Each has one name that exists. */
 const file: Input = ["STRING"];
 const wan: Record<string, Input> = {
   ...{
@@ -143,7 +143,7 @@ export const nodeClasses: Record<string, NodeClass> = {
   },
 };
 
-/** An error of a graph, as ComfyUI words it. */
+/** An error of a graph, in ComfyUI's words. */
 export interface GraphError {
   type: string;
   message: string;
@@ -155,14 +155,14 @@ export interface NodeErrors {
   [node: string]: { errors: GraphError[]; dependent_outputs: string[]; class_type: string };
 }
 
-/** What `POST /prompt` makes of a graph: outputs that run, and errors; without outputs it is refused with `error`. */
+/** The result of `POST /prompt`: outputs that run, and errors. Without outputs the graph is refused with `error`. */
 export interface Validated {
   outputs: string[];
   errors: NodeErrors;
   error: GraphError | undefined;
 }
 
-/** Checks a graph; `hasInput` says whether an image is there for LoadImage. */
+/** Checks a graph. `hasInput` tells whether an image exists for LoadImage. */
 export function validateGraph(graph: Graph, hasInput: (name: string) => boolean): Validated {
   const refused = (error: GraphError): Validated => ({ outputs: [], errors: {}, error });
   const outputs: string[] = [];
@@ -211,7 +211,7 @@ export function validateGraph(graph: Graph, hasInput: (name: string) => boolean)
   return { outputs: good, errors, error };
 }
 
-/** A node and all that it is made from, the sources first. */
+/** A node and all that it depends on, the sources first. */
 export function nodesBehind(graph: Graph, id: string, seen = new Set<string>()): string[] {
   if (seen.has(id) || !graph[id]) return [];
   seen.add(id);
@@ -219,7 +219,7 @@ export function nodesBehind(graph: Graph, id: string, seen = new Set<string>()):
   return [...sources, id];
 }
 
-/** A node with all that it is made from, as text: equal ones are answered from the cache (comfy_execution/caching.py). */
+/** A node with all that it depends on, as text. An equal one is answered from the cache (comfy_execution/caching.py). */
 export function signatureOf(graph: Graph, id: string): string {
   const known = nodesBehind(graph, id).map((node) => [
     node,
@@ -313,7 +313,7 @@ function graphError(
   return { type, message, details, extra_info: extra };
 }
 
-/** As `/object_info` shows a class. */
+/** A class in the form of `/object_info`. */
 export function objectInfo(name: string): object {
   const { required, optional = {}, returns, saves } = nodeClasses[name] as NodeClass;
   const order = { required: Object.keys(required), optional: Object.keys(optional) };

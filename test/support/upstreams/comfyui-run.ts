@@ -7,11 +7,11 @@ import {
 } from "./comfyui-nodes.ts";
 
 /**
- * How ComfyUI executes one graph: what it sends over the WebSocket, in which order, and what stands in the history.
+ * ComfyUI's execution of one graph: its messages over the WebSocket with their order, and its entry in the history.
  *
- * From Comfy-Org/ComfyUI: execution.py (`PromptExecutor.execute_async`, `execute`, `handle_execution_error`: messages, what is
- * answered from the cache), comfy_execution/progress.py (`progress_state`), main.py (`hijack_progress`: `progress`, and the
- * preview behind it). Results stay in the cache until a restart, as with the cache that newer versions use by default.
+ * From Comfy-Org/ComfyUI: execution.py (`PromptExecutor.execute_async`, `execute`, `handle_execution_error`: messages and the cache),
+ * comfy_execution/progress.py (`progress_state`), main.py (`hijack_progress`: `progress`, and the preview behind it). Results stay in the
+ * cache until a restart, like in the default cache of newer versions.
  */
 export interface Run {
   id: string;
@@ -24,30 +24,30 @@ export interface Run {
   plan: ComfyPlan;
 }
 
-/** What becomes of a prompt. */
+/** The treatment of a prompt. */
 export interface ComfyPlan {
-  /** Does it run by itself, a step further with each look, or only with `advance()`? */
+  /** Does it run by itself, one step with each look, or only with `advance()`? */
   pace: "itself" | "looks" | "advance";
   /** Steps of each sampler. Default 4. */
   steps: number;
-  /** Raised in the first node that samples or, without one, that saves. */
+  /** Raised in the first node that samples or, without one, in the first that saves. */
   failure: { message: string; type: string } | undefined;
 }
 
-/** The server around it. */
+/** The server that runs a prompt. */
 export interface Engine {
   /** Results by {@link signatureOf}. */
   cache: Map<string, object>;
-  /** True once after an interrupt; the server forgets those of before when a run begins. */
+  /** True once after an interrupt. At the beginning of a run the server forgets earlier ones. */
   takeInterrupt(): boolean;
-  /** Writes what an output node saves, and gives its description. */
+  /** Writes the file of an output node, and gives its description. */
   save(run: Run, node: string, saves: NonNullable<NodeClass["saves"]>): object;
-  /** To one client, or to all where it is undefined. */
+  /** Sends to one client, or to all where that is undefined. */
   send(event: string, data: object, client: string | undefined): void;
   sendPreview(run: Run, node: string): void;
 }
 
-/** What `/history` shows of it. */
+/** The entry of a prompt in `/history`. */
 export interface HistoryEntry {
   prompt: [number, string, Graph, object, string[]];
   outputs: Record<string, object>;
@@ -55,7 +55,7 @@ export interface HistoryEntry {
   status: { status_str: "success" | "error"; completed: boolean; messages: [string, object][] };
 }
 
-/** Executes it, a step at a time. */
+/** Executes a prompt, a step at a time. */
 export function* execute(run: Run, engine: Engine): Generator<void, HistoryEntry, void> {
   const { id, graph, plan, clientId } = run;
   const messages: [string, object][] = [];

@@ -3,30 +3,30 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 
-/** The WebSockets of a ComfyUI server: one a `clientId`, a later one in the place of an earlier. */
+/** The WebSockets of a ComfyUI server, one for each `clientId`. A later one replaces an earlier one. */
 export interface ComfySockets {
-  /** To one client, or to all where it is undefined. */
+  /** Sends to one client, or to all where that is undefined. */
   send(event: string, data: object, client: string | undefined): void;
-  /** A preview, with metadata for those who asked for them. */
+  /** A preview. Clients that asked for metadata get them too. */
   sendPreview(client: string | undefined, metadata: object, png: Uint8Array): void;
   onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** Clients that are connected, by their ids. */
+  /** The ids of the connected clients. */
   clients(): string[];
-  /** Breaks every WebSocket, without a farewell. */
+  /** Breaks every WebSocket without a closing message. */
   drop(): void;
 }
 
 /** Kinds of binary messages, and the number of PNG in a preview (protocol.py, server.py `send_image`). */
 const binary = { preview: 1, previewWithMetadata: 4, png: 2 } as const;
 
-/** `refuses` gives a status other than 200 to whom it does not let in; `first` is what a client is told at once. */
+/** `refuses` gives a status other than 200 for a connection that is not accepted. `first` is the first message to a client. */
 export function comfySockets(
   refuses: (headers: IncomingMessage["headers"]) => number,
   first: () => object,
 ): ComfySockets {
   const server = new WebSocketServer({ noServer: true });
   const sockets = new Map<string, { socket: WebSocket; takesMetadata: boolean }>();
-  /** What runs for which client: who comes back in the midst of it is told. */
+  /** The running node and its client. A client that connects again gets this as a message. */
   let executing: { client: string; node: string } | undefined;
 
   const send: ComfySockets["send"] = (type, data, client) => {

@@ -46,7 +46,7 @@ const historyOf = async (id: string) => (await ask(`/history/${id}`))[id];
 const doneEntry = (id: string) => until(`the history of ${id}`, () => historyOf(id));
 const endsOf = (entry: { status: { messages: [string][] } }) => entry.status.messages.at(-1)?.[0];
 
-/** A WebSocket by Node's own client, with all that it was sent. */
+/** A WebSocket by Node's own client, with all messages that it received. */
 async function listen(clientId: string, first?: object) {
   const socket = new WebSocket(`${comfy.origin.replace("http", "ws")}/ws?clientId=${clientId}`);
   socket.binaryType = "arraybuffer";

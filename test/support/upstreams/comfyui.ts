@@ -31,36 +31,42 @@ import {
 } from "./double.ts";
 
 /**
- * A ComfyUI server: one graph at a time, its queue, history and cache in memory, its files on a disk that outlives it.
+ * A ComfyUI server. It runs one graph at a time. Its queue, history and cache are in memory, and its files on a disk that restarts do not
+ * change.
  *
- * From Comfy-Org/ComfyUI: server.py (every route, each under /api too, `/ws`, the name of an upload, `/view`, the check of
- * `prompt_id`, of an `Origin` in middleware/origin_middleware.py), execution.py (`PromptQueue`: what a delete and a restart
- * leave), comfy_execution/jobs.py (`/api/jobs`), main.py (`executing` without a node behind the entry in the history).
- * "2025" has no /api/jobs and takes any text for an id; "2024" ignores the caller's id and interrupts the task that runs, as
- * server.py of comfyanonymous/ComfyUI 005f3ba does.
- * It has no keys of its own: `key` is what a proxy in front of it may demand.
+ * From Comfy-Org/ComfyUI:
+ * * server.py: every route, each under /api too, `/ws`, the name of an upload, `/view`, the check of `prompt_id`.
+ * * middleware/origin_middleware.py: the check of an `Origin`. execution.py (`PromptQueue`): the results of a delete and a restart.
+ * * comfy_execution/jobs.py: `/api/jobs`. main.py: `executing` without a node after the entry in the history.
+ *
+ * "2025" has no /api/jobs and takes any text as an id. "2024" ignores the caller's id and interrupts the running task, like server.py of
+ * comfyanonymous/ComfyUI 005f3ba.
+ * The server has no keys of its own. `key` is the key of a proxy in front of it.
  */
 export interface ComfyDouble extends Double<ComfyRoute> {
   outputs: MediaOutputs;
-  /** All that was queued, in the order of its coming; whose answer was lost too. The same id may stand there twice. */
+  /** All queued prompts in the order of arrival, including those whose answer was lost. An id may be in the list twice. */
   runs: ComfyRun[];
   /** Files by `output/sub/name`. */
   disk: Disk;
-  /** Ids of the clients whose WebSockets are open. */
+  /** The ids of the clients whose WebSockets are open. */
   clients(): string[];
-  /** Breaks every WebSocket, without a farewell. */
+  /** Breaks every WebSocket without a closing message. */
   dropSockets(): void;
-  /** What becomes of prompts that {@link plan} says nothing of; may be changed at any time. `of`: by the graph, before all else. */
+  /**
+   * The treatment of prompts for which {@link plan} has no entry. A test may change it at any time. `of` chooses by the graph, before all
+   * else.
+   */
   usual: ComfyPlan & { of?: (graph: Graph) => Partial<ComfyPlan> };
-  /** What becomes of the next prompts, one each; of those behind them, the usual. */
+  /** The treatments of the next prompts, one each. Later prompts get the usual one. */
   plan(...plans: Partial<ComfyPlan>[]): void;
-  /** What runs goes one step on; where nothing runs, nothing happens. */
+  /** Takes the running prompt one step further. Without one it does nothing. */
   advance(): void;
-  /** Everything in the queue runs to its end. */
+  /** Runs everything in the queue to its end. */
   finish(): void;
-  /** The process dies and comes back: queue, history, cache and temporary files are gone, connections are destroyed. */
+  /** The process is killed and restarted. Queue, history, cache and temporary files are gone, and connections are destroyed. */
   restart(): Promise<void>;
-  /** Ids of graphs that took the GPU's time or will: begun ever, or waiting. */
+  /** The ids of graphs that took or will take the GPU's time: started ones and waiting ones. */
   paid(): string[];
 }
 
@@ -84,7 +90,7 @@ export type ComfyRoute =
 
 export interface ComfyRun extends Run {
   references: Reference[];
-  /** `gone`: it left the queue unbegun; `lost`: it ran when the process died. */
+  /** `gone`: it left the queue before its start. `lost`: it ran when the process was killed. */
   state: "pending" | "running" | "ended" | "gone" | "lost";
 }
 
@@ -96,7 +102,7 @@ export interface ComfyOptions {
 
 const usualPlan: ComfyPlan = { pace: "itself", steps: 4, failure: undefined };
 
-/** Starts one on a free loopback port (or on `port`). */
+/** Starts a server on a free loopback port (or on `port`). */
 export async function startComfy({
   port = 0,
   vintage = "2026",
@@ -279,7 +285,7 @@ export async function startComfy({
       ...{ name: "queuePost", method: "POST", path: at("/queue") },
       answer: ({ body }) => {
         if (body?.clear) drop(() => true);
-        // One of each id, though the same may wait twice.
+        // One prompt of each id, although the same may wait twice.
         for (const id of body?.delete ?? []) cancelPending(id);
         return replyText(200);
       },

@@ -15,21 +15,21 @@ import {
   type UpstreamOptions,
 } from "../scripted-upstream.ts";
 
-/** What one request of a route gets in place of the usual answer. */
+/** The treatment of one request of a route, in place of the usual answer. */
 export type Mishap =
-  /** This answer; nothing is carried out. */
+  /** Sends this answer, and does nothing. */
   | Behaviour
-  /** It is carried out, and the socket is destroyed before the answer. */
+  /** Carries the request out, and destroys the socket before the answer. */
   | { kind: "lost" }
-  /** It is carried out at once and answered when the promise resolves. */
+  /** Carries the request out at once, and answers when the promise resolves. */
   | { kind: "held"; until: Promise<unknown> }
-  /** For routes that give files: another content type, the socket destroyed behind so many bytes, or nothing more behind them. */
+  /** For routes that give files: another content type, or the socket is destroyed after a number of bytes, or no byte follows them. */
   | { kind: "file"; type?: string; cutAfter?: number; hangAfter?: number };
 
-/** What a route answers with. A file is sent with `Range` understood. */
+/** The answer of a route. For a file, `Range` works. */
 export type Answer = Behaviour | MadeFile;
 
-/** A file that is delivered. */
+/** A file as an answer. */
 export interface MadeFile {
   kind: "file";
   bytes: Uint8Array;
@@ -37,28 +37,28 @@ export interface MadeFile {
   headers?: Record<string, string>;
 }
 
-/** One thing that can be asked of a double. */
+/** One route of a double. */
 export interface Route<Name extends string> {
   name: Name;
   method: string;
-  /** Of the whole path; its groups are handed to `answer`. */
+  /** Matches the whole path. `answer` gets its groups. */
   path: RegExp;
   answer(seen: SeenRequest, parts: string[]): Answer | Promise<Answer>;
 }
 
 /** A server that speaks another service's protocol, over real HTTP on the loopback. */
 export interface Double<Name extends string> extends AsyncDisposable {
-  /** Scheme, host and port; the same ones after {@link start}. */
+  /** Scheme, host and port. They stay the same after {@link start}. */
   origin: string;
-  /** Every request, in the order of their coming. */
+  /** Every request in the order of arrival. */
   requests: SeenRequest[];
-  /** Those of one route. */
+  /** The requests of one route. */
   seen(route: Name): SeenRequest[];
-  /** What the next requests of a route get, one each. */
+  /** The treatments of the next requests of a route, one each. */
   next(route: Name, ...mishaps: Mishap[]): void;
-  /** What every request of a route gets from now on; undefined: the usual answer again. */
+  /** The treatment of every request of a route from now on. Undefined: the usual answer again. */
   always(route: Name, mishap: Mishap | undefined): void;
-  /** Resolves with the `n`th request of a route (from 1) once it has come. */
+  /** Resolves with the `n`th request of a route (from 1) once it has arrived. */
   request(route: Name, n: number): Promise<SeenRequest>;
   /** Connections that are open now. */
   openConnections(): number;
@@ -67,7 +67,7 @@ export interface Double<Name extends string> extends AsyncDisposable {
   start(): Promise<void>;
 }
 
-/** Starts one. `guard` may answer before a route does: it checks keys. */
+/** Starts a double. `guard` may answer before a route does, to check keys. */
 export async function startDouble<Name extends string>(
   routes: readonly Route<Name>[],
   {
@@ -151,7 +151,7 @@ export function reply(status: number, body: unknown, headers: Record<string, str
   return behaviour;
 }
 
-/** An answer of a status and plain text, often none. */
+/** An answer of a status and plain text, often without text. */
 export function replyText(status: number, text = "", headers: Record<string, string> = {}) {
   const behaviour: Behaviour = {
     kind: "custom",
@@ -163,15 +163,15 @@ export function replyText(status: number, text = "", headers: Record<string, str
   return behaviour;
 }
 
-/** Files on an origin of their own, as services keep what they made apart from their API: no key is asked for. */
+/** Files on an origin of their own, because services keep outputs apart from their API. No key is needed. */
 export interface Files extends Double<"file" | "put"> {
   /** Offers a file, and gives its URL. */
   add(file: Omit<MadeFile, "kind">): string;
-  /** Where bytes may be put once, and where they are to be had afterwards. */
+  /** A URL for one PUT of bytes, and the URL of the file afterwards. */
   expect(type: string): { uploadUrl: string; fileUrl: string };
-  /** What is to be had at a URL. */
+  /** The file at a URL. */
   read(url: string): Omit<MadeFile, "kind"> | undefined;
-  /** It is 404 from now on. */
+  /** The URL answers 404 from now on. */
   remove(url: string): void;
 }
 
@@ -219,14 +219,14 @@ export async function startFiles(): Promise<Files> {
 
 /** Bytes that an input referred to. */
 export interface Reference {
-  /** Keys that lead to it, joined by dots. */
+  /** The keys on the way to it, joined by dots. */
   at: string;
   bytes: Uint8Array;
 }
 
 /**
- * What an input refers to: data URIs, and URLs that `read` knows. `read` gives null where the URL is its own and nothing is
- * there, undefined for URLs of others, which no double fetches.
+ * The references of an input: data URIs, and URLs that `read` knows. `read` gives null for its own URL without a file, and undefined for a
+ * URL of others. No double fetches those.
  */
 export function referencesIn(
   input: unknown,
@@ -251,21 +251,21 @@ export function referencesIn(
   return { found, missing };
 }
 
-/** A picture of 64 by 48, a film of 6 s and a sound of 2 s. */
+/** An image of 64 by 48, a video of 6 s and audio of 2 s. */
 export async function sampleOutputs(): Promise<MediaOutputs> {
   return { images: [await samplePng()], video: sampleMp4(), sound: sampleMp3() };
 }
 
-/** What a model makes. */
+/** The output of a model. */
 export type Makes = "image" | "video" | "sound";
 
-/** What its name says that it makes. */
+/** The output that a model's name suggests. */
 export function makesByName(model: string): Makes {
   if (/video|veo|kling|seedance/.test(model)) return "video";
   return /music|ace-step|speech|tts/.test(model) ? "sound" : "image";
 }
 
-/** The pictures in turn, or the one film or sound. */
+/** The images in turn, or the one video or audio file. */
 export function bytesMade(makes: Makes, count: number, outputs: MediaOutputs): Uint8Array[] {
   if (makes === "video") return [outputs.video];
   if (makes === "sound") return [outputs.sound];
@@ -273,7 +273,7 @@ export function bytesMade(makes: Makes, count: number, outputs: MediaOutputs): U
   return Array.from({ length: count }, (_, at) => images[at % images.length] ?? new Uint8Array());
 }
 
-/** The media type that bytes show. */
+/** The media type that the bytes show. */
 export function typeOfBytes(bytes: Uint8Array): string {
   const head = Buffer.from(bytes.subarray(0, 12)).toString("latin1");
   if (head.startsWith("\x89PNG")) return "image/png";
@@ -301,7 +301,7 @@ function isCarriedOut(mishap: Mishap): mishap is CarriedOut {
 
 function routeOf<Name extends string>(routes: readonly Route<Name>[], seen: SeenRequest) {
   for (const route of routes) {
-    // Every server here answers HEAD where it answers GET; Node leaves the body out.
+    // Every double answers HEAD where it answers GET. Node leaves the body out.
     const isAsked =
       seen.method === route.method || (seen.method === "HEAD" && route.method === "GET");
     const parts = isAsked ? route.path.exec(seen.path) : null;
@@ -311,7 +311,7 @@ function routeOf<Name extends string>(routes: readonly Route<Name>[], seen: Seen
   return undefined;
 }
 
-/** A route that throws answers so, for a test that asked for what it cannot take to fail at once. */
+/** The answer of a route that throws, so that a test with an invalid request fails at once. */
 async function usualAnswer<Name extends string>(
   route: Route<Name>,
   seen: SeenRequest,

@@ -10,26 +10,29 @@ import { type Answer, type Double, type Route, reply, startDouble } from "./doub
 /**
  * Speech of ElevenLabs (api.elevenlabs.io): `POST /v1/text-to-speech/{voice_id}`, and the same with `/stream` in chunks.
  *
- * From elevenlabs/elevenlabs-docs, fern/apis/api/openapi.json: path, `xi-api-key`, `output_format` and its values, 422 in
- * FastAPI's form; fern/docs/pages/developer-guides/error-messages.mdx: codes and their statuses; models.mdx:
- * `current-concurrent-requests` and `maximum-concurrent-requests`; request-stitching.mdx: `request-id`, `character-cost`.
- * `{detail: {status, message}}` and quota_exceeded as 401: that page of its help centre on 400 and 401, and what users report
- * (home-assistant/core issue 160414). Its newer page of errors has `{detail: {type, code, message, status}}` and 402 insufficient_credits
- * for the same. content_against_policy as 403: what clients of others look for. Inferred, no source: a voice that is not there is 404
- * (its page says 400 or 401); the code for a speed outside of 0.7 to 1.2; that Opus
- * comes in Ogg (clients of others store and send it as such).
+ * From elevenlabs/elevenlabs-docs:
+ * * fern/apis/api/openapi.json: path, `xi-api-key`, `output_format` and its values, 422 in FastAPI's form.
+ * * fern/docs/pages/developer-guides/error-messages.mdx: codes and their statuses.
+ * * models.mdx: `current-concurrent-requests` and `maximum-concurrent-requests`.
+ * * request-stitching.mdx: `request-id`, `character-cost`.
+ *
+ * `{detail: {status, message}}` and quota_exceeded as 401: its help centre's page on 400 and 401, and a user's report (home-assistant/core
+ * issue 160414). Its newer page of errors has `{detail: {type, code, message, status}}` and 402 insufficient_credits for the same.
+ * content_against_policy as 403: other projects' clients expect it.
+ * Inferred without a source: an unknown voice is 404, where its page says 400 or 401. The code for a speed outside of 0.7 to 1.2. Opus
+ * comes in Ogg, in which form other projects' clients store and send it.
  */
 export interface ElevenLabsDouble extends Double<ElevenLabsRoute> {
   key: string;
-  /** Voices that there are. */
+  /** The known voices. */
   voices: Set<string>;
-  /** Characters left; a request that needs more is refused. */
+  /** Characters that are left. A request that needs more is refused. */
   credits: number;
-  /** What was made, in the order of its coming. */
+  /** All speeches in the order of arrival. */
   speeches: Speech[];
-  /** What MP3 formats deliver; others are silence. */
+  /** The bytes of MP3 formats. Others are silence. */
   sound: Uint8Array;
-  /** Ids of what was paid for. */
+  /** The ids of charged speeches. */
   paid(): string[];
 }
 
@@ -45,14 +48,14 @@ export interface Speech {
   characters: number;
 }
 
-/** Answers to a request that is not carried out, for {@link Double.next}. */
+/** Answers without any work, for {@link Double.next}. */
 export const elevenLabsAnswers = {
   invalidKey: refused(401, "invalid_api_key", "Invalid API key"),
   quotaExceeded: refused(
     ...([401, "quota_exceeded"] as const),
     "This request exceeds your quota of 10000. You have 0 credits remaining, while 91 credits are required for this request.",
   ),
-  /** As its newer page of errors words it. */
+  /** The wording of its newer page of errors. */
   insufficientCredits: reply(402, {
     detail: { type: "payment_required", code: "insufficient_credits", message: "No credits." },
   }),
@@ -78,19 +81,22 @@ export const elevenLabsAnswers = {
   down: reply(500, { detail: "Internal Server Error" }),
 } satisfies Record<string, Behaviour>;
 
-/** `model_id`s that its list has (models.mdx). */
+/** The `model_id`s in its list (models.mdx). */
 const models = ["eleven_v3", "eleven_multilingual_v2", "eleven_flash_v2_5", "eleven_turbo_v2_5"];
 
 const defaultFormat = "mp3_44100_128";
 
-/** Characters that the usual models take. */
+/** Characters that the usual models accept. */
 const mostCharacters = 10_000;
 
-/** `codec_rate` or `codec_rate_bitrate`, as openapi.json lists them; WAVs stand in the newer list of elevenlabs-js (TextToSpeechConvertRequestOutputFormat.ts). */
+/**
+ * `codec_rate` or `codec_rate_bitrate`, from the list in openapi.json. WAVs are in the newer list of elevenlabs-js
+ * (TextToSpeechConvertRequestOutputFormat.ts).
+ */
 const formats =
   /^(mp3_22050_32|mp3_24000_48|mp3_44100_(32|64|96|128|192)|(pcm|wav)_(8000|16000|22050|24000|32000|44100|48000)|[ua]law_8000|opus_48000_(32|64|96|128|192))$/;
 
-/** Starts one on a free loopback port (or on `port`). */
+/** Starts a server on a free loopback port (or on `port`). */
 export async function startElevenLabs({
   port = 0,
   key = "sk_test",
@@ -179,7 +185,7 @@ function headersOf({ id, characters }: Speech): Record<string, string> {
   };
 }
 
-/** All but MP3 is a second of silence; PCM and its kin have no head. */
+/** All formats except MP3 are a second of silence. PCM and similar ones have no head. */
 function bytesOf(format: string, mp3: Uint8Array): Uint8Array {
   const [codec, rate] = format.split("_");
   if (codec === "mp3") return mp3;
@@ -195,12 +201,12 @@ function typeOf(format: string): string {
   return types[format.split("_")[0] ?? ""] ?? "audio/basic";
 }
 
-/** The default model takes no language code: it hears what language a text is in. */
+/** The default model takes no language code, because it recognizes the language of a text. */
 function isMultilingualV2(model = "eleven_multilingual_v2"): boolean {
   return model === "eleven_multilingual_v2";
 }
 
-/** Without a length, a piece at a time. */
+/** Without a length, one piece at a time. */
 function inChunks(bytes: Uint8Array, headers: Record<string, string>): Answer {
   return {
     kind: "custom",

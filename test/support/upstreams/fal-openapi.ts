@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 /**
- * fal's OpenAPI documents of models (`fal.ai/api/openapi/queue/openapi.json?endpoint_id=…`), made from the types that fal publishes
- * with its own client (fal-js, endpoints.d.ts), which fal generates from these documents. So they have what the types have:
- * names, types, enumerations and what is required; no bounds. Models newer than the client are unknown.
+ * fal's OpenAPI documents of models (`fal.ai/api/openapi/queue/openapi.json?endpoint_id=…`). They are made from the types in fal's own
+ * client (fal-js, endpoints.d.ts), which fal generates from the real documents. So they have names, types, enumerations and required
+ * properties, and no bounds. Models newer than the client are unknown.
  */
 export function falOpenApi(model: string): object | undefined {
   const { source, declarations } = types();
@@ -50,7 +50,7 @@ function types() {
   return read;
 }
 
-/** Of the text of a type; `use` hears of the types that it names. */
+/** The schema of a type's text. `use` is called with each type that it names. */
 function schemaOf(text: string, use: (name: string) => void): object {
   const type = text.trim().replace(/;$/, "").trim();
   if (type.startsWith("{")) return objectOf(type.slice(1, -1), use);
@@ -67,7 +67,7 @@ function schemaOf(text: string, use: (name: string) => void): object {
   if (/^["'\d-]/.test(type)) return { const: JSON.parse(type.replace(/^'|'$/g, '"')) };
   if (/^(string|number|boolean)$/.test(type)) return { type };
   if (type === "true" || type === "false") return { const: type === "true" };
-  // What a browser has for a file: the client uploads it and sends its URL.
+  // A browser's type for a file. The client uploads it and sends its URL.
   if (type === "Blob") return { type: "string" };
   if (!/^\w+$/.test(type) || /^(any|unknown|undefined|null)$/.test(type)) return {};
   use(type);
@@ -88,7 +88,7 @@ function objectOf(body: string, use: (name: string) => void): object {
   };
 }
 
-/** Parts between separators that stand in no bracket and no quotes. */
+/** The parts between separators outside of brackets and quotes. */
 function split(text: string, separator: string): string[] {
   const parts = [""];
   let depth = 0;

@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => fal[Symbol.asyncDispose]());
 
-/** fal's own client, sent to the double in the place of both of fal's hosts. */
+/** fal's own client, with the double in the place of both of fal's hosts. */
 function clientOf(credentials: string) {
   return createFalClient({
     credentials,
@@ -115,14 +115,14 @@ describe("fal's own client", () => {
     });
     expect(await look(broken.request_id)).toMatchObject({ error_type: "runner_server_error" });
     await expect(resultOf(broken.request_id)).rejects.toMatchObject({ status: 500 });
-    // Its own client would ask for a 504 again and again.
+    // fal's own client would repeat the request after a 504 again and again.
     const headers = { authorization: `Key ${fal.key}` };
     const answer = await fetch(late.response_url, { headers });
     expect([answer.status, answer.headers.get("x-fal-error-type")]).toEqual([
       504,
       "request_timeout",
     ]);
-    // A server's failure is free, a refusal may not be.
+    // A failure of a server is free, but a refusal may not be.
     expect(fal.paid()).toEqual([refused.request_id]);
   });
 

@@ -20,72 +20,79 @@ import {
 import { falOpenApi } from "./fal-openapi.ts";
 
 /**
- * fal's queue (queue.fal.run), its storage (rest.fal.ai) and its files (fal.media), the first two at one origin.
+ * fal's queue (queue.fal.run), its storage (rest.fal.ai) and its files (fal.media). The first two have one origin.
  *
- * From fal-ai/fal-js, libs/client/src: paths of submit, status, result and cancel, with the sub-path left out and
- * `workflows/` and `comfy/` kept (queue.ts, utils.ts `parseEndpointId`); `Authorization: Key` (request.ts); what a status
- * holds (types/common.ts); `x-fal-request-id`, and a JSON body of every failure (response.ts); upload initiate and PUT
- * (storage.ts). From fal-ai/fal, projects/fal_client/src/fal_client/client.py: a failure is COMPLETED with `error` and
- * `error_type`, positions count from 0, `logs` stands in every status that is not IN_QUEUE, `x-fal-error-type`.
- * From fal's documentation: kinds of failures and their statuses (model-apis/request-errors, model-apis/errors), cancel is
- * 202, 400 or 404 with a status (model-apis/inference/queue), 5xx is not charged (model-apis/pricing).
- * Inferred, no source: the wording of 401; that a URL with the sub-path, or of another app, is 404; that what was cancelled
- * in the queue is COMPLETED with client_cancelled afterwards (`cancelledInQueue` makes it 404 instead).
+ * From fal-ai/fal-js, libs/client/src:
+ * * queue.ts, utils.ts `parseEndpointId`: paths of submit, status, result and cancel. The sub-path is left out, `workflows/` and `comfy/`
+ * are kept.
+ * * request.ts: `Authorization: Key`. types/common.ts: the content of a status.
+ * * response.ts: `x-fal-request-id`, and a JSON body of every failure. storage.ts: upload initiate and PUT.
+ *
+ * From fal-ai/fal, projects/fal_client/src/fal_client/client.py: a failure is COMPLETED with `error` and `error_type`, positions count from
+ * 0, `logs` is in every status that is not IN_QUEUE, `x-fal-error-type`.
+ *
+ * From fal's documentation: kinds of failures and their statuses (model-apis/request-errors, model-apis/errors). Cancel is 202, 400 or 404
+ * with a status (model-apis/inference/queue). 5xx is not charged (model-apis/pricing).
+ *
+ * Inferred without a source: the wording of 401. A URL with the sub-path, or of another app, is 404. A job that was canceled in the queue
+ * is COMPLETED with client_cancelled afterwards (`cancelledInQueue` makes it 404 instead).
  */
 export interface FalDouble extends Double<FalRoute> {
-  /** Takes no key and gets none. */
+  /** The files. They need no key and get none. */
   files: Files;
   key: string;
   outputs: MediaOutputs;
-  /** In the order of their coming; those whose answer was lost too. */
+  /** In the order of arrival, including those whose answer was lost. */
   generations: FalGeneration[];
-  /** What becomes of submissions that {@link plan} says nothing of; may be changed at any time. */
+  /** The treatment of submissions for which {@link plan} has no entry. A test may change it at any time. */
   usual: FalPlan;
-  /** What becomes of the next submissions, one each; of those behind them, the usual. */
+  /** The treatments of the next submissions, one each. Later ones get the usual one. */
   plan(...plans: Partial<FalPlan>[]): void;
   /** One step for one generation, or for all. */
   advance(id?: string): void;
-  /** All steps, likewise. */
+  /** All steps for one generation, or for all. */
   finish(id?: string): void;
-  /** The account's balance is gone: submissions are 403 until it is unlocked, looks go on. */
+  /** The account has no balance left. Submissions get 403 until it is unlocked. Looks still work. */
   lock(isLocked?: boolean): void;
-  /** Ids of what fal charges for: all that it accepted, but for what left the queue by a cancel and what ends in 499 or 5xx. */
+  /**
+   * The ids that fal charges for: all accepted ones, except for those that a cancel took out of the queue and those that end in 499 or 5xx.
+   */
   paid(): string[];
 }
 
 export type FalRoute = "submit" | "status" | "result" | "cancel" | "initiate" | "openapi";
 
-/** What becomes of a submission. */
+/** The treatment of a submission. */
 export interface FalPlan {
   /** `queue_position` of each look while it waits. Default 1, 0. */
   positions: number[];
   /** Looks that find it IN_PROGRESS. Default 1. */
   running: number;
-  /** Does a look take it a step on, or only {@link FalDouble.advance}? */
+  /** Does each look take it a step further, or only {@link FalDouble.advance}? */
   pace: "looks" | "advance";
-  /** What a cancel does to it once it runs: apps may ignore it. Default obeyed. */
+  /** The effect of a cancel on a running generation. Apps may ignore it. Default obeyed. */
   cancel: "obeyed" | "ignored";
-  /** How it looks after a cancel in the queue. */
+  /** Its state after a cancel in the queue. */
   cancelledInQueue: "completed" | "unknown";
-  /** Default: what the model's name says. */
+  /** Default: the output that the model's name suggests. */
   makes: Makes | undefined;
-  /** Output in place of the usual; is handed the input. */
+  /** Output in place of the usual. The function gets the generation with its input. */
   output: ((generation: FalGeneration) => object) | undefined;
   failure: FalFailure | undefined;
 }
 
-/** How a generation fails: the answer to the question for its result. */
+/** The failure of a generation: the answer to the request for its result. */
 export interface FalFailure {
   status: number;
   detail: string | object[];
-  /** Failures of the platform have one, those of models do not. */
+  /** Failures of the platform have one. Those of models do not. */
   errorType?: string;
   isRetryable?: boolean;
 }
 
 export interface FalGeneration {
   id: string;
-  /** With its sub-path. */
+  /** The whole id, including its sub-path. */
   model: string;
   // biome-ignore lint/suspicious/noExplicitAny: inputs of many shapes.
   input: any;
@@ -94,14 +101,14 @@ export interface FalGeneration {
   plan: FalPlan;
   /** Steps taken. */
   step: number;
-  /** Was it taken out of the queue by a cancel? */
+  /** Did a cancel take it out of the queue? */
   isRemoved: boolean;
   failure: FalFailure | undefined;
-  /** Once it has ended well. */
+  /** Set once it has succeeded. */
   output: object | undefined;
 }
 
-/** Failures as fal words them. */
+/** Failures in fal's words. */
 export const falFailures = {
   refused: modelFailure(
     "content_policy_violation",
@@ -117,7 +124,7 @@ export const falFailures = {
   cancelled: platformFailure(499, "client_cancelled", "Request was cancelled by the client"),
 } as const;
 
-/** Answers to a request that is not carried out, for {@link Double.next}. */
+/** Answers without any work, for {@link Double.next}. */
 export const falAnswers = {
   locked: reply(403, {
     detail:
@@ -150,8 +157,8 @@ const usualPlan: FalPlan = {
 };
 
 /**
- * Starts one on a free loopback port (or on `port`). `responsePath`: what `response_url` ends with behind the id; in fal's
- * documentation that is "/response", in its client nothing, and both are answered.
+ * Starts a server on a free loopback port (or on `port`). `responsePath` is the end of `response_url` after the id. In fal's documentation
+ * that is "/response", in its client nothing. Both are answered.
  */
 export async function startFal({
   port = 0,
@@ -311,10 +318,10 @@ export async function startFal({
   };
 }
 
-/** Descriptions of models are for everyone. */
+/** The descriptions of models need no key. */
 const openApiPath = /^\/api\/openapi\/queue\/openapi\.json$/;
 
-/** Owner and app, with the namespace before them and without the sub-path. */
+/** Owner and app, with a namespace before them and without the sub-path. */
 function rootOf(model: string): string {
   const parts = model.split("/");
   return parts.slice(0, /^(workflows|comfy)$/.test(parts[0] ?? "") ? 3 : 2).join("/");
@@ -324,7 +331,7 @@ function onRequest(rest: string): RegExp {
   return new RegExp(`^/((?:workflows|comfy)/)?([^/]+)/([^/]+)/requests/([^/]+)${rest}$`);
 }
 
-/** As models answer. */
+/** The output in the form of real models. */
 function makeOutput(generation: FalGeneration, outputs: MediaOutputs, files: Files): object {
   const { model, input, plan } = generation;
   if (plan.output) return plan.output(generation);

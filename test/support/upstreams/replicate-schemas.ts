@@ -2,9 +2,9 @@ import type { Behaviour } from "../scripted-behaviours.ts";
 import { type Route, reply } from "./double.ts";
 
 /**
- * `openapi_schema` of some models at Replicate, as `GET /models/{owner}/{name}` gives it within `latest_version`: enumerations stand in
- * schemas of their own that `allOf` refers to, as coglet writes them. Names, enumerations and bounds are those of the models' pages
- * of 2026, transcribed; inputs that no catalog of ours places are left out.
+ * `openapi_schema` of some models at Replicate, from `latest_version` of `GET /models/{owner}/{name}`. Enumerations have schemas of their
+ * own that `allOf` refers to, in coglet's form. Names, enumerations and bounds are transcribed from the models' pages of 2026. Inputs that
+ * no shipped catalog uses are left out.
  */
 const inputs: Record<string, { input: Input; output: object }> = {
   "black-forest-labs/flux-schnell": {
@@ -89,11 +89,11 @@ const inputs: Record<string, { input: Input; output: object }> = {
 
 interface Input {
   required: string[];
-  /** A list stands for an enumeration of texts. */
+  /** A list means an enumeration of texts. */
   properties: Record<string, object | string[]>;
 }
 
-/** The schema of a model; undefined for one that is not there. */
+/** The schema of a model. Undefined for an unknown one. */
 function replicateSchema(model: string): object | undefined {
   const found = inputs[model];
   if (!found) return undefined;
@@ -114,10 +114,10 @@ function replicateSchema(model: string): object | undefined {
   };
 }
 
-/** The version that every model here has. */
+/** The version of every model here. */
 export const usualVersion = "5".repeat(64);
 
-/** What Replicate says of a model and of a version. `unknown`: of one that is not there. */
+/** Replicate's documents of a model and of a version. `unknown` is the answer for an unknown one. */
 export function schemaRoutes(unknown: Behaviour): Route<"model" | "version">[] {
   const versionOf = (model: string) => {
     const schema = replicateSchema(model);

@@ -24,38 +24,38 @@ import { schemaRoutes } from "./replicate-schemas.ts";
 /**
  * Replicate's API (api.replicate.com/v1) and its files (replicate.delivery).
  *
- * From replicate/replicate-javascript: paths and bodies of predictions (lib/predictions.js), `Prefer: wait` (there and
- * index.js), multipart `content` and `metadata` of files, 204 of a deletion (lib/files.js), the prediction's and the file's
- * fields (index.d.ts), that 429 alone is tried again on POST (index.js). `aborted`: replicate-python, replicate/prediction.py.
- * From Replicate's documentation: `Cancel-After` and its ends, canceled is charged and aborted is not (changelog of
- * 2025-10-16); data removed after an hour (topics/predictions/data-retention). Wordings of 401 and 422: replicate-python
- * issue 47; of 429: as users report it. States, `output`, `logs`, `error` and `metrics.predict_time` are as coglet 0.23.1, which
- * runs the models there, gave them for a toy predictor.
- * Inferred, no source: the wording of 404, that a cancel of what has ended answers with it as it is, that a file that is not
- * there makes the prediction fail.
+ * From replicate/replicate-javascript: paths and bodies of predictions (lib/predictions.js), `Prefer: wait` (there and index.js). Multipart
+ * `content` and `metadata` of files, 204 of a deletion (lib/files.js). The prediction's and the file's fields (index.d.ts). Only 429 is
+ * tried again on POST (index.js). `aborted`: replicate-python, replicate/prediction.py.
+ * From Replicate's documentation: `Cancel-After` and its ends, canceled is charged and aborted is not (changelog of 2025-10-16). Data are
+ * removed after an hour (topics/predictions/data-retention). Wordings of 401 and 422: replicate-python issue 47. Of 429: reports of users.
+ * States, `output`, `logs`, `error` and `metrics.predict_time` are those of coglet 0.23.1, which runs the models there, for a toy
+ * predictor.
+ * Inferred without a source: the wording of 404. A cancel of an ended prediction answers with it unchanged. A missing file makes the
+ * prediction fail.
  */
 export interface ReplicateDouble extends Double<ReplicateRoute> {
-  /** With /v1. */
+  /** Ends in /v1. */
   baseUrl: string;
-  /** Where outputs are; takes no key and gets none. */
+  /** The outputs. They need no key and get none. */
   files: Files;
   key: string;
   outputs: MediaOutputs;
-  /** In the order of their coming; those whose answer was lost too. */
+  /** In the order of arrival, including those whose answer was lost. */
   predictions: Prediction[];
-  /** What becomes of predictions that {@link plan} says nothing of; may be changed at any time. */
+  /** The treatment of predictions for which {@link plan} has no entry. A test may change it at any time. */
   usual: ReplicatePlan;
-  /** What becomes of the next predictions, one each; of those behind them, the usual. */
+  /** The treatments of the next predictions, one each. Later ones get the usual one. */
   plan(...plans: Partial<ReplicatePlan>[]): void;
   /** One step for one prediction, or for all. */
   advance(id?: string): void;
-  /** All steps, likewise. */
+  /** All steps for one prediction, or for all. */
   finish(id?: string): void;
-  /** The deadline of `Cancel-After` comes: aborted before the start, canceled behind it. */
+  /** The deadline of `Cancel-After` passes. The prediction is aborted before its start, canceled after it. */
   passDeadline(id: string): void;
-  /** What happens an hour after the end: input, output and files are gone. */
+  /** Like an hour after the end: input, output and files are gone. */
   removeData(id: string): void;
-  /** Ids of what is charged for: all that was accepted, but for what is aborted. */
+  /** The ids of charged predictions: all accepted ones, except for aborted ones. */
   paid(): string[];
 }
 
@@ -71,23 +71,23 @@ export type ReplicateRoute =
   | "model"
   | "version";
 
-/** What becomes of a prediction. */
+/** The treatment of a prediction. */
 export interface ReplicatePlan {
-  /** Looks that find it so, after the answer to its submission, which is the first. Default one each. */
+  /** Looks in each state, not counting the answer to its submission, which is the first. Default one each. */
   starting: number;
   processing: number;
-  /** Does a look take it a step on, or only {@link ReplicateDouble.advance}? */
+  /** Does each look take it a step further, or only {@link ReplicateDouble.advance}? */
   pace: "looks" | "advance";
-  /** What a cancel does to it. */
+  /** The effect of a cancel. */
   cancel: "obeyed" | "ignored";
   end: "succeeded" | "failed" | "canceled" | "aborted";
-  /** Of a failure. */
+  /** The text of a failure. */
   error: string;
   /** Lines of `logs`, one a step. */
   logs: string[];
-  /** Default: what the model's name says. */
+  /** Default: the output that the model's name suggests. */
   makes: Makes | undefined;
-  /** Output in place of the usual; is handed the URLs that the usual has, and whose they are. */
+  /** Output in place of the usual. The function gets the URLs of the usual output, and the prediction. */
   output: ((urls: string[], prediction: Prediction) => unknown) | undefined;
 }
 
@@ -112,7 +112,7 @@ export interface Prediction {
   markEnded: () => void;
 }
 
-/** Answers to a request that is not carried out, for {@link Double.next}. */
+/** Answers without any work, for {@link Double.next}. */
 export const replicateAnswers = {
   insufficientCredit: problem(402, "Insufficient credit", {
     detail:
@@ -135,7 +135,7 @@ export const replicateAnswers = {
   down: reply(500, { detail: "Internal server error" }),
 } satisfies Record<string, Behaviour>;
 
-/** Errors of failed predictions, as models word them. */
+/** Errors of failed predictions, in the words of models. */
 export const replicateErrors = {
   refused:
     "The input or output was flagged as sensitive. Please try again with different inputs. (E005)",
@@ -157,7 +157,7 @@ interface FileObject {
   document: { id: string; urls: { get: string } };
 }
 
-/** Starts one on a free loopback port (or on `port`). */
+/** Starts a server on a free loopback port (or on `port`). */
 export async function startReplicate({ port = 0, key = "r8_test" } = {}): Promise<ReplicateDouble> {
   const files = await startFiles();
   const outputs = await sampleOutputs();
@@ -187,7 +187,7 @@ export async function startReplicate({ port = 0, key = "r8_test" } = {}): Promis
     const { starting, processing, end: last } = prediction.plan;
     prediction.step++;
     if (prediction.step >= starting) prediction.status = "processing";
-    // What a deadline aborts never starts.
+    // An aborted prediction never starts.
     const whole = last === "aborted" ? starting : starting + processing;
     if (prediction.step >= whole) end(prediction, prediction.error === null ? last : "failed");
   };
@@ -343,7 +343,7 @@ export async function startReplicate({ port = 0, key = "r8_test" } = {}): Promis
   };
 }
 
-/** RFC 7807, as Replicate words it. */
+/** RFC 7807, in Replicate's words. */
 function problem(status: number, title: string, rest: object): Behaviour {
   return reply(status, { title, status, ...rest });
 }
@@ -364,7 +364,7 @@ function invalidSubmission(model: string, { body, headers }: SeenRequest): Answe
   });
 }
 
-/** Versions are `owner/name:hash`, `owner/name` or a hash alone, whose model is not known to the caller. */
+/** Versions are `owner/name:hash`, `owner/name` or a hash alone. A caller does not know the model of a hash. */
 function modelOfVersion(version: unknown): string {
   if (typeof version !== "string") return "";
   if (/^[0-9a-f]{64}$/.test(version)) return "of-a-version/model";
@@ -390,7 +390,7 @@ function page(results: object[]): Answer {
   return reply(200, { previous: null, next: null, results });
 }
 
-/** A header that comes once. */
+/** The value of a header that comes once. */
 function textOf(header: string | string[] | undefined): string | undefined {
   return typeof header === "string" ? header : undefined;
 }
