@@ -39,7 +39,7 @@ export async function meshSchemas(): Promise<MongoSchema[]> {
     import("../media/jobs/store-mongo-docs.ts"),
     import("../media/files/store-mongo-docs.ts"),
     import("../media/files/quota-mongo-wallet.ts"),
-    import("../media/speech/store-mongo.ts"),
+    import("../media/speech/store-documents.ts"),
     import("../media/webhooks/store-documents.ts"),
   ]);
   return [
@@ -52,7 +52,7 @@ export async function meshSchemas(): Promise<MongoSchema[]> {
     jobs.jobsMongoSchema,
     files.filesMongoSchema,
     quota.quotaMongoSchema,
-    speech.speechMongoSchema,
+    mongoSchemaOf(speech.speechComponent),
     mongoSchemaOf(webhooks.webhooksComponent),
   ];
 }

@@ -69,6 +69,18 @@ await describeMongo("documents on a bad wire", (mongo) => {
     expect(await other.find("a")).toMatchObject({ n: 2 });
   });
 
+  test("a named set knows its own too, and a set alone is tried again", async () => {
+    next("update", "lost reply");
+    expect(await store.set("a", { at: 0 }, { at: 1 }, named)).toBe(true);
+    next("update", "lost request", () => other.set("a", { at: 1 }, { at: 2 }, named));
+    expect(await store.set("a", { at: 1 }, { at: 2 }, named)).toBe(false);
+    next("update", "lost reply");
+    expect(await store.set("a", { at: 2 }, { dueAt: 6 })).toBe(true);
+    next("update", "lost reply");
+    expect(await store.set("a", { at: 2 }, { at: 3 })).toBe(false);
+    expect(await other.find("a")).toStrictEqual(thing("a", { at: 3, dueAt: 6, open: true }));
+  });
+
   test("a change without a name is asked anew, of the document that has it", async () => {
     next("update", "lost reply");
     expect(await store.change("a", taken)).toBeUndefined();

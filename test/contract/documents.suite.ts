@@ -58,6 +58,35 @@ export function documentsContract(open: (kind: ThingSchema) => Promise<[Things, 
       await store.remove("a");
     });
 
+    test("fields of a document that fits are set, and it alone is removed", async () => {
+      const slot = { key: "k", print: "p" };
+      await store.insert(thing("a", { dueAt: 3, open: true, slot }));
+      const unfit = [
+        { at: 1 },
+        { at: 0, ownerId: "you" },
+        { ownerId: ["you", "they"] },
+        { dueAt: { upTo: 2 } },
+        { more: { there: true } },
+        { "slot.key": "j" },
+      ] as const;
+      for (const fit of unfit) {
+        expect(await store.set("a", fit, { at: 9 })).toBe(false);
+        await store.remove("a", fit);
+      }
+      const fit = { at: 0, ownerId: ["you", "me"], dueAt: { upTo: 3 }, open: true } as const;
+      const values = { at: 1, dueAt: 8, open: undefined, more: { deep: [1] } };
+      expect(await other.set("a", { ...fit, "slot.key": { there: true } }, values)).toBe(true);
+      const next = thing("a", { at: 1, dueAt: 8, slot, more: { deep: [1] } });
+      expect(await store.find("a")).toStrictEqual(next);
+      expect(await store.set("a", fit, { at: 2 })).toBe(false);
+      expect(await store.set("none", {}, { at: 2 })).toBe(false);
+      await store.set("a", { more: { there: true } }, { dueAt: 9, more: undefined });
+      const { more: _, ...bare } = next;
+      expect(await other.find("a")).toStrictEqual({ ...bare, dueAt: 9 });
+      await store.remove("a", { at: 1 });
+      expect(await store.find("a")).toBeUndefined();
+    });
+
     test("no change of two clients is lost, and one alone wins what one may have", async () => {
       await store.insert(thing("a"));
       await store.insert(thing("b", { open: true }));
@@ -67,6 +96,8 @@ export function documentsContract(open: (kind: ThingSchema) => Promise<[Things, 
       const take = (one: Thing) => (one.open ? { ...one, open: undefined } : undefined);
       const taken = await Promise.all(both.map((client) => client.change("b", take)));
       expect(taken.filter(Boolean)).toHaveLength(1);
+      const setting = () => store.set("b", { at: 0 }, { at: 1 });
+      expect((await Promise.all([setting(), setting()])).filter(Boolean)).toHaveLength(1);
       const away = await Promise.all(both.map((client) => client.change("b", () => removed)));
       expect(away.filter(Boolean)).toHaveLength(1);
     });

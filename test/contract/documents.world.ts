@@ -36,7 +36,7 @@ export const thingKinds: readonly ThingSchema[] = [
   ...one,
   id: "thingId",
   columns: {
-    ...{ ownerId: "text", text: "text", "slot.key": "text", open: "flag" },
+    ...{ ownerId: "text", text: "text", "slot.key": "text", open: "flag", more: "json" },
     ...{ at: "integer", dueAt: "integer", amount: "bigint" },
   },
   indexes,
@@ -51,7 +51,7 @@ export const things: Component = {
     ({
       name,
     }) => `CREATE TABLE ${name} (thing_id TEXT PRIMARY KEY, owner_id TEXT NOT NULL, text TEXT NOT NULL,
-      slot_key TEXT, open INTEGER, at INTEGER NOT NULL, due_at INTEGER, amount INTEGER NOT NULL, doc TEXT NOT NULL) STRICT`,
+      slot_key TEXT, open INTEGER, more TEXT, at INTEGER NOT NULL, due_at INTEGER, amount INTEGER NOT NULL, doc TEXT NOT NULL) STRICT`,
   ),
 };
 

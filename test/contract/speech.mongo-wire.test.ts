@@ -1,11 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { migrate } from "#kit/store/mongo/migrate.ts";
+import { openSpeechStore } from "../../services/media/speech/context.ts";
 import type { SpeechStore } from "../../services/media/speech/store.ts";
-import {
-  createMongoSpeechStore,
-  speechCollection,
-  speechMongoSchema,
-} from "../../services/media/speech/store-mongo.ts";
+import { createSpeechStore } from "../../services/media/speech/store-documents.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { type Fate, type MongoWire, openMongoWire } from "../support/mongo-wire.ts";
 import { audio, newIntent, t0 } from "./speech.suite.ts";
@@ -24,11 +20,14 @@ await describeMongo("speech requests on a bad wire", (mongo) => {
 
   beforeEach(async () => {
     const name = mongo.newName();
-    const db = mongo.connect(name);
-    await migrate(db, [speechMongoSchema]);
-    other = createMongoSpeechStore(db);
+    const opened = openSpeechStore({ kind: "mongodb", mongo: mongo.connect(name) });
+    await opened.prepare();
+    other = opened.store;
     wire = await openMongoWire(mongo.url);
-    store = createMongoSpeechStore(mongo.connect(name, { url: wire.url }));
+    store = createSpeechStore({
+      kind: "mongodb",
+      mongo: mongo.connect(name, { url: wire.url }),
+    });
   });
   afterEach(() => wire[Symbol.asyncDispose]());
 
@@ -36,7 +35,7 @@ await describeMongo("speech requests on a bad wire", (mongo) => {
   function next(command: string, fate: Fate, meanwhile: () => Promise<unknown> = async () => {}) {
     let isOver = false;
     wire.rule = async (sent) => {
-      if (isOver || sent[command] !== speechCollection) return "pass";
+      if (isOver || sent[command] !== "media_speech") return "pass";
       isOver = true;
       await meanwhile();
       return fate;

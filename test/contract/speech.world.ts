@@ -27,7 +27,6 @@ import { createBilling } from "../../services/billing/index.ts";
 import { createCatalog } from "../../services/catalog/index.ts";
 import { openSpeechStore } from "../../services/media/speech/context.ts";
 import { createSpeech, type Speech } from "../../services/media/speech/index.ts";
-import { type SpeechDocument, speechCollection } from "../../services/media/speech/store-mongo.ts";
 import type { SpeechTask } from "../../services/upstreams/media/port.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
@@ -255,7 +254,7 @@ export async function loseRecord(database: Database, speechId: string): Promise<
 }
 
 function recordsIn({ mongo }: Extract<Database, { kind: "mongodb" }>) {
-  return mongo.collection<SpeechDocument>(speechCollection);
+  return mongo.collection<{ _id: string; dueAt: number }>("media_speech");
 }
 
 /** All keys of a blob store. */

@@ -3,7 +3,7 @@ import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { mongodb } from "#kit/store/mongo/driver.ts";
 import { awayRefusal, isDuplicate } from "#kit/store/mongo/errors.ts";
 import { indexStep, type MongoIndex, type MongoSchema } from "#kit/store/mongo/migrate.ts";
-import { type Documents, removed, type Step, type Stretch } from "./port.ts";
+import { type Documents, type Fit, removed, type Step, type Stretch } from "./port.ts";
 import {
   type AnySchema,
   type Component,
@@ -82,8 +82,17 @@ export function createMongoDocuments<D extends object, I extends string>(
       const changing = createChange(collection, form, schema, { id, step, name });
       return db.attempt(changing);
     },
-    async remove(id) {
-      await db.attempt(() => collection.deleteOne({ _id: id }));
+    set(id, fit, values, { named = false } = {}) {
+      const name = named ? { [schema.changeName ?? ""]: new (mongodb().ObjectId)() } : {};
+      const update = form.update({ ...values, ...name });
+      return db.attempt(async (unsure) => {
+        const { matchedCount } = await collection.updateOne(fitting(id, fit), update, sparsely);
+        if (matchedCount === 1 || !unsure || !named) return matchedCount === 1;
+        return (await collection.findOne({ _id: id, ...name }, onlyId)) !== null;
+      });
+    },
+    async remove(id, fit = {}) {
+      await db.attempt(() => collection.deleteOne(fitting(id, fit)));
     },
     seek: (index, { without = [], ...stretch }) =>
       db.attempt(async () => {
@@ -209,6 +218,15 @@ function selection(
   const order = of.some(Array.isArray) ? [] : fields.slice(of.length);
   const sort = order.map((field) => [field, newestFirst ? -1 : 1]);
   return { filter, sort: Object.fromEntries(sort) };
+}
+
+function fitting(id: string, fit: Fit): Filter<Stored> {
+  const conditions = Object.entries(fit).map(([field, wanted]) => {
+    if (Array.isArray(wanted)) return [field, { $in: wanted }];
+    if (typeof wanted !== "object") return [field, wanted];
+    return [field, "upTo" in wanted ? { $lte: wanted.upTo } : { $exists: true }];
+  });
+  return { _id: id, ...Object.fromEntries(conditions) };
 }
 
 function conditionsOf(where: Readonly<Record<string, Condition>>): Document {

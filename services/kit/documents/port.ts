@@ -18,6 +18,11 @@ export interface Stretch {
   limit?: number;
 }
 
+/** What fields of a document must be: a value, one of several, a number up to a bound, or there. */
+export type Fit = Readonly<
+  Record<string, Value | readonly Value[] | { upTo: number } | { there: true }>
+>;
+
 /** In place of a document: it is to be removed. */
 export const removed = Symbol("removed");
 
@@ -48,8 +53,13 @@ export interface Documents<D, I extends string> {
    * step wants no change, or there is no such document. The id never changes.
    */
   change(id: string, step: Step<D>, options?: ChangeOptions): Promise<D | undefined>;
-  /** Removes a document; does nothing where there is none. */
-  remove(id: string): Promise<void>;
+  /**
+   * Sets fields of a document that fits, in one write without a read; undefined: the field goes. All these fields have columns. False
+   * where it does not fit. After a lost answer, a set without a name is tried again on the document that may have the fields already.
+   */
+  set(id: string, fit: Fit, values: Partial<D>, options?: ChangeOptions): Promise<boolean>;
+  /** Removes a document that fits, by default any; does nothing where there is none. */
+  remove(id: string, fit?: Fit): Promise<void>;
   /** Those in a stretch, without some of their fields. */
   seek<K extends keyof D = never>(
     index: I,

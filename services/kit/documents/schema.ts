@@ -10,8 +10,11 @@ export interface DocumentsIndex {
   where?: Readonly<Record<string, Condition>>;
 }
 
-/** The kind of a column of SQLite. An integer is a number in documents, a bigint is a bigint, and a flag is true or absent. */
-export type ColumnKind = "text" | "integer" | "bigint" | "flag";
+/**
+ * The kind of a column of SQLite. An integer is a number in documents, a bigint is a bigint, a flag is true or absent, and JSON is an
+ * object.
+ */
+export type ColumnKind = "text" | "integer" | "bigint" | "flag" | "json";
 
 /** How documents of some kind are kept. */
 export interface AnySchema {
@@ -20,7 +23,7 @@ export interface AnySchema {
   /** The field that is the id: `_id` in MongoDB. */
   id: string;
   /**
-   * Fields with a column in SQLite: those of indexes, those that `setSome` sets, and bigints. All others are JSON in the column `doc`,
+   * Fields with a column in SQLite: those of indexes, those that `set` and `setSome` set, those that decide what fits, and bigints. All others are JSON in the column `doc`,
    * and so are fields within a field ("idem.key"), whose columns are copies. A column is called as its field, in snake case.
    */
   columns: Readonly<Record<string, ColumnKind>>;

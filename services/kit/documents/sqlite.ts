@@ -1,6 +1,6 @@
 import { memo } from "#kit/base/memo.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
-import { type Documents, removed, type Stretch } from "./port.ts";
+import { type Documents, type Fit, removed, type Stretch } from "./port.ts";
 import {
   type AnySchema,
   type ColumnKind,
@@ -52,8 +52,17 @@ export function createSqliteDocuments<D extends object, I extends string>(
         else rows.update(tx, id, after, changesOf(before, after));
         return after === removed ? before : after;
       }),
-    remove: async (id) => {
-      await db.write((tx) => rows.remove(tx, id));
+    async set(id, fit, values) {
+      const { sets, cells } = rows.settingAll(values);
+      const { where, bounds } = rows.fitting(id, fit);
+      const sql = `UPDATE ${name} SET ${sets} WHERE ${where}`;
+      return (await db.write((tx) => tx.run(sql, ...cells, ...bounds))) === 1;
+    },
+    remove: async (id, fit = {}) => {
+      await db.write((tx) => {
+        const { where, bounds } = rows.fitting(id, fit);
+        tx.run(`DELETE FROM ${name} WHERE ${where}`, ...bounds);
+      });
     },
     async seek<K extends keyof D>(index: I, stretch: Stretch & { without?: readonly K[] }) {
       const { without = [] } = stretch;
@@ -75,9 +84,7 @@ export function createSqliteDocuments<D extends object, I extends string>(
       // Mostly there are none: then no transaction is begun.
       if (found(index, stretch) === 0) return 0;
       const { sql, values: where } = ids(index, stretch);
-      const { sets, cells } = rows.setting(values);
-      if (cells.length < Object.keys(values).length)
-        throw new Error(`${name}: a field without a column`);
+      const { sets, cells } = rows.settingAll(values);
       return db.write((tx) =>
         tx.run(`UPDATE ${name} SET ${sets} WHERE ${rows.id} IN (${sql})`, ...cells, ...where),
       );
@@ -96,6 +103,8 @@ export function createSqliteDocuments<D extends object, I extends string>(
 interface Column {
   /** Of the document; "idem.key" is a field within a field. */
   field: string;
+  /** The field of the document that it is in: "idem". */
+  root: string;
   name: string;
   kind: ColumnKind;
 }
@@ -106,7 +115,14 @@ function createRows<D extends object>(schema: AnySchema) {
     string,
     ColumnKind
   >);
-  const columns = all.map(([field, kind]): Column => ({ field, name: columnOf(field), kind }));
+  const columns = all.map(
+    ([field, kind]): Column => ({
+      field,
+      root: field.replace(/\..*/, ""),
+      name: columnOf(field),
+      kind,
+    }),
+  );
   /** These are not in the JSON. */
   const own = columns.filter(({ field }) => !field.includes("."));
   const isOwn = new Set(own.map(({ field }) => field));
@@ -131,7 +147,7 @@ function createRows<D extends object>(schema: AnySchema) {
     return doc as D;
   };
   const setting = (changes: Partial<D>) => {
-    const changed = columns.filter(({ field }) => (field.split(".")[0] ?? "") in changes);
+    const changed = columns.filter(({ root }) => root in changes);
     return {
       sets: changed.map(({ name }) => `${name} = ?`).join(", "),
       cells: changed.map(({ field }) => cellOf(at(changes, field))),
@@ -140,7 +156,20 @@ function createRows<D extends object>(schema: AnySchema) {
   return {
     id,
     documentOf,
-    setting,
+    settingAll(values: Partial<D>) {
+      if (Object.keys(values).every((field) => isOwn.has(field))) return setting(values);
+      throw new Error(`${schema.name}: a field without a column`);
+    },
+    /** The condition for a document that fits. */
+    fitting(key: string, fit: Fit): { where: string; bounds: SqlValue[] } {
+      let where = `${id} = ?`;
+      const bounds: SqlValue[] = [key];
+      for (const [field, wanted] of Object.entries(fit)) {
+        where += ` AND ${columnOf(field)} ${isSql(wanted)}`;
+        bounds.push(...boundsOf(wanted));
+      }
+      return { where, bounds };
+    },
     columnsWithout: (without: readonly PropertyKey[]) =>
       [...own.filter(({ field }) => !without.includes(field)).map(({ name }) => name), "doc"].join(
         ", ",
@@ -160,6 +189,20 @@ function createRows<D extends object>(schema: AnySchema) {
     },
     remove: (tx: SqlRunner, key: string): void => void tx.run(removeSql, key),
   };
+}
+
+type Wanted = Fit[string];
+
+function isSql(wanted: Wanted): string {
+  if (typeof wanted !== "object") return "= ?";
+  if (Array.isArray(wanted)) return `IN (${wanted.map(() => "?").join(", ")})`;
+  return "upTo" in wanted ? "<= ?" : "IS NOT NULL";
+}
+
+function boundsOf(wanted: Wanted): SqlValue[] {
+  if (typeof wanted !== "object") return [cellOf(wanted)];
+  if (Array.isArray(wanted)) return wanted.map(cellOf);
+  return "upTo" in wanted ? [wanted.upTo] : [];
 }
 
 /** Makes statements that read columns of a stretch, each of a shape once: making their text takes as long as running them. */
@@ -231,6 +274,7 @@ const columnOf = memo((field: string): string =>
 );
 
 function at(doc: object, field: string): unknown {
+  if (!field.includes(".")) return (doc as Record<string, unknown>)[field];
   let value: unknown = doc;
   for (const part of field.split("."))
     value = (value as Record<string, unknown> | undefined)?.[part];
@@ -238,10 +282,12 @@ function at(doc: object, field: string): unknown {
 }
 
 function cellOf(value: unknown): SqlValue {
+  if (typeof value === "object" && value !== null) return JSON.stringify(value);
   return value === true ? 1 : ((value ?? null) as SqlValue);
 }
 
 function fieldOf(kind: ColumnKind, cell: NonNullable<SqlRow[string]>): unknown {
   if (kind === "integer") return Number(cell);
+  if (kind === "json") return JSON.parse(String(cell));
   return kind === "flag" ? true : cell;
 }

@@ -4,18 +4,17 @@ import type { RequestHolds } from "#common/paid-work/request-holds.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
+import { openDocuments } from "#kit/documents/open.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { Payers } from "#kit/share/payers.ts";
 import type { BlobStore } from "#kit/store/blobs.ts";
 import type { Database } from "#kit/store/database.ts";
-import { migrate } from "#kit/store/mongo/migrate.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { LeaseTime } from "#kit/time/lease-time.ts";
 import type { MediaUpstreams } from "../../upstreams/media/port.ts";
 import type { SpeechEvents } from "./events.ts";
 import type { SpeechStore } from "./store.ts";
-import { createMongoSpeechStore, speechMongoSchema } from "./store-mongo.ts";
-import { createSqliteSpeechStore } from "./store-sqlite.ts";
+import { createSpeechStore, speechComponent } from "./store-documents.ts";
 
 /** What speech needs of its process. */
 export interface SpeechDeps {
@@ -51,22 +50,16 @@ export interface SpeechContext
 /** The store of the requests. */
 export interface OpenedSpeechStore {
   store: SpeechStore;
-  /** Makes the collection and its indexes. To be called once, before all else. */
+  /** Makes the table or the collection, and its indexes. To be called once, before all else. */
   prepare(): Promise<void>;
 }
 
 /** The store in the process's database. */
 export function openSpeechStore(database: Database): OpenedSpeechStore {
-  switch (database.kind) {
-    case "sqlite":
-      // Its tables are there since it was made.
-      return { store: createSqliteSpeechStore(database.sqlite), prepare: async () => {} };
-    case "mongodb":
-      return {
-        store: createMongoSpeechStore(database.mongo),
-        prepare: () => migrate(database.mongo, [speechMongoSchema]),
-      };
-  }
+  return {
+    store: createSpeechStore(database),
+    prepare: () => openDocuments(database, speechComponent),
+  };
 }
 
 const prefix = "speech/";

@@ -25,7 +25,6 @@ import type { SpeechRecord } from "./store.ts";
 import { createSpeechSweeper } from "./sweeper.ts";
 
 export type { SpeechDeps } from "./context.ts";
-export { speechMongoSchema } from "./store-mongo.ts";
 
 /** A sound that a key made. */
 export interface LocatedSpeech {
