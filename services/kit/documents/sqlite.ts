@@ -1,5 +1,6 @@
 import { memo } from "#kit/base/memo.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
+import { mapErrors, refusingWhenAway } from "#kit/store/sqlite-errors.ts";
 import { type Documents, removed, type Stretch } from "./port.ts";
 import {
   type AnySchema,
@@ -12,8 +13,9 @@ import {
 } from "./schema.ts";
 
 /** Makes the tables of a component, and those of their indexes that are not there yet. */
-export function migrateSqliteDocuments(db: SqliteDatabase, { name, kinds, tables }: Component) {
-  db.migrate(name, tables);
+export function migrateSqliteDocuments(file: SqliteDatabase, { name, kinds, tables }: Component) {
+  const db = refusingWhenAway(file);
+  mapErrors(() => db.migrate(name, tables));
   for (const kind of kinds) {
     for (const [index, { key, unique, where = {} }] of Object.entries(kind.indexes)) {
       const columns = Object.entries(key).map(
@@ -29,10 +31,11 @@ export function migrateSqliteDocuments(db: SqliteDatabase, { name, kinds, tables
 
 /** Documents in SQLite: a row each. Fields with a column are there alone, the others are JSON beside them. */
 export function createSqliteDocuments<D extends object, I extends string>(
-  db: SqliteDatabase,
+  file: SqliteDatabase,
   schema: DocumentsSchema<D, I>,
 ): Documents<D, I> {
   const { name, indexes } = schema;
+  const db = refusingWhenAway(file);
   const rows = createRows<D>(schema);
   const select = createSelect(schema);
   const ids = (index: I, stretch: Stretch) => select(rows.id, index, stretch);
