@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { createSqliteDocuments, migrateSqliteDocuments } from "#kit/documents/sqlite.ts";
 import { sqliteFiles } from "../support/sqlite-files.ts";
 import { createPlanWatch } from "../support/sqlite-plans.ts";
 import { documentsContract } from "./documents.suite.ts";
-import { thing, thingKinds, things } from "./documents.world.ts";
+import { type ThingSchema, thing, thingKinds, things } from "./documents.world.ts";
 
 const { newFile, connect, connectTwice } = sqliteFiles();
 
@@ -20,6 +21,23 @@ describe("documents in SQLite", () => {
   test("every search is by an index", () => {
     expect(plans.seen.size).toBeGreaterThan(20);
     expect(plans.scans).toEqual([]);
+  });
+
+  test.each([
+    ["a disk that fails", 10, { reason: ErrorReason.SERVICE_UNAVAILABLE }],
+    ["a mistake in a statement", 1, { errcode: 1 }],
+  ])("%s is told apart", async (_, errcode, error) => {
+    const db = connect(await newFile());
+    migrateSqliteDocuments(db, things);
+    const failing = () => {
+      throw Object.assign(new Error("failed"), { errcode });
+    };
+    const [kind] = thingKinds as [ThingSchema];
+    const write: typeof db.write = (work) => db.write((tx) => work({ ...tx, get: failing }));
+    const store = createSqliteDocuments({ ...db, all: failing, get: failing, write }, kind);
+    await expect(store.find("a")).rejects.toMatchObject(error);
+    await expect(store.seek("over", {})).rejects.toMatchObject(error);
+    await expect(store.change("a", (one) => one)).rejects.toMatchObject(error);
   });
 
   test("an index that a later version adds is made for the documents that are there", async () => {

@@ -1,6 +1,6 @@
 import type { SqliteDatabase, SqlRow, SqlRunner } from "#kit/store/sqlite.ts";
+import { mapErrors } from "#kit/store/sqlite-errors.ts";
 import { maxAlertsKept } from "../base/limits.ts";
-import { mapErrors } from "../ledger/store-sqlite-errors.ts";
 import { type Alert, type AlertType, noSettings, settingsOf, settingsText } from "./alert.ts";
 import type { AlertStore } from "./alert-store.ts";
 

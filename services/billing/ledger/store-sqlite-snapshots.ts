@@ -1,8 +1,8 @@
 import { turn } from "#kit/base/in-turns.ts";
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
+import { mapErrors } from "#kit/store/sqlite-errors.ts";
 import { auditPageSize } from "../base/limits.ts";
 import type { WalletSnapshot } from "./store.ts";
-import { mapErrors } from "./store-sqlite-errors.ts";
 import { entryOf, holdOf, keyOf, type WalletId, walletOf } from "./store-sqlite-rows.ts";
 import type { Entry } from "./wallet.ts";
 

@@ -1,11 +1,11 @@
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
+import { mapErrors } from "#kit/store/sqlite-errors.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
 import { maxEntriesSince } from "../base/limits.ts";
 import { createBatches, type TimedOperation } from "./batches.ts";
 import { type Fold, fold, type LedgerView } from "./ledger.ts";
 import type { Outcome } from "./operations.ts";
 import type { LedgerStore } from "./store.ts";
-import { mapErrors } from "./store-sqlite-errors.ts";
 import { readDueHolds, readEntries, readHolds, readOldestHold } from "./store-sqlite-pages.ts";
 import { readEntriesAfter, readEntry, readKey, readWallet } from "./store-sqlite-rows.ts";
 import { ledgerSchema } from "./store-sqlite-schema.ts";

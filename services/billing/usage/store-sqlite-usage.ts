@@ -1,5 +1,6 @@
 import { turn } from "#kit/base/in-turns.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
+import { mapErrors } from "#kit/store/sqlite-errors.ts";
 import {
   linesReadOn,
   looksBehind,
@@ -7,7 +8,6 @@ import {
   maxSameIds,
   usageRowsPage,
 } from "../base/limits.ts";
-import { mapErrors } from "../ledger/store-sqlite-errors.ts";
 import { type Unit, unpackedRef, type WalletRef } from "../ledger/wallet.ts";
 import { sumColumns, usageSchema } from "./store-sqlite-usage-schema.ts";
 import {

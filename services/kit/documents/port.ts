@@ -9,8 +9,8 @@ export interface Stretch {
   behind?: readonly Value[];
   /** Only up to this value of the field that follows. */
   upTo?: Value;
-  /** Values of other fields. */
-  and?: Readonly<Record<string, Value>>;
+  /** Values of other fields; null: the field is not there. */
+  and?: Readonly<Record<string, Value | null>>;
   /** The order is turned round. */
   newestFirst?: boolean;
   /** So many are passed over. */
@@ -18,9 +18,12 @@ export interface Stretch {
   limit?: number;
 }
 
-/** What fields of a document must be: a value, one of several, a number up to a bound, or there. */
+/** The fields of a document must be so: a value, one of several, a number up to a bound, there or not there, not there or less than a number. */
 export type Fit = Readonly<
-  Record<string, Value | readonly Value[] | { upTo: number } | { there: true }>
+  Record<
+    string,
+    Value | readonly Value[] | { upTo: number } | { there: boolean } | { absentOrBelow: number }
+  >
 >;
 
 /** In place of a document: it is to be removed. */
@@ -30,12 +33,14 @@ export const removed = Symbol("removed");
 export type Step<D> = (doc: D) => D | typeof removed | undefined;
 
 /** How a document is changed. */
-export interface ChangeOptions {
+export interface ChangeOptions<D> {
   /**
    * The change carries a name. Where its answer was lost, the store finds it by that name, also after changes of other processes.
    * Without a name the step is called again then, with a document that may have the change already.
    */
   named?: boolean;
+  /** What the step begins from where there is no such document. What it makes of it is inserted. For kinds without a unique index. */
+  first?: D;
 }
 
 /**
@@ -52,12 +57,17 @@ export interface Documents<D, I extends string> {
    * Makes a step from the document as it is to the one that the step answers. Answers that one, or what was removed; undefined where the
    * step wants no change, or there is no such document. The id never changes.
    */
-  change(id: string, step: Step<D>, options?: ChangeOptions): Promise<D | undefined>;
+  change(id: string, step: Step<D>, options?: ChangeOptions<D>): Promise<D | undefined>;
   /**
    * Sets fields of a document that fits, in one write without a read; undefined: the field goes. All these fields have columns. False
    * where it does not fit. After a lost answer, a set without a name is tried again on the document that may have the fields already.
    */
-  set(id: string, fit: Fit, values: Partial<D>, options?: ChangeOptions): Promise<boolean>;
+  set(
+    id: string,
+    fit: Fit,
+    values: Partial<D>,
+    options?: Pick<ChangeOptions<D>, "named">,
+  ): Promise<boolean>;
   /** Removes a document that fits, by default any; does nothing where there is none. */
   remove(id: string, fit?: Fit): Promise<void>;
   /** Those in a stretch, without some of their fields. */
@@ -70,6 +80,8 @@ export interface Documents<D, I extends string> {
    * Passes over the others of a value at once, however many they are.
    */
   firstOfNext(index: I, place: { behind: Value; upTo: Value }): Promise<D | undefined>;
+  /** How many are in a stretch. */
+  count(index: I, stretch: Omit<Stretch, "skip" | "limit">): Promise<number>;
   /** Sets fields of those in a stretch, which all have columns; answers how many they were. */
   setSome(index: I, stretch: Stretch, values: Partial<D>): Promise<number>;
   /** Removes those in a stretch; answers how many they were. */

@@ -1,5 +1,6 @@
 import { memo } from "#kit/base/memo.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
+import { mapErrors, refusingWhenAway } from "#kit/store/sqlite-errors.ts";
 import { type Documents, type Fit, removed, type Stretch } from "./port.ts";
 import {
   type AnySchema,
@@ -12,8 +13,9 @@ import {
 } from "./schema.ts";
 
 /** Makes the tables of a component, and those of their indexes that are not there yet. */
-export function migrateSqliteDocuments(db: SqliteDatabase, { name, kinds, tables }: Component) {
-  db.migrate(name, tables);
+export function migrateSqliteDocuments(file: SqliteDatabase, { name, kinds, tables }: Component) {
+  const db = refusingWhenAway(file);
+  mapErrors(() => db.migrate(name, tables));
   for (const kind of kinds) {
     for (const [index, { key, unique, where = {} }] of Object.entries(kind.indexes)) {
       const columns = Object.entries(key).map(
@@ -29,10 +31,11 @@ export function migrateSqliteDocuments(db: SqliteDatabase, { name, kinds, tables
 
 /** Documents in SQLite: a row each. Fields with a column are there alone, the others are JSON beside them. */
 export function createSqliteDocuments<D extends object, I extends string>(
-  db: SqliteDatabase,
+  file: SqliteDatabase,
   schema: DocumentsSchema<D, I>,
 ): Documents<D, I> {
   const { name, indexes } = schema;
+  const db = refusingWhenAway(file);
   const rows = createRows<D>(schema);
   const select = createSelect(schema);
   const ids = (index: I, stretch: Stretch) => select(rows.id, index, stretch);
@@ -43,26 +46,25 @@ export function createSqliteDocuments<D extends object, I extends string>(
   return {
     insert: (doc) => db.write((tx) => rows.insert(tx, doc)),
     find: async (id) => rows.read(db, id),
-    change: (id, step) =>
+    change: (id, step, { first } = {}) =>
       db.write((tx) => {
-        const before = rows.read(tx, id);
+        const known = rows.read(tx, id);
+        const before = known ?? first;
         const after = before && step(before);
         if (!before || !after) return undefined;
+        if (!known) return after !== removed && rows.insert(tx, after) ? after : undefined;
         if (after === removed) rows.remove(tx, id);
         else rows.update(tx, id, after, changesOf(before, after));
         return after === removed ? before : after;
       }),
     async set(id, fit, values) {
-      const { sets, cells } = rows.settingAll(values);
+      const { sql, cells } = rows.setting(values);
       const { where, bounds } = rows.fitting(id, fit);
-      const sql = `UPDATE ${name} SET ${sets} WHERE ${where}`;
-      return (await db.write((tx) => tx.run(sql, ...cells, ...bounds))) === 1;
+      return (await db.write((tx) => tx.run(`${sql} ${where}`, ...cells, ...bounds))) === 1;
     },
     remove: async (id, fit = {}) => {
-      await db.write((tx) => {
-        const { where, bounds } = rows.fitting(id, fit);
-        tx.run(`DELETE FROM ${name} WHERE ${where}`, ...bounds);
-      });
+      const { where, bounds } = rows.fitting(id, fit);
+      await db.write((tx) => tx.run(`DELETE FROM ${name} WHERE ${rows.id} ${where}`, ...bounds));
     },
     async seek<K extends keyof D>(index: I, stretch: Stretch & { without?: readonly K[] }) {
       const { without = [] } = stretch;
@@ -80,14 +82,16 @@ export function createSqliteDocuments<D extends object, I extends string>(
       }
       return undefined;
     },
+    async count(index, stretch) {
+      const { sql, values } = select("count(*) AS n", index, stretch);
+      return Number(db.get(sql, ...values)?.n);
+    },
     async setSome(index, stretch, values) {
       // Mostly there are none: then no transaction is begun.
       if (found(index, stretch) === 0) return 0;
       const { sql, values: where } = ids(index, stretch);
-      const { sets, cells } = rows.settingAll(values);
-      return db.write((tx) =>
-        tx.run(`UPDATE ${name} SET ${sets} WHERE ${rows.id} IN (${sql})`, ...cells, ...where),
-      );
+      const { sql: set, cells } = rows.setting(values);
+      return db.write((tx) => tx.run(`${set} IN (${sql})`, ...cells, ...where));
     },
     async removeSome(index, stretch) {
       if (found(index, stretch) === 0) return 0;
@@ -103,10 +107,10 @@ export function createSqliteDocuments<D extends object, I extends string>(
 interface Column {
   /** Of the document; "idem.key" is a field within a field. */
   field: string;
-  /** The field of the document that it is in: "idem". */
-  root: string;
   name: string;
   kind: ColumnKind;
+  /** Its cell of a document. */
+  cell(doc: object): SqlValue;
 }
 
 /** The rows of a table, and how they are documents. */
@@ -116,12 +120,7 @@ function createRows<D extends object>(schema: AnySchema) {
     ColumnKind
   >);
   const columns = all.map(
-    ([field, kind]): Column => ({
-      field,
-      root: field.replace(/\..*/, ""),
-      name: columnOf(field),
-      kind,
-    }),
+    ([field, kind]): Column => ({ field, name: columnOf(field), kind, cell: cellIn(field) }),
   );
   /** These are not in the JSON. */
   const own = columns.filter(({ field }) => !field.includes("."));
@@ -133,8 +132,10 @@ function createRows<D extends object>(schema: AnySchema) {
   const readSql = `SELECT ${own.map(({ name }) => name).join(", ")}, doc FROM ${schema.name} WHERE ${id} = ?`;
   const removeSql = `DELETE FROM ${schema.name} WHERE ${id} = ?`;
   const jsonOf = (doc: D) => {
-    const rest = { ...doc } as Record<string, unknown>;
-    for (const { field } of own) rest[field] = undefined;
+    const rest: Record<string, unknown> = {};
+    for (const field of Object.keys(doc)) {
+      if (!isOwn.has(field)) rest[field] = doc[field as keyof D];
+    }
     return JSON.stringify(rest);
   };
   const documentOf = (row: SqlRow, without: readonly PropertyKey[] = []): D => {
@@ -146,26 +147,30 @@ function createRows<D extends object>(schema: AnySchema) {
     for (const field of without) delete doc[String(field)];
     return doc as D;
   };
-  const setting = (changes: Partial<D>) => {
-    const changed = columns.filter(({ root }) => root in changes);
-    return {
-      sets: changed.map(({ name }) => `${name} = ?`).join(", "),
-      cells: changed.map(({ field }) => cellOf(at(changes, field))),
-    };
-  };
+  /** What a change of some fields sets. Making its text takes as long as running it. */
+  const changing = memo((names: string) => {
+    const fields = names.split(",");
+    const changed = columns.filter(({ field }) => fields.includes(field.split(".")[0] ?? ""));
+    const other = fields.find((field) => !isOwn.has(field));
+    const sets = [...changed.map(({ name }) => name), ...(other === undefined ? [] : ["doc"])];
+    const sql = `UPDATE ${schema.name} SET ${sets.map((name) => `${name} = ?`).join(", ")} WHERE ${id}`;
+    return { sql, changed, other };
+  });
   return {
     id,
     documentOf,
-    settingAll(values: Partial<D>) {
-      if (Object.keys(values).every((field) => isOwn.has(field))) return setting(values);
-      throw new Error(`${schema.name}: a field without a column`);
+    /** Sets columns alone. */
+    setting(values: Partial<D>) {
+      const { sql, changed, other } = changing(Object.keys(values).join());
+      if (other !== undefined) throw new Error(`${schema.name}: ${other} has no column`);
+      return { sql, cells: changed.map(({ cell }) => cell(values)) };
     },
-    /** The condition for a document that fits. */
+    /** The condition for a document that fits, behind the name of the id. */
     fitting(key: string, fit: Fit): { where: string; bounds: SqlValue[] } {
-      let where = `${id} = ?`;
+      let where = "= ?";
       const bounds: SqlValue[] = [key];
       for (const [field, wanted] of Object.entries(fit)) {
-        where += ` AND ${columnOf(field)} ${isSql(wanted)}`;
+        where += ` AND ${fitSql(columnOf(field), wanted)}`;
         bounds.push(...boundsOf(wanted));
       }
       return { where, bounds };
@@ -179,13 +184,14 @@ function createRows<D extends object>(schema: AnySchema) {
       return row && documentOf(row);
     },
     insert: (tx: SqlRunner, doc: D): boolean =>
-      tx.run(insertSql, ...columns.map(({ field }) => cellOf(at(doc, field))), jsonOf(doc)) === 1,
+      tx.run(insertSql, ...columns.map(({ cell }) => cell(doc)), jsonOf(doc)) === 1,
     update(tx: SqlRunner, key: string, doc: D, changes: Partial<D>): void {
-      const { sets, cells } = setting(changes);
-      const json = Object.keys(changes).some((field) => !isOwn.has(field)) ? [jsonOf(doc)] : [];
-      const all = [...(sets ? [sets] : []), ...json.map(() => "doc = ?")];
-      if (all.length === 0) return;
-      tx.run(`UPDATE ${schema.name} SET ${all.join(", ")} WHERE ${id} = ?`, ...cells, ...json, key);
+      const fields = Object.keys(changes);
+      if (fields.length === 0) return;
+      const { sql, changed, other } = changing(fields.join());
+      const cells = changed.map(({ cell }) => cell(changes));
+      if (other !== undefined) cells.push(jsonOf(doc));
+      tx.run(`${sql} = ?`, ...cells, key);
     },
     remove: (tx: SqlRunner, key: string): void => void tx.run(removeSql, key),
   };
@@ -193,19 +199,21 @@ function createRows<D extends object>(schema: AnySchema) {
 
 type Wanted = Fit[string];
 
-function isSql(wanted: Wanted): string {
-  if (typeof wanted !== "object") return "= ?";
-  if (Array.isArray(wanted)) return `IN (${wanted.map(() => "?").join(", ")})`;
-  return "upTo" in wanted ? "<= ?" : "IS NOT NULL";
+function fitSql(column: string, wanted: Wanted): string {
+  if (typeof wanted !== "object") return `${column} = ?`;
+  if ("there" in wanted) return `${column} IS ${wanted.there ? "NOT " : ""}NULL`;
+  if ("upTo" in wanted) return `${column} <= ?`;
+  if ("absentOrBelow" in wanted) return `ifnull(${column} < ?, TRUE)`;
+  return `${column} IN (${wanted.map(() => "?").join(", ")})`;
 }
 
 function boundsOf(wanted: Wanted): SqlValue[] {
   if (typeof wanted !== "object") return [cellOf(wanted)];
-  if (Array.isArray(wanted)) return wanted.map(cellOf);
-  return "upTo" in wanted ? [wanted.upTo] : [];
+  if ("there" in wanted) return [];
+  if ("upTo" in wanted) return [wanted.upTo];
+  return "absentOrBelow" in wanted ? [wanted.absentOrBelow] : wanted.map(cellOf);
 }
 
-/** Makes statements that read columns of a stretch, each of a shape once: making their text takes as long as running them. */
 function createSelect(schema: AnySchema) {
   const known = new Map<string, string>();
   return (
@@ -250,7 +258,7 @@ function selectSql(
       ? [`(${place}) ${newestFirst ? "<" : ">"} (${behind.map(() => "?").join(", ")})`]
       : []),
     ...(upTo === undefined ? [] : [`${fields[next]} <= ?`]),
-    ...Object.keys(and).map((field) => `${columnOf(field)} = ?`),
+    ...Object.keys(and).map((field) => `${columnOf(field)} IS ?`),
   ];
   // Documents of several values lie apart.
   const order = of.some(Array.isArray) ? [] : fields.slice(of.length);
@@ -273,12 +281,11 @@ const columnOf = memo((field: string): string =>
   field.replace(".", "_").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
 );
 
-function at(doc: object, field: string): unknown {
-  if (!field.includes(".")) return (doc as Record<string, unknown>)[field];
-  let value: unknown = doc;
-  for (const part of field.split("."))
-    value = (value as Record<string, unknown> | undefined)?.[part];
-  return value;
+function cellIn(field: string): Column["cell"] {
+  type Fields = Record<string, unknown> | undefined;
+  const [first = "", second] = field.split(".");
+  if (second === undefined) return (doc) => cellOf((doc as Fields)?.[first]);
+  return (doc) => cellOf(((doc as Fields)?.[first] as Fields)?.[second]);
 }
 
 function cellOf(value: unknown): SqlValue {

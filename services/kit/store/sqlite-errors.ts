@@ -1,4 +1,5 @@
 import { unavailable } from "#kit/base/errors.ts";
+import type { SqliteDatabase } from "./sqlite.ts";
 
 /** SQLite's codes for "not now": busy, locked, out of memory, I/O error, full, cannot open. */
 const awayCodes = new Set([5, 6, 7, 10, 13, 14]);
@@ -12,4 +13,15 @@ export function mapErrors<T>(work: () => T): T {
     if (!awayCodes.has(code)) throw error;
     throw unavailable(error);
   }
+}
+
+/** The same database. Its statements refuse with SERVICE_UNAVAILABLE where it is away. */
+export function refusingWhenAway(db: SqliteDatabase): SqliteDatabase {
+  return {
+    ...db,
+    all: (sql, ...values) => mapErrors(() => db.all(sql, ...values)),
+    get: (sql, ...values) => mapErrors(() => db.get(sql, ...values)),
+    run: (sql, ...values) => mapErrors(() => db.run(sql, ...values)),
+    write: (work, options) => db.write((tx) => mapErrors(() => work(tx)), options),
+  };
 }
