@@ -58,6 +58,22 @@ export function documentsContract(open: (kind: ThingSchema) => Promise<[Things, 
       await store.remove("a");
     });
 
+    test("fields are set where others are absent or below a number, and else stay", async () => {
+      await store.insert(thing("a", { at: 3, more: { deep: [1] } }));
+      await other.set("a", { dueAt: "absent" }, { dueAt: 4, text: "new" });
+      await store.set("a", { dueAt: "absent" }, { dueAt: 5, text: "newer" });
+      await store.set("a", { at: { below: 3 } }, { at: 9 });
+      const first = thing("a", { at: 3, dueAt: 4, text: "new", more: { deep: [1] } });
+      expect(await other.find("a")).toStrictEqual(first);
+      await other.set("a", { at: { below: 4 }, open: "absent" }, { at: 4, open: true });
+      await store.set("a", { dueAt: { below: 5 } }, { dueAt: undefined });
+      await store.set("a", { dueAt: { below: 1 } }, { amount: 7n });
+      await store.set("none", {}, { at: 1 });
+      const { dueAt: _, ...last } = first;
+      expect(await other.find("a")).toStrictEqual({ ...last, at: 4, open: true, amount: 7n });
+      expect(await store.find("none")).toBeUndefined();
+    });
+
     test("no change of two clients is lost, and one alone wins what one may have", async () => {
       await store.insert(thing("a"));
       await store.insert(thing("b", { open: true }));

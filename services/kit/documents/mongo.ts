@@ -3,7 +3,7 @@ import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { mongodb } from "#kit/store/mongo/driver.ts";
 import { awayRefusal, isDuplicate } from "#kit/store/mongo/errors.ts";
 import { indexStep, type MongoIndex, type MongoSchema } from "#kit/store/mongo/migrate.ts";
-import { type Documents, removed, type Step, type Stretch } from "./port.ts";
+import { type Documents, type Guard, removed, type Step, type Stretch } from "./port.ts";
 import {
   type AnySchema,
   type Component,
@@ -81,6 +81,14 @@ export function createMongoDocuments<D extends object, I extends string>(
       const name = named ? new (mongodb().ObjectId)() : undefined;
       const changing = createChange(collection, form, schema, { id, step, name });
       return db.attempt(changing);
+    },
+    async set(id, guards, values) {
+      const asGuarded = Object.entries<Guard | undefined>(guards).map(([field, guard]) => [
+        field,
+        typeof guard === "object" ? { $not: { $gte: guard.below } } : { $exists: false },
+      ]);
+      const filter: Filter<Stored> = { _id: id, ...Object.fromEntries(asGuarded) };
+      await db.attempt(() => collection.updateOne(filter, form.update(values), sparsely));
     },
     async remove(id) {
       await db.attempt(() => collection.deleteOne({ _id: id }));

@@ -24,6 +24,9 @@ export const removed = Symbol("removed");
 /** Makes of a document the one that it becomes. Undefined: it stays as it is. The step is pure, because it may be called more than once. */
 export type Step<D> = (doc: D) => D | typeof removed | undefined;
 
+/** A field is absent, or it is absent or less than a number. */
+export type Guard = "absent" | { below: number };
+
 /** How a document is changed. */
 export interface ChangeOptions {
   /**
@@ -48,6 +51,11 @@ export interface Documents<D, I extends string> {
    * step wants no change, or there is no such document. The id never changes.
    */
   change(id: string, step: Step<D>, options?: ChangeOptions): Promise<D | undefined>;
+  /**
+   * Sets fields of a document where those that `guards` names are so; any other stays as it is. All these fields have columns. It is one
+   * write, where `change` reads first.
+   */
+  set(id: string, guards: Partial<Record<keyof D, Guard>>, values: Partial<D>): Promise<void>;
   /** Removes a document; does nothing where there is none. */
   remove(id: string): Promise<void>;
   /** Those in a stretch, without some of their fields. */

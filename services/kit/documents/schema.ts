@@ -20,7 +20,7 @@ export interface AnySchema {
   /** The field that is the id: `_id` in MongoDB. */
   id: string;
   /**
-   * Fields with a column in SQLite: those of indexes, those that `setSome` sets, and bigints. All others are JSON in the column `doc`,
+   * Fields with a column in SQLite: those of indexes, those that `set` and `setSome` set, and bigints. All others are JSON in the column `doc`,
    * and so are fields within a field ("idem.key"), whose columns are copies. A column is called as its field, in snake case.
    */
   columns: Readonly<Record<string, ColumnKind>>;

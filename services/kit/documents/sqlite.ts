@@ -1,6 +1,6 @@
 import { memo } from "#kit/base/memo.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
-import { type Documents, removed, type Stretch } from "./port.ts";
+import { type Documents, type Guard, removed, type Stretch } from "./port.ts";
 import {
   type AnySchema,
   type ColumnKind,
@@ -52,6 +52,14 @@ export function createSqliteDocuments<D extends object, I extends string>(
         else rows.update(tx, id, after, changesOf(before, after));
         return after === removed ? before : after;
       }),
+    async set(id, guards, values) {
+      const { sets, cells } = rows.settingColumns(values);
+      const guarded = Object.entries<Guard | undefined>(guards);
+      const bounds = guarded.flatMap(([, guard]) => (typeof guard === "object" ? guard.below : []));
+      const conditions = [`${rows.id} = ?`, ...guarded.map(guardSql)];
+      const sql = `UPDATE ${name} SET ${sets} WHERE ${conditions.join(" AND ")}`;
+      await db.write((tx) => tx.run(sql, ...cells, id, ...bounds));
+    },
     remove: async (id) => {
       await db.write((tx) => rows.remove(tx, id));
     },
@@ -75,9 +83,7 @@ export function createSqliteDocuments<D extends object, I extends string>(
       // Mostly there are none: then no transaction is begun.
       if (found(index, stretch) === 0) return 0;
       const { sql, values: where } = ids(index, stretch);
-      const { sets, cells } = rows.setting(values);
-      if (cells.length < Object.keys(values).length)
-        throw new Error(`${name}: a field without a column`);
+      const { sets, cells } = rows.settingColumns(values);
       return db.write((tx) =>
         tx.run(`UPDATE ${name} SET ${sets} WHERE ${rows.id} IN (${sql})`, ...cells, ...where),
       );
@@ -140,7 +146,12 @@ function createRows<D extends object>(schema: AnySchema) {
   return {
     id,
     documentOf,
-    setting,
+    settingColumns(values: Partial<D>) {
+      const { sets, cells } = setting(values);
+      if (cells.length < Object.keys(values).length)
+        throw new Error(`${schema.name}: a field without a column`);
+      return { sets, cells };
+    },
     columnsWithout: (without: readonly PropertyKey[]) =>
       [...own.filter(({ field }) => !without.includes(field)).map(({ name }) => name), "doc"].join(
         ", ",
@@ -217,6 +228,11 @@ function selectSql(
     ${conditions.length > 0 ? `WHERE ${conditions.join(" AND ")}` : ""}
     ${order.length > 0 ? `ORDER BY ${order.map((field) => `${field} ${way}`).join(", ")}` : ""}
     LIMIT ? + 0 OFFSET ?`;
+}
+
+function guardSql([field, guard]: readonly [string, Guard | undefined]): string {
+  const column = columnOf(field);
+  return typeof guard === "object" ? `ifnull(${column} < ?, TRUE)` : `${column} IS NULL`;
 }
 
 function conditionSql([field, condition]: readonly [string, Condition]): string {
