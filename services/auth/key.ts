@@ -192,3 +192,8 @@ export function makeSecret(ids: Ids): string {
 export function digestOf(secret: string): SecretDigest {
   return { sha256: createHash("sha256").update(secret).digest(), hint: secret.slice(-4) };
 }
+
+/** A hash as documents hold it. */
+export function hashText(sha256: Uint8Array): string {
+  return Buffer.from(sha256).toString("hex");
+}
