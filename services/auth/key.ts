@@ -176,6 +176,11 @@ export function revoked(key: Key, nowMs: number): Key {
   return key.revokedAtMs === undefined ? { ...key, revokedAtMs: nowMs } : key;
 }
 
+/** Has the key this hash, as its current or its former one? */
+export function hasHash(key: Key, sha256: Uint8Array): boolean {
+  return [key.secret, key.former].some((one) => one && sameDigest(one.sha256, sha256));
+}
+
 function sameDigest(kept: Uint8Array, sent: Uint8Array): boolean {
   return kept.length === sent.length && timingSafeEqual(kept, sent);
 }

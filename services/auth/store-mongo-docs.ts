@@ -213,9 +213,3 @@ export function accountOf(doc: Pick<KeyDocument, "accountId" | "account">): Acco
     ...(closedAtMs === undefined ? {} : { closedAtMs }),
   };
 }
-
-/** Has the key this hash, as its current or its former one? */
-export function hasHash(key: Key, sha256: Uint8Array): boolean {
-  const hash = hashText(sha256);
-  return [key.secret.sha256, key.former?.sha256].some((one) => one && hashText(one) === hash);
-}
