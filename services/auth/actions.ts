@@ -2,12 +2,9 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
-import type { Database } from "#kit/store/database.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { ActionOutcome, type AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { ActionStore, OperatorAction } from "./action.ts";
-import { createMongoActionStore } from "./action-store-mongo.ts";
-import { createSqliteActionStore } from "./action-store-sqlite.ts";
 import { maxActionDetailsChars, maxActorChars } from "./limits.ts";
 import { readPageSize } from "./requests.ts";
 
@@ -17,16 +14,7 @@ type ActionMethods = Pick<
   "beginAction" | "endAction" | "listActions"
 >;
 
-/** The audit log in the process's database. */
-export function openActionStore(database: Database): ActionStore {
-  switch (database.kind) {
-    case "sqlite":
-      return createSqliteActionStore(database.sqlite);
-    case "mongodb":
-      return createMongoActionStore(database.mongo);
-  }
-}
-
+/** Makes the methods. */
 export function createActionRoutes(context: { clock: Clock; actions: ActionStore }): ActionMethods {
   const { clock, actions } = context;
   return {

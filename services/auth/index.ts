@@ -6,13 +6,11 @@ import { createRateBuckets } from "#kit/share/rate-buckets.ts";
 import type { Database } from "#kit/store/database.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
-import { openActionStore } from "./actions.ts";
+import { createActionStore } from "./action-store-documents.ts";
 import { createAuthEvents } from "./events.ts";
 import { maxRateBuckets } from "./limits.ts";
 import { createAuthRoutes } from "./routes.ts";
-import type { SessionStore } from "./session-store.ts";
-import { createMongoSessionStore } from "./session-store-mongo.ts";
-import { createSqliteSessionStore } from "./session-store-sqlite.ts";
+import { createSessionStore } from "./session-store-documents.ts";
 import { createSignInLimits } from "./sign-in-limits.ts";
 import { createSignInLog } from "./sign-in-log.ts";
 import type { AuthStore } from "./store.ts";
@@ -20,8 +18,8 @@ import { createMongoAuthStore } from "./store-mongo.ts";
 import { createSqliteAuthStore } from "./store-sqlite.ts";
 import { createKeyChangeFeed, isStale } from "./watch.ts";
 
-export { auditMongoSchema } from "./action-store-mongo.ts";
-export { sessionMongoSchema } from "./session-store-mongo.ts";
+export { auditComponent } from "./action-store-documents.ts";
+export { sessionComponent } from "./session-store-documents.ts";
 export { authMongoSchema } from "./store-mongo-docs.ts";
 
 export interface AuthDeps {
@@ -34,8 +32,9 @@ export interface AuthDeps {
 
 /** Accounts and their API keys. Makes, rotates and deletes keys, and informs the gateways at once. */
 export function createAuth(deps: AuthDeps): Service {
-  const { store, sessions } = openStores(deps.database);
-  const actions = openActionStore(deps.database);
+  const store = createAuthStore(deps.database);
+  const sessions = createSessionStore(deps.database);
+  const actions = createActionStore(deps.database);
   const events = createAuthEvents(deps);
   const feed = createKeyChangeFeed({ store, clock: deps.clock, events });
   // A rate counts for one minute and may be lost. So the memory of one replica is enough, because all gateways ask the same one.
@@ -81,17 +80,11 @@ export function createAuth(deps: AuthDeps): Service {
   };
 }
 
-function openStores(database: Database): { store: AuthStore; sessions: SessionStore } {
+function createAuthStore(database: Database): AuthStore {
   switch (database.kind) {
     case "sqlite":
-      return {
-        store: createSqliteAuthStore(database.sqlite),
-        sessions: createSqliteSessionStore(database.sqlite),
-      };
+      return createSqliteAuthStore(database.sqlite);
     case "mongodb":
-      return {
-        store: createMongoAuthStore(database.mongo),
-        sessions: createMongoSessionStore(database.mongo),
-      };
+      return createMongoAuthStore(database.mongo);
   }
 }

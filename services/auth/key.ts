@@ -179,6 +179,11 @@ export function revoked(key: Key, nowMs: number): Key {
   return key.revokedAtMs === undefined ? { ...key, revokedAtMs: nowMs } : key;
 }
 
+/** Has the key this hash, as its current or its former one? */
+export function hasHash(key: Key, sha256: Uint8Array): boolean {
+  return [key.secret, key.former].some((one) => one && sameDigest(one.sha256, sha256));
+}
+
 function sameDigest(kept: Uint8Array, sent: Uint8Array): boolean {
   return kept.length === sent.length && timingSafeEqual(kept, sent);
 }
@@ -194,4 +199,9 @@ export function makeSecret(ids: Ids): string {
  */
 export function digestOf(secret: string): SecretDigest {
   return { sha256: createHash("sha256").update(secret).digest(), hint: secret.slice(-4) };
+}
+
+/** A hash as documents hold it. */
+export function hashText(sha256: Uint8Array): string {
+  return Buffer.from(sha256).toString("hex");
 }

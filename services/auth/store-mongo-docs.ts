@@ -3,7 +3,7 @@ import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { isDuplicate } from "#kit/store/mongo/errors.ts";
 import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import { type Account, type Key, type KeyOperation, nameKeyOf } from "./key.ts";
+import { type Account, hashText, type Key, type KeyOperation, nameKeyOf } from "./key.ts";
 import type { StoredKey } from "./store.ts";
 
 /** Collections of auth. */
@@ -143,11 +143,6 @@ async function nameAccounts(db: MongoDatabase): Promise<void> {
 /** The part of a key's document that its key decides. */
 type KeyFields = Omit<KeyDocument, "_id" | "v" | "accountId" | "place" | "account">;
 
-/** A hash as it is stored. */
-export function hashText(sha256: Uint8Array): string {
-  return Buffer.from(sha256).toString("hex");
-}
-
 /** A key's fields; what a key may lack is absent. */
 export function keyFields(key: StoredKey): KeyFields {
   const { former, expiresAtMs, revokedAtMs, monthlyUsdMicrosLimit } = key;
@@ -217,10 +212,4 @@ export function accountOf(doc: Pick<KeyDocument, "accountId" | "account">): Acco
     ...(closingAtMs === undefined ? {} : { closingAtMs }),
     ...(closedAtMs === undefined ? {} : { closedAtMs }),
   };
-}
-
-/** Has the key this hash, as its current or its former one? */
-export function hasHash(key: Key, sha256: Uint8Array): boolean {
-  const hash = hashText(sha256);
-  return [key.secret.sha256, key.former?.sha256].some((one) => one && hashText(one) === hash);
 }

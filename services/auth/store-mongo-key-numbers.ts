@@ -4,6 +4,7 @@ import { createSharedLooks } from "#kit/base/batching.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import type { KeyDocument } from "./store-mongo-docs.ts";
+import { refuseMoreKeys } from "./store-transitions.ts";
 
 /** Chooses places for new keys. A place is only a proposal: the unique index decides which insert gets it. */
 export interface Places {
@@ -54,10 +55,5 @@ function choose(stored: ReadonlySet<number>, used: ReadonlySet<number>): number 
   const unused = free.filter((place) => !used.has(place));
   const list = unused.length > 0 ? unused : free;
   const place = list[Math.floor(Math.random() * list.length)];
-  return (
-    place ??
-    refuse(ErrorReason.OPERATION_CONFLICT, {
-      message: `An account has at most ${maxKeysPerAccount} keys.`,
-    })
-  );
+  return place ?? refuseMoreKeys();
 }

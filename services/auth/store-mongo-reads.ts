@@ -1,7 +1,7 @@
 import type { Collection, Filter } from "mongodb";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
-import type { Account } from "./key.ts";
+import { type Account, hashText } from "./key.ts";
 import {
   type AccountCursor,
   type AccountSearch,
@@ -10,7 +10,7 @@ import {
   type KeyPage,
   type StoredKey,
 } from "./store.ts";
-import { accountOf, hashText, type KeyDocument, keyOf } from "./store-mongo-docs.ts";
+import { accountOf, type KeyDocument, keyOf } from "./store-mongo-docs.ts";
 import type { Revisions } from "./store-mongo-revisions.ts";
 
 /** Where keys are. */

@@ -3,18 +3,7 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { awayRefusal, isDuplicate } from "#kit/store/mongo/errors.ts";
 import { migrate } from "#kit/store/mongo/migrate.ts";
-import {
-  type Account,
-  closed,
-  closing,
-  isRepeated,
-  isSameOperation,
-  type Key,
-  nameKeyOf,
-  revoked,
-  rotated,
-  withState,
-} from "./key.ts";
+import { type Account, hasHash, hashText, isSameOperation, type Key, nameKeyOf } from "./key.ts";
 import { conflictPauseMs, maxConflicts } from "./limits.ts";
 import type { AuthStore, MadeAccount, NewAccount, StoredKey } from "./store.ts";
 import {
@@ -22,8 +11,6 @@ import {
   accountOf,
   authCollections,
   authMongoSchema,
-  hasHash,
-  hashText,
   type KeyDocument,
   keyFields,
   keyOf,
@@ -31,6 +18,7 @@ import {
 import { createPlaces, type Places } from "./store-mongo-key-numbers.ts";
 import { createReads, findMadeBy, type KeyContext } from "./store-mongo-reads.ts";
 import { createRevisions } from "./store-mongo-revisions.ts";
+import { createTransitions, refuseOtherAccount, refuseUsedSecret } from "./store-transitions.ts";
 
 /**
  * Accounts and keys in MongoDB: a key is a document, and an account lies in that of its first key, so that every
@@ -41,19 +29,9 @@ export function createMongoAuthStore(db: MongoDatabase): AuthStore {
   const revisions = createRevisions(db);
   const places = createPlaces(context);
   const touch = (revision: bigint, key: StoredKey) => touchKey(context, key.keyId, revision);
-  const mustFind = async (keyId: string): Promise<StoredKey> => {
-    const doc = await db.attempt(() => context.keys.findOne({ _id: keyId }));
-    return doc ? keyOf(doc) : refuse(ErrorReason.KEY_NOT_FOUND);
-  };
-  const changeState = async (accountId: string, next: (account: Account) => Account) => {
-    const account = await createReads(context, revisions).findAccount(accountId);
-    if (!account) refuse(ErrorReason.ACCOUNT_NOT_FOUND);
-    if (next(account) === account) return account;
-    const write = (revision: bigint) => changeAccount(context, accountId, next, revision);
-    return revisions.change(write, write);
-  };
+  const reads = createReads(context, revisions);
   return {
-    ...createReads(context, revisions),
+    ...reads,
     open: () => migrate(db, [authMongoSchema]),
     async createAccount(command) {
       const replay = await replayOf(context, command);
@@ -66,38 +44,23 @@ export function createMongoAuthStore(db: MongoDatabase): AuthStore {
     },
     createKey: (key) =>
       revisions.change((revision) => insertKey(context, places, key, revision), touch),
-    async rotateKey({ keyId, secret, graceMs, nowMs, allow, operation }) {
-      const found = await mustFind(keyId);
-      if (isRepeated(found, operation)) return found;
-      allow?.(found);
-      rotated(found, secret, graceMs, nowMs);
-      await refuseSecretInUse(context, secret.sha256);
-      const rotate = (key: StoredKey, unsure: boolean) => {
-        // No other call brings this secret: an attempt whose answer was lost has done it.
-        if (unsure && hasHash(key, secret.sha256)) return key;
-        if (isRepeated(key, operation)) return key;
-        allow?.(key);
-        return rotated(key, secret, graceMs, nowMs, operation);
-      };
-      return revisions.change((revision) => changeKey(context, keyId, revision, rotate), touch);
-    },
-    async revokeKey({ keyId, nowMs }) {
-      const key = await mustFind(keyId);
-      if (key.revokedAtMs !== undefined) return key;
-      const revoke = (one: StoredKey) => revoked(one, nowMs);
-      return revisions.change((revision) => changeKey(context, keyId, revision, revoke), touch);
-    },
-    async changeKey(keyId, next) {
-      const key = await mustFind(keyId);
-      if (next(key) === key) return key;
-      return revisions.change((revision) => changeKey(context, keyId, revision, next), touch);
-    },
-    setAccountState: ({ accountId, suspended, nowMs }) =>
-      changeState(accountId, (account) => withState(account, suspended, nowMs)),
-    beginClosing: ({ accountId, nowMs }) =>
-      changeState(accountId, (account) => closing(account, nowMs)),
-    endClosing: ({ accountId, nowMs }) =>
-      changeState(accountId, (account) => closed(account, nowMs)),
+    ...createTransitions({
+      async changeKey(keyId, next) {
+        const doc = await db.attempt(() => context.keys.findOne({ _id: keyId }));
+        const key = doc ? keyOf(doc) : refuse(ErrorReason.KEY_NOT_FOUND);
+        const changed = next(key, false);
+        if (changed === key) return key;
+        if (changed.secret !== key.secret) await refuseSecretInUse(context, changed.secret.sha256);
+        return revisions.change((revision) => changeKey(context, keyId, revision, next), touch);
+      },
+      async changeAccount(accountId, next) {
+        const account = await reads.findAccount(accountId);
+        if (!account) refuse(ErrorReason.ACCOUNT_NOT_FOUND);
+        if (next(account) === account) return account;
+        const write = (revision: bigint) => changeAccount(context, accountId, next, revision);
+        return revisions.change(write, write);
+      },
+    }),
     async noteUses(uses) {
       if (uses.length === 0) return;
       await db.attempt(() =>
@@ -150,14 +113,14 @@ function changeAccount(
 /** What an operation id made before; undefined where it is new, or absent. Refuses another name or secret. */
 async function replayOf(
   { db, keys }: KeyContext,
-  { operationId, account, key, secretBrought }: NewAccount,
+  command: NewAccount,
 ): Promise<MadeAccount | undefined> {
+  const { operationId } = command;
   if (operationId === undefined) return undefined;
   const doc = await db.attempt(() => keys.findOne({ "account.operationId": operationId }));
   if (!doc) return undefined;
-  // The first secret, not the present one: a rotation in between makes no repeat wrong.
-  const isSameSecret = !secretBrought || doc.account?.firstHash === hashText(key.secret.sha256);
-  if (doc.account?.name !== account.name || !isSameSecret) refuse(ErrorReason.OPERATION_MISMATCH);
+  const { name, firstHash } = doc.account ?? {};
+  refuseOtherAccount(command, { name, hasSecret: (sha256) => hashText(sha256) === firstHash });
   return { account: accountOf(doc), key: keyOf(doc), replayed: true };
 }
 
@@ -236,11 +199,6 @@ async function refuseSecretInUse({ db, keys }: KeyContext, sha256: Uint8Array) {
   const hashes = hashText(sha256);
   const holder = await db.attempt(() => keys.findOne({ hashes }, { projection: { _id: 1 } }));
   if (holder) refuseUsedSecret();
-}
-
-/** The refusal of a secret that another key has. */
-function refuseUsedSecret(): never {
-  refuse(ErrorReason.OPERATION_CONFLICT, { message: "The secret belongs to another key." });
 }
 
 /**

@@ -1,18 +1,7 @@
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { SqliteDatabase, SqlRunner } from "#kit/store/sqlite.ts";
-import {
-  type Account,
-  closed,
-  closing,
-  isRepeated,
-  isSameOperation,
-  type Key,
-  nameKeyOf,
-  revoked,
-  rotated,
-  withState,
-} from "./key.ts";
+import { type Account, isSameOperation, type Key, nameKeyOf } from "./key.ts";
 import {
   type AuthReads,
   type AuthStore,
@@ -32,6 +21,12 @@ import {
   keyValues,
   updateKeySql,
 } from "./store-sqlite-rows.ts";
+import {
+  createTransitions,
+  refuseMoreKeys,
+  refuseOtherAccount,
+  refuseUsedSecret,
+} from "./store-transitions.ts";
 
 /** Accounts and keys in SQLite: a transition is one immediate transaction, so that two processes cannot race either. */
 export function createSqliteAuthStore(db: SqliteDatabase): AuthStore {
@@ -39,35 +34,17 @@ export function createSqliteAuthStore(db: SqliteDatabase): AuthStore {
     open: async () => db.migrate("auth", authSchema),
     createAccount: (command) => db.write((tx) => createAccount(tx, command)),
     createKey: (key) => db.write((tx) => createKey(tx, key)),
-    rotateKey: ({ keyId, secret, graceMs, nowMs, allow, operation }) =>
-      db.write((tx) => {
-        const key = mustFindKey(tx, keyId);
-        if (isRepeated(key, operation)) return key;
-        allow?.(key);
-        const next = rotated(key, secret, graceMs, nowMs, operation);
-        refuseUsedSecret(tx, secret.sha256);
-        return updateKey(tx, next);
-      }),
-    revokeKey: ({ keyId, nowMs }) =>
-      db.write((tx) => {
-        const key = mustFindKey(tx, keyId);
-        const next = revoked(key, nowMs);
-        return next === key ? key : updateKey(tx, next);
-      }),
-    changeKey: (keyId, next) =>
-      db.write((tx) => {
-        const key = mustFindKey(tx, keyId);
-        const changed = next(key);
-        return changed === key ? key : updateKey(tx, changed);
-      }),
-    setAccountState: ({ accountId, suspended, nowMs }) =>
-      db.write((tx) =>
-        changeAccount(tx, accountId, (account) => withState(account, suspended, nowMs)),
-      ),
-    beginClosing: ({ accountId, nowMs }) =>
-      db.write((tx) => changeAccount(tx, accountId, (account) => closing(account, nowMs))),
-    endClosing: ({ accountId, nowMs }) =>
-      db.write((tx) => changeAccount(tx, accountId, (account) => closed(account, nowMs))),
+    ...createTransitions({
+      changeKey: (keyId, next) =>
+        db.write((tx) => {
+          const key = mustFindKey(tx, keyId);
+          const changed = next(key, false);
+          if (changed === key) return key;
+          if (changed.secret !== key.secret) refuseSecretInUse(tx, changed.secret.sha256);
+          return updateKey(tx, changed);
+        }),
+      changeAccount: (accountId, next) => db.write((tx) => changeAccount(tx, accountId, next)),
+    }),
     noteUses: (uses) =>
       db.write((tx) => {
         for (const { keyId, atMs } of uses) {
@@ -165,7 +142,7 @@ function createAccount(tx: SqlRunner, command: NewAccount): MadeAccount {
     const replay = replayOf(tx, operationId, command);
     if (replay) return replay;
   }
-  refuseUsedSecret(tx, key.secret.sha256);
+  refuseSecretInUse(tx, key.secret.sha256);
   tx.run(
     `INSERT INTO auth_account (account_id, name, created_at_ms, requests_per_minute, operation_id,
        first_key_id, first_secret_sha256, name_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -193,10 +170,8 @@ function replayOf(
   );
   if (!row) return undefined;
   const account = accountOf(row);
-  // The first secret, not the present one: a rotation in between makes no repeat wrong.
-  const sameSecret =
-    !command.secretBrought || bytesOf(row.first_secret_sha256).equals(command.key.secret.sha256);
-  if (account.name !== command.account.name || !sameSecret) refuse(ErrorReason.OPERATION_MISMATCH);
+  const first = bytesOf(row.first_secret_sha256);
+  refuseOtherAccount(command, { name: account.name, hasSecret: (sha256) => first.equals(sha256) });
   return { account, key: mustFindKey(tx, String(row.first_key_id)), replayed: true };
 }
 
@@ -205,12 +180,8 @@ function createKey(tx: SqlRunner, key: Key): StoredKey {
   if (made && key.madeBy && isSameOperation(made.madeBy, key.madeBy)) return made;
   refuseUnknownAccount(tx, key.accountId);
   const count = tx.get("SELECT count(*) AS n FROM auth_key WHERE account_id = ?", key.accountId);
-  if (Number(count?.n) >= maxKeysPerAccount) {
-    refuse(ErrorReason.OPERATION_CONFLICT, {
-      message: `An account has at most ${maxKeysPerAccount} keys.`,
-    });
-  }
-  refuseUsedSecret(tx, key.secret.sha256);
+  if (Number(count?.n) >= maxKeysPerAccount) refuseMoreKeys();
+  refuseSecretInUse(tx, key.secret.sha256);
   return insertKey(tx, key);
 }
 
@@ -277,15 +248,13 @@ function refuseUnknownAccount(runner: SqlRunner, accountId: string): void {
   if (!row) refuse(ErrorReason.ACCOUNT_NOT_FOUND);
 }
 
-function refuseUsedSecret(tx: SqlRunner, sha256: Uint8Array): void {
+function refuseSecretInUse(tx: SqlRunner, sha256: Uint8Array): void {
   const row = tx.get(
     "SELECT 1 AS one FROM auth_key WHERE secret_sha256 = ? OR former_sha256 = ?",
     sha256,
     sha256,
   );
-  if (row) {
-    refuse(ErrorReason.OPERATION_CONFLICT, { message: "The secret belongs to another key." });
-  }
+  if (row) refuseUsedSecret();
 }
 
 function changesSince(db: SqlRunner, revision: bigint, limit: number) {

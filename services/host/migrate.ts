@@ -44,8 +44,8 @@ export async function meshSchemas(): Promise<MongoSchema[]> {
   ]);
   return [
     auth.authMongoSchema,
-    auth.sessionMongoSchema,
-    auth.auditMongoSchema,
+    mongoSchemaOf(auth.sessionComponent),
+    mongoSchemaOf(auth.auditComponent),
     billing.ledgerMongoSchema,
     billing.alertsMongoSchema,
     text.textMongoSchema,

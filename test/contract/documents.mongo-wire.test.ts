@@ -120,6 +120,16 @@ await describeMongo("documents on a bad wire", (mongo) => {
       { thingId: "b" },
       { thingId: "a", dueAt: 9 },
     ]);
+    let sets = 0;
+    wire.rule = async (sent) => {
+      if (sent.update !== kind.name) return "pass";
+      if (sets++ === 0) return "lost reply";
+      await other.change("a", (one) => ({ ...one, at: 8 }));
+      return "pass";
+    };
+    await store.set("a", { at: { absentOrBelow: 5 } }, { at: 5, dueAt: 7 });
+    expect(await other.find("a")).toMatchObject({ at: 8, dueAt: 7 });
+    expect(sets).toBe(2);
     next("delete", "lost reply");
     await store.change("b", () => removed);
     next("delete", "lost reply");

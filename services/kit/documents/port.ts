@@ -39,7 +39,7 @@ export interface ChangeOptions<D> {
    * Without a name the step is called again then, with a document that may have the change already.
    */
   named?: boolean;
-  /** What the step begins from where there is no such document. What it makes of it is inserted. For kinds without a unique index. */
+  /** The step begins from this where there is no such document. Its result is inserted. For kinds without a unique index. */
   first?: D;
 }
 

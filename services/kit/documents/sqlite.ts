@@ -147,7 +147,7 @@ function createRows<D extends object>(schema: AnySchema) {
     for (const field of without) delete doc[String(field)];
     return doc as D;
   };
-  /** What a change of some fields sets. Making its text takes as long as running it. */
+  /** The statement of a change of some fields. Making its text takes as long as running it. */
   const changing = memo((names: string) => {
     const fields = names.split(",");
     const changed = columns.filter(({ field }) => fields.includes(field.split(".")[0] ?? ""));

@@ -1,0 +1,75 @@
+import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import {
+  type Account,
+  closed,
+  closing,
+  hasHash,
+  isRepeated,
+  type Key,
+  revoked,
+  rotated,
+  withState,
+} from "./key.ts";
+import type { AuthStore, NewAccount, StoredKey } from "./store.ts";
+
+/** How a database changes one key or one account. */
+export interface AuthChanges {
+  /**
+   * As the store's own. `unsure`: an attempt without an answer may have made this change. Refuses with OPERATION_CONFLICT a new secret that
+   * some key has.
+   */
+  changeKey(keyId: string, next: (key: StoredKey, unsure: boolean) => Key): Promise<StoredKey>;
+  /** The same for an account; all of its keys count as changed. Refuses with ACCOUNT_NOT_FOUND, and as `next` does. */
+  changeAccount(accountId: string, next: (account: Account) => Account): Promise<Account>;
+}
+
+/** The store's transitions of one key or one account, the same on each database. */
+export function createTransitions({
+  changeKey,
+  changeAccount,
+}: AuthChanges): Pick<
+  AuthStore,
+  "rotateKey" | "revokeKey" | "changeKey" | "setAccountState" | "beginClosing" | "endClosing"
+> {
+  return {
+    rotateKey: ({ keyId, secret, graceMs, nowMs, allow, operation }) =>
+      changeKey(keyId, (key, unsure) => {
+        // No other call brings this secret: an attempt whose answer was lost has done it.
+        if (unsure && hasHash(key, secret.sha256)) return key;
+        if (isRepeated(key, operation)) return key;
+        allow?.(key);
+        return rotated(key, secret, graceMs, nowMs, operation);
+      }),
+    revokeKey: ({ keyId, nowMs }) => changeKey(keyId, (key) => revoked(key, nowMs)),
+    changeKey,
+    setAccountState: ({ accountId, suspended, nowMs }) =>
+      changeAccount(accountId, (account) => withState(account, suspended, nowMs)),
+    beginClosing: ({ accountId, nowMs }) =>
+      changeAccount(accountId, (account) => closing(account, nowMs)),
+    endClosing: ({ accountId, nowMs }) =>
+      changeAccount(accountId, (account) => closed(account, nowMs)),
+  };
+}
+
+/** Refuses a repeat of an account's making with another name or secret, by what the first call brought. */
+export function refuseOtherAccount(
+  { account, key, secretBrought }: NewAccount,
+  first: { name: string | undefined; hasSecret: (sha256: Uint8Array) => boolean },
+): void {
+  // The first secret, not the present one: a rotation in between makes no repeat wrong.
+  const isSameSecret = !secretBrought || first.hasSecret(key.secret.sha256);
+  if (first.name !== account.name || !isSameSecret) refuse(ErrorReason.OPERATION_MISMATCH);
+}
+
+/** The refusal of a secret that another key has. */
+export function refuseUsedSecret(): never {
+  refuse(ErrorReason.OPERATION_CONFLICT, { message: "The secret belongs to another key." });
+}
+
+/** The refusal of a key that is one too many. */
+export function refuseMoreKeys(): never {
+  refuse(ErrorReason.OPERATION_CONFLICT, {
+    message: `An account has at most ${maxKeysPerAccount} keys.`,
+  });
+}
