@@ -5,6 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Peers } from "#common/agreements/peers.ts";
 import { openSqlite } from "#kit/store/sqlite.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { createSqliteLedger } from "../services/billing/ledger/store-sqlite.ts";
 import { operatorPeers } from "../services/host/cli/client.ts";
 import { envToOperatorConfig } from "../services/host/config.ts";
 import { createSqliteJobStore } from "../services/media/jobs/store-sqlite.ts";
@@ -75,6 +76,11 @@ export async function grow(
     await using first = await startForGrowth(folder, {});
     keys = await makeKeys(first.peers);
     template = await makeTemplate(first);
+  }
+  // Opening moves the newest entries to the journal, so that rows are copied that are up to date.
+  {
+    using db = openSqlite(file);
+    await createSqliteLedger(db).open();
   }
   // Both are measured from the same state, without the traces of an earlier measurement.
   const begin = join(folder, "begin.sqlite");

@@ -229,6 +229,8 @@ describe("several operations", () => {
     const other = { accountId: "acct_b", unit: Unit.USD_MICROS };
     await grant(usd, 10n);
     await grant(other, 10n);
+    // Reading moves the newest entries to the journal.
+    await world.operator.listEntries({ accountId: "acct_a" });
     // Like a fault of the disk, or of this code: the wallet contradicts its journal.
     world.sqlite.run(
       "INSERT INTO ledger_entry SELECT wallet, n + 1, 'x', kind, hold_kind, key_id, 0, 0, 0, 0, ref, at, 0, hash FROM ledger_entry WHERE wallet = (SELECT id FROM ledger_wallet WHERE account_id = 'acct_a') AND n = 1",

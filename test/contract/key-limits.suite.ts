@@ -139,6 +139,7 @@ export function keyLimitContract(open: () => Promise<Reopened>): void {
       const state = await open();
       await using world = await fundedWorld(state.database());
       await spend(world, DAILY, 5n);
+      expect(await differences(world)).toEqual([]);
       await state.tamper(counter);
       expect(await differences(world)).toEqual(["key"]);
     });

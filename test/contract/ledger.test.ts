@@ -39,6 +39,9 @@ describe("SQLite alone", () => {
     await store.open();
     const wallet = { accountId: "acct_a", unit: "credits" } as const;
     await store.apply(wallet, [{ kind: "grant", grantId: "g", amount: 5n }], 1);
+    expect(() => db.run("UPDATE ledger_newest SET amount = 6")).toThrow(/append-only/);
+    expect(() => db.run("DELETE FROM ledger_newest")).toThrow(/append-only/);
+    expect(await store.entries(wallet, { limit: 9 })).toMatchObject([{ amount: 5n }]);
     expect(() => db.run("UPDATE ledger_entry SET amount = 6")).toThrow(/append-only/);
     expect(() => db.run("DELETE FROM ledger_entry")).toThrow(/append-only/);
   });

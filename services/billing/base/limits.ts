@@ -83,6 +83,8 @@ export const maxTransitionOperations = 64;
 export const maxTail = 256;
 /** Entries at which a tail is copied to the journal. That is few documents for one copy, and leaves room for three more transitions. */
 export const tailFlushedAt = 64;
+/** Newest entries at which SQLite moves them to the journal. A move of this many takes 4 ms of the event loop. Smaller moves cost more for each entry. */
+export const newestMovedAt = 512;
 /** Wallets that are remembered between two transitions. Each has at most 300 KB (a thousand holds), usually a few KB. */
 export const maxImages = 1_000;
 /** Keys whose counters a remembered wallet carries between two commits. An account can make any number of keys. */

@@ -33,6 +33,8 @@ beforeEach(async () => {
     ],
     now + 1,
   );
+  // Reading moves the newest entries to the journal, where they are tampered with.
+  await store.oldestHold();
 });
 afterEach(async () => {
   db[Symbol.dispose]();

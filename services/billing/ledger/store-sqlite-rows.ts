@@ -33,6 +33,12 @@ export function readWallet(
   return row && { id: row.id as WalletId, wallet: walletOf(row) };
 }
 
+/** Reads the wallet of a number. Undefined where it has no row. */
+export function readWalletRef(db: SqlRunner, id: WalletId): WalletRef | undefined {
+  const row = db.get("SELECT account_id, unit FROM ledger_wallet WHERE id = ?", id);
+  return row && { accountId: String(row.account_id), unit: row.unit as Unit };
+}
+
 /** Makes the row of a wallet that has none. */
 export function insertWallet(db: SqlRunner, ref: WalletRef): WalletId {
   const sql = `INSERT INTO ledger_wallet (account_id, unit, granted, free, held, spent, month, month_spent,
@@ -159,11 +165,15 @@ export function readEntriesAfter(
   return rows.length > most ? undefined : rows.map(entryOf);
 }
 
-/** Adds an entry. Fails where its number or its operation id is taken. */
-export function insertEntry(db: SqlRunner, id: WalletId, e: Entry): void {
-  db.run(
-    "INSERT INTO ledger_entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    id,
+/** An entry's columns, without that of its wallet. */
+export const entryColumns = [
+  ...["n", "operation_id", "kind", "hold_kind", "key_id", "amount", "free_delta"],
+  ...["held_delta", "spent_delta", "ref", "at", "check_at", "hash"],
+] as const;
+
+/** An entry's values, as {@link entryColumns} has them. */
+export function entryValues(e: Entry): SqlValue[] {
+  return [
     e.n,
     e.operationId,
     e.kind,
@@ -177,7 +187,7 @@ export function insertEntry(db: SqlRunner, id: WalletId, e: Entry): void {
     e.at,
     e.checkAt,
     e.hash,
-  );
+  ];
 }
 
 export function walletOf(row: SqlRow): Wallet {

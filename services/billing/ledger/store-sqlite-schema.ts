@@ -88,4 +88,29 @@ export const ledgerSchema: readonly string[] = [
   ALTER TABLE ledger_key ADD COLUMN last_week_spent INTEGER;
   ALTER TABLE ledger_key ADD COLUMN ever_spent INTEGER CHECK (ever_spent >= 0);
   `,
+  // Entries that were not moved to the journal yet, in the order of their coming (store-sqlite-newest.ts).
+  `
+  CREATE TABLE ledger_newest (
+    seq INTEGER PRIMARY KEY,
+    wallet INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    operation_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    hold_kind TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    amount INTEGER NOT NULL,
+    free_delta INTEGER NOT NULL,
+    held_delta INTEGER NOT NULL,
+    spent_delta INTEGER NOT NULL,
+    ref TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    check_at INTEGER NOT NULL,
+    hash TEXT NOT NULL
+  ) STRICT;
+  CREATE TRIGGER ledger_newest_no_update BEFORE UPDATE ON ledger_newest
+    BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+  CREATE TRIGGER ledger_newest_no_delete BEFORE DELETE ON ledger_newest
+    WHEN NOT EXISTS (SELECT 1 FROM ledger_entry WHERE wallet = OLD.wallet AND n = OLD.n)
+    BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+  `,
 ];

@@ -1,21 +1,29 @@
 import type { SqlRunner } from "#kit/store/sqlite.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
-import { maxImageKeys, maxImages } from "../base/limits.ts";
+import { maxImageKeys, maxImages, newestMovedAt } from "../base/limits.ts";
 import type { Change } from "./ledger.ts";
+import { insertNewest, moveEntries, readNewest } from "./store-sqlite-newest.ts";
 import {
   deleteHold,
-  insertEntry,
   insertHold,
   insertWallet,
+  readEntriesAfter,
+  readEntry,
   readHold,
   readKey,
   readWallet,
+  readWalletRef,
   updateHold,
   updateWallet,
   type WalletId,
   writeKey,
 } from "./store-sqlite-rows.ts";
 import {
+  advanceHold,
+  advanceKey,
+  advanceWallet,
+  countsForKey,
+  type Entry,
   emptyWallet,
   type KeyCounter,
   type OpenHold,
@@ -28,30 +36,31 @@ import {
 const noWallet = 0n;
 
 /**
- * A wallet in memory, so that a transition reads no row of it twice, as long as no other process has changed the file. Entries and
- * holds are written with each change. The rows of the wallet and its keys are written once before the commit.
+ * A wallet in memory, so that a transition reads no row of it twice, as long as no other process has changed the file. An entry is
+ * written with each change, among the newest. The wallet's own row and those of its keys and holds are what they were at the last
+ * move, until {@link WalletImage.write} brings them up to the entries.
  */
 export class WalletImage {
   #wallet: Wallet;
   /** A wallet gets its row with its first entry. Until then it has no stored data. */
   #id: WalletId;
   readonly #keys = new Map<string, KeyCounter | undefined>();
-  /** Holds that this process opened and that are still open. The others are read. */
-  readonly #holds = new Map<string, OpenHold>();
   readonly #changedKeys = new Set<string>();
-  #isChanged = false;
-  /** For {@link SqlTransaction.beforeCommit}: one function a wallet. */
-  readonly flush: () => void;
-  /** For {@link SqlTransaction.onUndo}. */
-  readonly forget: () => void;
+  /** Open holds that this process opened or changed. The others are read. */
+  readonly #holds = new Map<string, OpenHold>();
+  /** Of these, those without a row. */
+  readonly #opened = new Set<string>();
+  /** Of these, those whose row has another check time. */
+  readonly #extended = new Set<string>();
+  /** Holds that have ended, and still have a row. */
+  readonly #ended = new Set<string>();
+  /** Entries since the last move, by their operation. */
+  readonly #newest = new Map<string, Entry>();
 
-  /** `tx` is the process's one connection, which every transaction uses. */
-  constructor(tx: SqlRunner, ref: WalletRef, forget: (image: WalletImage) => void) {
+  constructor(tx: SqlRunner, ref: WalletRef) {
     const stored = readWallet(tx, ref);
     this.#wallet = stored?.wallet ?? emptyWallet(ref);
     this.#id = stored?.id ?? noWallet;
-    this.flush = () => this.#write(tx);
-    this.forget = () => forget(this);
   }
 
   get id(): WalletId {
@@ -62,13 +71,15 @@ export class WalletImage {
     return this.#wallet;
   }
 
-  /** Has it changes that are not in its rows yet? */
+  /** Has it entries that were not moved? */
   get isChanged(): boolean {
-    return this.#isChanged;
+    return this.#newest.size > 0;
   }
 
   hold(tx: SqlRunner, holdId: string): OpenHold | undefined {
-    return this.#holds.get(holdId) ?? readHold(tx, this.#id, holdId);
+    const known = this.#holds.get(holdId);
+    if (known || this.#ended.has(holdId)) return known;
+    return readHold(tx, this.#id, holdId);
   }
 
   key(tx: SqlRunner, keyId: string): KeyCounter | undefined {
@@ -76,76 +87,176 @@ export class WalletImage {
     return this.#keys.get(keyId);
   }
 
-  /** Writes a change down. Where it throws, the transaction is undone, and this image with it. */
-  change(tx: SqlTransaction, { entry, wallet, hold, key }: Change): void {
-    if (this.#id === noWallet) this.#id = insertWallet(tx, wallet);
-    insertEntry(tx, this.#id, entry);
-    switch (entry.kind) {
-      case "hold":
-        if (hold) insertHold(tx, this.#id, hold);
-        break;
-      case "extend":
-        if (hold) updateHold(tx, this.#id, hold);
-        break;
-      case "settle":
-      case "release":
-      case "draw":
-        deleteHold(tx, this.#id, entry.holdId);
-        break;
-    }
-    if (hold) this.#holds.set(hold.holdId, hold);
-    else this.#holds.delete(entry.holdId);
-    if (key) {
-      this.#keys.set(key.keyId, key);
-      this.#changedKeys.add(key.keyId);
-    }
-    this.#wallet = wallet;
-    this.#isChanged = true;
-    tx.beforeCommit(this.flush);
+  /** The entry of an operation. */
+  recorded(tx: SqlRunner, operationId: string): Entry | undefined {
+    return this.#newest.get(operationId) ?? readEntry(tx, this.#id, operationId);
   }
 
-  #write(tx: SqlRunner): void {
-    if (!this.#isChanged) return;
+  /** The entries after a number, in their order. Undefined where there are more than `most`. */
+  entriesAfter(tx: SqlRunner, number: number, most: number): Entry[] | undefined {
+    const moved = readEntriesAfter(tx, this.#id, number, most);
+    const newest = [...this.#newest.values()].filter(({ n }) => n > number);
+    return moved && moved.length + newest.length <= most ? [...moved, ...newest] : undefined;
+  }
+
+  /** Writes a change down. Where it throws, the transaction is undone, and this image with it. */
+  change(tx: SqlRunner, change: Change): void {
+    checkLaw(change);
+    if (this.#id === noWallet) this.#id = insertWallet(tx, change.wallet);
+    insertNewest(tx, this.#id, change.entry);
+    this.#follow(change);
+  }
+
+  /** Goes on with an entry that stands among the newest, and was made by a process that has ended, or by another one. */
+  advance(tx: SqlRunner, entry: Entry): void {
+    const { kind, holdId, keyId } = entry;
+    const wallet = advanceWallet(this.#wallet, entry);
+    const change = {
+      entry,
+      wallet,
+      hold: advanceHold(kind === "extend" ? this.hold(tx, holdId) : undefined, entry),
+      key: countsForKey(wallet.unit, entry) ? advanceKey(this.key(tx, keyId), entry) : undefined,
+    };
+    checkLaw(change);
+    this.#follow(change);
+  }
+
+  /** Writes the rows of the wallet, its keys and its holds, as its entries have left them. */
+  write(tx: SqlRunner): void {
     updateWallet(tx, this.#id, this.#wallet);
     for (const keyId of this.#changedKeys) {
       const key = this.#keys.get(keyId);
       if (key) writeKey(tx, this.#id, key);
     }
-    this.#isChanged = false;
-    this.#changedKeys.clear();
+    for (const holdId of this.#ended) deleteHold(tx, this.#id, holdId);
+    for (const [write, ids] of [
+      [insertHold, this.#opened],
+      [updateHold, this.#extended],
+    ] as const) {
+      for (const holdId of ids) {
+        const hold = this.#holds.get(holdId);
+        if (hold) write(tx, this.#id, hold);
+      }
+    }
+    for (const done of [this.#changedKeys, this.#ended, this.#opened, this.#extended, this.#newest])
+      done.clear();
     if (this.#keys.size > maxImageKeys) this.#keys.clear();
+  }
+
+  #follow({ entry, wallet, hold, key }: Change): void {
+    const { holdId } = entry;
+    if (hold) {
+      this.#holds.set(holdId, hold);
+      if (entry.kind === "hold") this.#opened.add(holdId);
+      else if (!this.#opened.has(holdId)) this.#extended.add(holdId);
+    } else if (holdId !== "") {
+      this.#holds.delete(holdId);
+      this.#extended.delete(holdId);
+      if (!this.#opened.delete(holdId)) this.#ended.add(holdId);
+    }
+    if (key) {
+      this.#keys.set(key.keyId, key);
+      this.#changedKeys.add(key.keyId);
+    }
+    this.#newest.set(entry.operationId, entry);
+    this.#wallet = wallet;
   }
 }
 
-/** Wallets that were used recently. */
-export interface WalletImages {
-  /** The wallet in the state of the open transaction. */
-  of(tx: SqlTransaction, ref: WalletRef): WalletImage;
+/** Checks before an entry is written what the tables check at the next move. */
+function checkLaw({ wallet, key }: Change): void {
+  const { granted, free, held, spent, monthSpent, openHolds } = wallet;
+  const isLawful =
+    free >= 0n &&
+    held >= 0n &&
+    spent >= 0n &&
+    free + held + spent === granted &&
+    monthSpent >= 0n &&
+    monthSpent <= spent &&
+    openHolds >= 0 &&
+    (!key || (key.spent >= 0n && key.held >= 0n));
+  if (!isLawful) throw new Error("an entry would break the law of its wallet");
 }
 
-/** Makes an empty cache. */
-export function createWalletImages(): WalletImages {
-  const images = new Map<string, WalletImage>();
-  let version: SqlTransaction["othersVersion"];
-  return {
-    of(tx, ref) {
-      if (tx.othersVersion !== version) {
-        version = tx.othersVersion;
-        images.clear();
-      }
-      const name = walletName(ref);
-      let image = images.get(name);
-      if (!image) {
-        if (images.size >= maxImages) dropOne(images);
-        image = new WalletImage(tx, ref, (gone) => {
-          if (images.get(name) === gone) images.delete(name);
-        });
-        images.set(name, image);
-      }
-      tx.onUndo(image.forget);
-      return image;
-    },
+/** Wallets that were used recently, and the moves of their newest entries to the journal. */
+export class WalletImages {
+  readonly #images = new Map<string, WalletImage>();
+  /** Why the journal does not take the newest entries of these wallets. */
+  readonly #broken = new Map<string, unknown>();
+  /** Entries since the last move. */
+  #count = 0;
+  /** There may be newest entries whose wallets are not in memory. */
+  #isUnknown = true;
+  #version: SqlTransaction["othersVersion"];
+  readonly #forget = () => {
+    this.#isUnknown = true;
   };
+
+  /** The wallet in the state of the open transaction. */
+  of(tx: SqlTransaction, ref: WalletRef): WalletImage {
+    this.#catchUp(tx);
+    const name = walletName(ref);
+    if (this.#broken.has(name)) throw this.#broken.get(name);
+    let image = this.#images.get(name);
+    if (!image) {
+      if (this.#images.size >= maxImages) dropOne(this.#images);
+      image = new WalletImage(tx, ref);
+      this.#images.set(name, image);
+    }
+    return image;
+  }
+
+  /** Notes that entries were added. */
+  added(tx: SqlTransaction, count: number): void {
+    this.#count += count;
+    if (this.#count >= newestMovedAt) this.move(tx);
+  }
+
+  /** Moves newest entries to the journal, and writes the rows of their wallets. */
+  move(tx: SqlTransaction): void {
+    // Entries of which nothing is known here.
+    if (this.#count === 0) this.#isUnknown = true;
+    this.#catchUp(tx);
+    if (this.#count === 0) return;
+    const changed = [...this.#images.values()].filter(({ isChanged }) => isChanged);
+    if (this.#broken.size === 0) moveEntries(tx);
+    else for (const { id } of changed) moveEntries(tx, id);
+    for (const image of changed) image.write(tx);
+    this.#count = 0;
+  }
+
+  /** Reads what another process has written, or this one before it forgot it, and moves it. */
+  #catchUp(tx: SqlTransaction): void {
+    tx.onUndo(this.#forget);
+    if (!this.#isUnknown && tx.othersVersion === this.#version) return;
+    this.#images.clear();
+    this.#broken.clear();
+    this.#count = 0;
+    for (const [id, entries] of readNewest(tx)) this.#takeOver(tx, id, entries);
+    this.#version = tx.othersVersion;
+    this.#isUnknown = false;
+  }
+
+  /** Alone, because a wallet that contradicts its journal must not hold the others up. */
+  #takeOver(tx: SqlTransaction, id: WalletId, entries: readonly Entry[]): void {
+    const ref = readWalletRef(tx, id);
+    if (!ref) {
+      // Its row is gone. An audit finds that in the journal.
+      moveEntries(tx, id);
+      return;
+    }
+    tx.run("SAVEPOINT moving");
+    try {
+      const image = new WalletImage(tx, ref);
+      for (const entry of entries) image.advance(tx, entry);
+      moveEntries(tx, id);
+      image.write(tx);
+    } catch (error) {
+      tx.run("ROLLBACK TO moving");
+      this.#broken.set(walletName(ref), error);
+    }
+    tx.run("RELEASE moving");
+  }
 }
 
 /** Removes the first one whose rows are up to date. */

@@ -6,32 +6,43 @@ import { createBatches, type TimedOperation } from "./batches.ts";
 import { type Fold, fold, type LedgerView } from "./ledger.ts";
 import type { Outcome } from "./operations.ts";
 import type { LedgerStore } from "./store.ts";
+import { hasNewest } from "./store-sqlite-newest.ts";
 import { readDueHolds, readEntries, readHolds, readOldestHold } from "./store-sqlite-pages.ts";
-import { readEntriesAfter, readEntry, readKey, readWallet } from "./store-sqlite-rows.ts";
+import { readKey, readWallet } from "./store-sqlite-rows.ts";
 import { ledgerSchema } from "./store-sqlite-schema.ts";
 import { readSnapshots } from "./store-sqlite-snapshots.ts";
-import { createWalletImages, type WalletImage } from "./store-sqlite-wallets.ts";
-import { emptyWallet } from "./wallet.ts";
+import { WalletImages } from "./store-sqlite-wallets.ts";
+import { emptyWallet, type WalletRef } from "./wallet.ts";
 
 /**
- * The ledger in the process's SQLite file. A batch of one wallet is one transaction. Each entry is one insert, each hold one row, and
- * the wallet's own rows are written once a commit. `rules` is the transition function. Tests insert faults there.
+ * The ledger in the process's SQLite file. A batch of one wallet is one transaction, in which each entry is one insert among the newest
+ * entries. From time to time, and before anything is read, these move to the journal, and the rows of wallets, keys and holds are
+ * brought up to them. `rules` is the transition function. Tests insert faults there.
  */
 export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): LedgerStore {
-  const images = createWalletImages();
+  const images = new WalletImages();
   const batches = createBatches((wallet, take) => {
     // Taken once, though the transaction may run again.
     let operations: readonly TimedOperation[] | undefined;
     return db.write((tx) =>
       mapErrors(() => {
         operations ??= take();
-        return applyBatch(tx, rules, images.of(tx, wallet), operations);
+        return applyBatch(tx, rules, images, wallet, operations);
       }),
     );
   });
-  const read = async <T>(work: () => T): Promise<T> => mapErrors(work);
+  const settle = async () => {
+    if (mapErrors(() => hasNewest(db))) await db.write((tx) => mapErrors(() => images.move(tx)));
+  };
+  const read = async <T>(work: () => T): Promise<T> => {
+    await settle();
+    return mapErrors(work);
+  };
   return {
-    open: () => read(() => db.migrate("ledger", ledgerSchema)),
+    async open() {
+      mapErrors(() => db.migrate("ledger", ledgerSchema));
+      await settle();
+    },
     apply: (wallet, operations, now) => batches.add(wallet, operations, now),
     wallet: (wallet) => read(() => readWallet(db, wallet)?.wallet ?? emptyWallet(wallet)),
     dueHolds: (query) => read(() => readDueHolds(db, query)),
@@ -44,29 +55,38 @@ export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): Ledg
         return keyIds.map((id) => readKey(db, found.id, id)).filter((key) => key !== undefined);
       }),
     entries: (wallet, query) => read(() => readEntries(db, wallet, query)),
-    snapshots: (accountId) => readSnapshots(db, accountId),
+    async *snapshots(accountId) {
+      await settle();
+      yield* readSnapshots(db, accountId);
+    },
   };
 }
 
 function applyBatch(
   tx: SqlTransaction,
   rules: Fold,
-  image: WalletImage,
+  images: WalletImages,
+  wallet: WalletRef,
   operations: readonly TimedOperation[],
 ): Outcome[] {
+  const image = images.of(tx, wallet);
   const view: LedgerView = {
     wallet: image.wallet,
     hold: (holdId) => image.hold(tx, holdId),
     key: (keyId) => image.key(tx, keyId),
-    recorded: (operationId) => readEntry(tx, image.id, operationId),
-    entriesAfter: (number) => readEntriesAfter(tx, image.id, number, maxEntriesSince),
+    recorded: (operationId) => image.recorded(tx, operationId),
+    entriesAfter: (number) => image.entriesAfter(tx, number, maxEntriesSince),
   };
-  return operations.map(({ operation, now }) => {
+  let added = 0;
+  const outcomes = operations.map(({ operation, now }) => {
     const { outcome, change } = rules(view, operation, now);
     if (change) {
       image.change(tx, change);
       view.wallet = change.wallet;
+      added++;
     }
     return outcome;
   });
+  images.added(tx, added);
+  return outcomes;
 }

@@ -6,11 +6,6 @@ import type { SqlRow, SqlRunner } from "./sqlite.ts";
 export interface SqlTransaction extends SqlRunner {
   /** Changes when another connection has changed the file. Then cached values of the file are no longer valid. */
   readonly othersVersion: SqlRow[string] | undefined;
-  /**
-   * Calls `flush` before the commit. It is for rows that several transactions of one commit change, and that are written once. A
-   * function that is given several times is called once. Where it throws, the transactions that gave it fail.
-   */
-  beforeCommit(flush: () => void): void;
   /** Calls `forget` where the transaction is undone, alone or with others. The transaction may run again after that. */
   onUndo(forget: () => void): void;
 }
@@ -53,12 +48,9 @@ class Committing {
   readonly #runner: SqlRunner;
   readonly #begin: { run(): unknown };
   readonly #commit: { run(): unknown };
-  /** Functions to call before the commit, and the transactions that gave each. */
-  readonly #flushes = new Map<() => void, Set<Pending>>();
   readonly #undos = new Set<() => void>();
   readonly #hasChanged: () => boolean;
   readonly #tx: SqlTransaction;
-  #current: Pending | undefined;
   #othersVersion: SqlTransaction["othersVersion"];
 
   constructor(db: CommitConnection, runner: SqlRunner) {
@@ -73,11 +65,6 @@ class Committing {
       ...statements,
       get othersVersion() {
         return othersVersion();
-      },
-      beforeCommit: (flush) => {
-        const askers = this.#flushes.get(flush) ?? new Set();
-        this.#flushes.set(flush, askers);
-        if (this.#current) askers.add(this.#current);
       },
       onUndo: (forget) => this.#undos.add(forget),
     };
@@ -106,20 +93,18 @@ class Committing {
       if ("done" in outcome) {
         this.#commit.run();
         this.#undos.clear();
-        this.#flushes.clear();
         return outcome.done;
       }
       this.#undo();
-      rest = rest.filter((one) => !outcome.failed.has(one));
+      rest = rest.filter((one) => one !== outcome.failed);
     }
     return [];
   }
 
-  /** The results, or the transactions that failed after they changed something. One that failed before that is rejected. */
-  #runAll(batch: readonly Pending[]): { done: Done[] } | Failed {
+  /** The results, or the transaction that failed after it changed something. One that failed before that is rejected. */
+  #runAll(batch: readonly Pending[]): { done: Done[] } | { failed: Pending } {
     const done: Done[] = [];
     for (const pending of batch) {
-      this.#current = pending;
       try {
         done.push({ pending, value: pending.work(this.#tx) });
         this.#hasChanged();
@@ -127,24 +112,10 @@ class Committing {
         // A full disk ends the whole transaction by itself.
         if (!this.#db.isTransaction) throw error;
         pending.reject(error);
-        if (this.#hasChanged()) return { failed: new Set([pending]) };
+        if (this.#hasChanged()) return { failed: pending };
       }
     }
-    return this.#flushAll() ?? { done };
-  }
-
-  /** The transactions that could not be written. Undefined: all are written. */
-  #flushAll(): Failed | undefined {
-    for (const [flush, askers] of this.#flushes) {
-      try {
-        flush();
-      } catch (error) {
-        if (!this.#db.isTransaction) throw error;
-        for (const pending of askers) pending.reject(error);
-        return { failed: askers };
-      }
-    }
-    return undefined;
+    return { done };
   }
 
   #undo(): void {
@@ -152,13 +123,7 @@ class Committing {
     if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
     for (const forget of this.#undos) forget();
     this.#undos.clear();
-    this.#flushes.clear();
   }
-}
-
-/** Transactions that are rejected already. */
-interface Failed {
-  failed: ReadonlySet<Pending>;
 }
 
 /** A runner that knows whether a change was made through it since the last question. */

@@ -2,9 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { memo } from "#kit/base/memo.ts";
-import { openSqlite, type SqliteDatabase } from "./sqlite.ts";
-import type { SqlTransaction } from "./sqlite-transaction.ts";
+import { openSqlite } from "./sqlite.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "genmesh-sqlite-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -73,50 +71,23 @@ describe("the SQLite file", () => {
     expect(order.at(-1)).toBe("alone 3");
   });
 
-  describe("what is put off to the commit", () => {
-    const open = () => {
-      const db = openSqlite(":memory:");
-      db.migrate("test", ["CREATE TABLE t (n INTEGER PRIMARY KEY)"]);
-      return db;
+  test("one that fails undoes the others, which forget what they knew and run again without it", async () => {
+    using db = openSqlite(":memory:");
+    db.migrate("test", ["CREATE TABLE t (n INTEGER PRIMARY KEY)"]);
+    let forgot = 0;
+    const forget = () => {
+      forgot++;
     };
-    const rowsOf = (db: SqliteDatabase) => db.all("SELECT n FROM t ORDER BY n").map(({ n }) => n);
-
-    test("is written once for all that share it, and is there when they are answered", async () => {
-      using db = open();
-      let sum = 0;
-      let flushes = 0;
-      const add = (n: number) =>
-        db.write((tx) => {
-          sum += n;
-          tx.beforeCommit(flush(tx));
-        });
-      const flush = memo((tx: SqlTransaction) => () => {
-        flushes++;
-        tx.run("INSERT INTO t VALUES (?)", sum);
+    const insert = (n: number, fails = false) =>
+      db.write((tx) => {
+        tx.run("INSERT INTO t VALUES (?)", n);
+        tx.onUndo(forget);
+        if (fails) throw new Error("no");
       });
-      await Promise.all([add(1), add(2), add(3)]);
-      expect({ rows: rowsOf(db), flushes }).toEqual({ rows: [6n], flushes: 1 });
-    });
-
-    test("takes those with it who asked for it, and no other", async () => {
-      using db = open();
-      let forgot = 0;
-      const insert = (n: number, fails = false) =>
-        db.write((tx) => {
-          tx.run("INSERT INTO t VALUES (?)", n);
-          tx.onUndo(forget);
-          if (fails) tx.beforeCommit(fail);
-        });
-      const forget = () => {
-        forgot++;
-      };
-      const fail = () => {
-        throw new Error("no");
-      };
-      const outcomes = await Promise.allSettled([insert(1), insert(2, true), insert(3)]);
-      expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
-      expect({ rows: rowsOf(db), forgot }).toEqual({ rows: [1n, 3n], forgot: 1 });
-    });
+    const outcomes = await Promise.allSettled([insert(1), insert(2, true), insert(3)]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    const rows = db.all("SELECT n FROM t ORDER BY n").map(({ n }) => n);
+    expect({ rows, forgot }).toEqual({ rows: [1n, 3n], forgot: 1 });
   });
 
   test("a transaction knows whether another connection changed the file since the last one", async () => {
