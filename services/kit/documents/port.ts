@@ -18,7 +18,7 @@ export interface Stretch {
   limit?: number;
 }
 
-/** What fields of a document must be: a value, one of several, a number up to a bound, or there. */
+/** The condition on fields of a document: a value, one of several, a number up to a bound, or presence. */
 export type Fit = Readonly<
   Record<string, Value | readonly Value[] | { upTo: number } | { there: true }>
 >;
