@@ -29,7 +29,6 @@ const notYet: readonly string[] = [
   "services/auth/store",
   "services/billing/alerts/",
   "services/media/speech/",
-  "services/media/webhooks/",
   "services/text/store",
 ];
 
