@@ -28,7 +28,6 @@ const notYet: readonly string[] = [
   "services/auth/session-store",
   "services/auth/store",
   "services/billing/alerts/",
-  "services/media/speech/",
   "services/text/store",
 ];
 
