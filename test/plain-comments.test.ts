@@ -8,6 +8,7 @@ const held: readonly string[] = [
   "bin",
   "deploy",
   "gateway",
+  "proto",
   "services/auth",
   "services/billing",
   "services/builtin",
