@@ -50,7 +50,7 @@ export function accountRoutes(app: FastifyInstance, edge: Edge): void {
   }
 }
 
-/** An account with its wallets; null wallets where billing does not answer. */
+/** An account with its wallets. They are null where billing does not answer. */
 async function shown(call: AdminCall, account: Account | undefined) {
   if (!account) throw new Error("auth answered no account and did not refuse");
   const { accountId } = account;
@@ -60,7 +60,7 @@ async function shown(call: AdminCall, account: Account | undefined) {
   return accountDocument(account, balance);
 }
 
-/** What is to be added to each wallet. */
+/** The amount to add to each wallet. */
 function readFunds(body: JsonObject) {
   const rule = { min: 0, max: maxAmount, integer: true };
   const usdMicros = optionalNumber(body, "usdMicros", rule) ?? 0;
@@ -68,7 +68,7 @@ function readFunds(body: JsonObject) {
   return { usdMicros, credits };
 }
 
-/** Adds what is asked for, each wallet's once for the operation id. True where every part was known already. */
+/** Adds the asked amounts, once to each wallet for an operation id. True where all of it was added earlier. */
 async function fund(
   call: AdminCall,
   accountId: string,
@@ -99,7 +99,7 @@ async function create(call: AdminCall) {
     async () => {
       const answer = await call.peers.auth.createAccount({ name, operationId }, call.options);
       const accountId = answer.account?.accountId ?? "";
-      // The grants' ids follow from the operation's: a repeat after a crash completes it and adds nothing twice.
+      // The grants' ids derive from the operation's id. So a repeat after a crash completes the operation and adds nothing twice.
       await fund(call, accountId, funds, `create:${operationId}`);
       return answer;
     },
@@ -165,7 +165,7 @@ async function refund(call: AdminCall) {
   };
 }
 
-/** The first round of the closing is made here; the gateways drive it on. */
+/** This call does the first round of closing an account. The gateways do the later rounds. */
 async function close(call: AdminCall) {
   const accountId = call.param("accountId");
   if ((await call.body()).confirm !== accountId) {
@@ -176,7 +176,7 @@ async function close(call: AdminCall) {
     call.peers.auth.closeAccount({ accountId }, call.options),
   );
   const { keys } = await call.peers.auth.listKeys({ accountId }, call.options);
-  // What fails is done by the next round.
+  // The next round repeats a step that fails here.
   await driveClosing(
     { account, keyIds: keys.map(({ keyId }) => keyId) },
     call.peers,

@@ -20,19 +20,19 @@ export interface AdminCall {
   reply: FastifyReply;
   peers: Peers;
   clock: Clock;
-  /** For internal calls, with the admin token. */
+  /** Options of internal calls, with the admin token. */
   options: ReturnType<typeof operatorCallOptions>;
   /** A segment of the path. */
   param(name: string): string;
-  /** It sets something, so it is as small as those of the API that do. */
+  /** The body of a request that changes a setting. It has the small bound that such requests have in the API. */
   body(): Promise<JsonObject>;
-  /** One that is one long text, of at most so many bytes. */
+  /** A body that consists of one long text, of at most this many bytes. */
   textBody(mostBytes: number): Promise<JsonObject>;
-  /** What the query names; "" where it does not. */
+  /** A parameter of the query, or "" where the query lacks it. */
   query(name: string): string;
-  /** The page that is asked for. */
+  /** The page that the caller asks for. */
   page(): { pageSize: number; pageToken: string };
-  /** Does something with a line in the audit log. */
+  /** Runs a change and writes a line of the audit log about it. */
   audited<T>(
     planned: PlannedAction,
     work: () => Promise<T>,
@@ -43,14 +43,14 @@ export interface AdminCall {
 /** Milliseconds for an internal call of an operator. */
 const quickMs = 30_000;
 
-/** Registers a route: its answer is the JSON, or a file, and what services refuse for operators gets a status of its own. */
+/** Registers a route. It answers with JSON or a file. A refusal by a service gets the status that operators' programs expect. */
 export function adminRoute(
   app: FastifyInstance,
   edge: Edge,
   route: {
     method: "GET" | "POST" | "PATCH";
     url: string;
-    /** What makes keys or moves money asks for the secret again. */
+    /** A route that makes keys or moves money asks for the secret again. */
     asksSecret?: boolean;
     timeoutMs?: number;
     handle(call: AdminCall): Promise<unknown>;
@@ -80,7 +80,7 @@ function callOf(
   const options = operatorCallOptions(edge, request, reply, timeoutMs);
   const actor = actorOf(requireOperator(request));
   const query = (name: string) => queryString(request, name) ?? "";
-  // The log is written whether or not the caller is still there.
+  // The log is written even if the caller has gone.
   const { signal: _leaving, ...staying } = options;
   const auth: Pick<Peers["auth"], "beginAction" | "endAction"> = {
     beginAction: (message) => peers.auth.beginAction(message, staying),
@@ -103,13 +103,13 @@ function callOf(
   };
 }
 
-/** The account that the path names. Refuses with OBJECT_NOT_FOUND. */
+/** The account of the path. Refuses with OBJECT_NOT_FOUND. */
 export async function findAccount({ peers, options, param }: AdminCall): Promise<Account> {
   const { account } = await peers.auth.getAccount({ accountId: param("accountId") }, options);
   return account ?? refuse(ErrorReason.OBJECT_NOT_FOUND);
 }
 
-/** Reasons of internal calls, as an operator's program is to see them. */
+/** Reasons of internal calls, and the reasons that an operator's program gets instead. */
 const shown: { readonly [R in Reason]?: Reason } = {
   [ErrorReason.OPERATION_CONFLICT]: ErrorReason.STATE_CONFLICT,
   [ErrorReason.OPERATION_MISMATCH]: ErrorReason.STATE_CONFLICT,
@@ -119,7 +119,7 @@ const shown: { readonly [R in Reason]?: Reason } = {
   [ErrorReason.ENTRY_NOT_FOUND]: ErrorReason.OBJECT_NOT_FOUND,
 };
 
-/** Fields of internal calls, as the operator's routes call them. */
+/** Fields of internal calls, and their names in the operator's routes. */
 const params: Readonly<Record<string, string>> = {
   page_token: "after",
   page_size: "limit",
@@ -140,7 +140,7 @@ function refuseToOperator(error: unknown): never {
   refuse(reason, { ...(param === "" ? {} : { param }) });
 }
 
-/** Integers above what a number holds exactly are strings. */
+/** An integer that a number cannot hold exactly becomes a string. */
 function plainNumbers(value: unknown): unknown {
   if (typeof value === "bigint") {
     return Number.isSafeInteger(Number(value)) ? Number(value) : value.toString();
@@ -155,7 +155,7 @@ export function listOf(data: readonly unknown[], nextPageToken = "") {
   return { object: "list", data, next: nextPageToken || null };
 }
 
-/** The unit that a body names. */
+/** The unit in a body. */
 export function readUnit(body: JsonObject): Unit {
   if (body.unit === "usd_micros") return Unit.USD_MICROS;
   if (body.unit === "credits") return Unit.CREDITS;
@@ -163,7 +163,7 @@ export function readUnit(body: JsonObject): Unit {
   return refuse(ErrorReason.INVALID_VALUE, { param: "unit", message });
 }
 
-/** The operation id of a body: the same one acts once. */
+/** The operation id of a body. Two requests with the same id act once. */
 export function readOperationId(body: JsonObject): string {
   const id = body.operationId;
   if (id === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "operationId" });

@@ -10,7 +10,7 @@ import { takeTurn } from "../../plugins/reads.ts";
 import { queryOneOf } from "../../query.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
 
-/** Routes of an account's ledger: its entries as they stand, and what moved its balances as a file. */
+/** Routes of an account's ledger: its entries as a list, and the changes of its balances as a file. */
 export function entryRoutes(app: FastifyInstance, edge: Edge): void {
   const url = "/accounts/:accountId/entries";
   adminRoute(app, edge, {
@@ -27,7 +27,7 @@ export function entryRoutes(app: FastifyInstance, edge: Edge): void {
   });
 }
 
-/** As `genmesh ledger export`: newest first, from `from` on and before `to`. */
+/** Like `genmesh ledger export`: newest first, from `from` on and before `to`. */
 async function exported(call: AdminCall, { reads }: Edge) {
   const accountId = call.param("accountId");
   const format = queryOneOf(call.request, "format", exportFormats) ?? "csv";
@@ -42,7 +42,7 @@ async function exported(call: AdminCall, { reads }: Edge) {
     const asked = { accountId, onlyMoney: true, pageSize: exportPage, ...place };
     return await billing.listLines(asked, call.options);
   };
-  // Before the headers go out, so that what is wrong has its own status.
+  // This page is read before the headers are sent, so that an error has its own status.
   const first = await page(toMs === undefined ? {} : { untilTime: timestampFromMs(toMs) });
   exportHeaders(call.reply, format, `entries-${accountId}`);
   return exportEntries(
@@ -53,7 +53,7 @@ async function exported(call: AdminCall, { reads }: Edge) {
   );
 }
 
-/** Milliseconds of a time that the query names. */
+/** Milliseconds of a time in the query. */
 function queryTime(call: AdminCall, name: string): number | undefined {
   const text = call.query(name);
   if (text === "") return undefined;

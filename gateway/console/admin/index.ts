@@ -8,8 +8,8 @@ import { systemRoutes } from "./system.ts";
 import { workRoutes } from "./work.ts";
 
 /**
- * The operator's routes, below the prefix of the app that is given: thin over the internal API. The console mounts them
- * behind a hook that lets operators' sessions in alone, and asks for the secret again where a route's config says so.
+ * The operator's routes, below the prefix of the given app. They add little to the internal API. The console mounts them behind a
+ * hook. It lets only operators' sessions in, and asks for the secret again where a route's config requires that.
  */
 export function registerAdmin(app: FastifyInstance, edge: Edge): void {
   accountRoutes(app, edge);

@@ -33,7 +33,7 @@ async function list(call: AdminCall) {
     const found = await auth.listAllKeys({ ...call.page(), query }, call.options);
     return listOf(shown(call, found.keys), found.nextPageToken);
   }
-  // At most 1,000: one answer has them all.
+  // One answer of auth has all keys, at most 1,000.
   const { pageSize, pageToken } = call.page();
   const { keys } = await auth.listKeys({ accountId }, call.options);
   const matching = keys.filter(({ keyId, name }) =>
@@ -55,7 +55,7 @@ function one(call: AdminCall, key: ApiKey | undefined) {
   return operatorsKeyDocument(key, call.clock.now());
 }
 
-/** A key with what a form to change it begins with, and a list does not show. */
+/** A key with the values at which a form to change it begins. A list does not show them. */
 async function inFull(call: AdminCall, key: ApiKey) {
   const { accountId, keyId, webhookUrl } = key;
   const asked = { accountId, keyIds: [keyId] };
@@ -69,14 +69,14 @@ async function inFull(call: AdminCall, key: ApiKey) {
 
 async function show(call: AdminCall) {
   const query = call.param("keyId");
-  // All ids have one length, so it begins no other; but keys may be named like it.
+  // All ids have one length, so no id is the beginning of another. But the name of a key may be like an id.
   const asked = { pageSize: pageSizes.most, query };
   const { keys } = await call.peers.auth.listAllKeys(asked, call.options);
   const key = keys.find(({ keyId }) => keyId === query) ?? refuse(ErrorReason.OBJECT_NOT_FOUND);
   return inFull(call, key);
 }
 
-/** What a change may name, and what it may hold, is that of PATCH /keys/{id} of the API. */
+/** A change has the fields and bounds of PATCH /keys/{id} of the API. */
 async function change(call: AdminCall) {
   const keyId = call.param("keyId");
   const asked = await call.body();
@@ -97,7 +97,7 @@ async function change(call: AdminCall) {
   return inFull(call, changed);
 }
 
-/** What a new key may hold is that of POST /keys of the API, without `name` too. */
+/** A new key has the fields and bounds of POST /keys of the API, but `name` may be absent. */
 async function create(call: AdminCall) {
   const body = await call.body();
   const accountId = requiredString(body, "accountId", { min: 1, max: 64 });
@@ -137,13 +137,13 @@ async function revoke(call: AdminCall) {
   return one(call, key);
 }
 
-/** May the audit log name it? It names no property that there is not. */
+/** May the audit log name this property? It names only properties that a key has. */
 function isKeyProperty(name: string): boolean {
   const others = ["expires_at", "disabled", "lowBalanceUsdMicros"];
   return Object.hasOwn(keyBodyFields, name) || others.includes(name);
 }
 
-/** The limit of a new key, for the audit log. A word that is none is left out: auth refuses it. */
+/** The limit of a new key, for the audit log. A word that is not a limit is left out, because auth refuses it. */
 function limitOf({
   limit,
   limitUsdMicros: micros = null,

@@ -1,12 +1,12 @@
-/** Rows of a page: as many as an operator looks at; more cost the services nothing but would have to be drawn. */
+/** Rows of a page, as many as an operator looks at. More would cost the services nothing, but the browser would have to show them. */
 export const pageSizes = { most: 100, default: 25 } as const;
-/** Operation ids of the console, with room for the prefix of an account's first funds. */
+/** Operation ids of the console. They leave room for the prefix of an account's first funds. */
 export const operationIdPattern = /^[A-Za-z0-9_.:-]{1,100}$/;
-/** Largest amount of a grant, in the wallet's unit: nine billion dollars, exact as a number of JSON. */
+/** The largest amount of a grant, in the wallet's unit: nine billion dollars. A JSON number holds it exactly. */
 export const maxAmount = 9_000_000_000_000_000;
-/** Milliseconds for an audit of the whole ledger: some ten million entries. */
+/** Milliseconds for an audit of the whole ledger, which has some ten million entries. */
 export const auditMs = 10 * 60_000;
-/** Differences that an audit's answer names: more are one fault, and are counted. */
+/** Differences that an audit's answer names. More of them have one cause, and are only counted. */
 export const maxDifferences = 1_000;
-/** Bytes of a body with a draft of the catalog: one of 1 MiB, whose line breaks and quotes take two in JSON. */
+/** Bytes of a body with a draft of the catalog. A draft may have 1 MiB. Its line breaks and quotes take two bytes each in JSON. */
 export const draftBodyBytes = 2 * 1024 * 1024 + 1024;

@@ -7,7 +7,7 @@ import type { Edge } from "../../context.ts";
 import { toWebhookDocument } from "../../webhooks.ts";
 import { type AdminCall, adminRoute, findAccount, listOf } from "./context.ts";
 
-/** Routes of what accounts are told: when their funds run low, and what became of each webhook. */
+/** Routes of the messages to accounts: alerts of low funds, and the state of each webhook. */
 export function noticeRoutes(app: FastifyInstance, edge: Edge): void {
   const alerts = "/accounts/:accountId/alerts";
   adminRoute(app, edge, { method: "GET", url: alerts, handle: showAlerts });
@@ -23,12 +23,12 @@ export function noticeRoutes(app: FastifyInstance, edge: Edge): void {
 }
 
 async function showAlerts(call: AdminCall) {
-  // Billing knows wallets, not accounts: it has no alerts of one that does not exist.
+  // Billing knows wallets, not accounts. It has no alerts of an account that does not exist.
   const { accountId } = await findAccount(call);
   return alertsDocument(await call.peers.billing.getAlerts({ accountId }, call.options));
 }
 
-/** What a change may name: as in PATCH /billing/alerts of the API. */
+/** The fields of a change, as in PATCH /billing/alerts of the API. */
 const changeable = ["lowBalanceUsdMicros", "webhookUrl"];
 
 async function changeAlerts(call: AdminCall) {
@@ -55,7 +55,7 @@ function alertsDocument(alerts: GetAlertsResponse | undefined) {
 }
 
 async function listWebhooks(call: AdminCall) {
-  // Media knows webhooks, not accounts: it has none of one that does not exist.
+  // Media knows webhooks, not accounts. It has none of an account that does not exist.
   const { accountId } = await findAccount(call);
   const asked = { accountId, ...call.page() };
   const found = await call.peers.media.listAccountWebhooks(asked, call.options);
@@ -73,7 +73,7 @@ async function retryWebhook(call: AdminCall) {
   return webhookDocument(webhook);
 }
 
-/** Without the address, which may hold a secret of its receiver: the account's own listing shows it. */
+/** A webhook without its address, which may hold a secret of its receiver. The account's own listing shows the address. */
 function webhookDocument(webhook: Webhook) {
   const { url: _, ...shown } = toWebhookDocument(webhook, true);
   return shown;

@@ -86,12 +86,15 @@ async function check(call: AdminCall) {
   };
 }
 
-/** Errors above this part of the requests: the alert GenmeshUpstreamFails fires at the same. */
+/** An upstream fails where this part of its requests ended in errors. The alert GenmeshUpstreamFails has the same threshold. */
 export const failingShare = 0.2;
-/** An account that was found empty so many milliseconds ago counts as empty, as for the alert GenmeshUpstreamAccountEmpty. */
+/**
+ * An account at an upstream counts as empty for this many milliseconds after it was last found empty. The alert
+ * GenmeshUpstreamAccountEmpty uses the same time.
+ */
 export const emptyForMs = 15 * 60_000;
 
-/** Every upstream of the catalog, with what all processes have seen of it. */
+/** Every upstream of the catalog, with the observations of all processes. */
 async function upstreams(call: AdminCall) {
   const [snapshot, health] = await Promise.all([
     snapshotOf(call),

@@ -71,7 +71,7 @@ async function inspect(call: AdminCall) {
     })),
     wait: wait
       ? {
-          // A replica of a later release may know more.
+          // A replica of a later release may have other refusals.
           reason: waits[wait.refusal] ?? waits[JobWait_Refusal.UNSPECIFIED],
           times: wait.times,
           nextTryAt: isoTimeOrNull(wait.nextTryTime),
@@ -141,6 +141,6 @@ async function audit(call: AdminCall) {
     const more = all > BigInt(differences.length);
     return { object: "ledger.audit", ok: all === 0n, wallets, entries, differences, more };
   }
-  // An audit that was cut short has proved nothing.
+  // An audit that was interrupted has proved nothing.
   return refuse(ErrorReason.SERVICE_UNAVAILABLE);
 }

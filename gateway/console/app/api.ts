@@ -1,16 +1,16 @@
 import { askForSecret } from "./secret.ts";
 import { endSession } from "./session.ts";
 
-/** Where all of `/v1` stands for this page's session. */
+/** The address of `/v1` for this page's session. */
 export const v1 = "/console/api/v1";
 
-/** A refusal of the API, or that it could not be reached; `message` is for the reader. */
+/** A refusal of the API, or a failure to reach it. `message` is for the reader. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
   readonly param: string | null;
   readonly requestId: string | null;
-  /** Fields beside the usual four, such as `requiredCredits`. */
+  /** Fields other than the usual four, such as `requiredCredits`. */
   readonly details: Record<string, unknown>;
 
   constructor(status: number, error: Record<string, unknown>, requestId: string | null) {
@@ -27,13 +27,13 @@ export interface CallOptions {
   method?: "GET" | "POST" | "PATCH" | "DELETE";
   /** Sent as JSON. */
   body?: unknown;
-  /** An upload; instead of `body`. */
+  /** An upload, instead of `body`. */
   form?: FormData;
   headers?: Record<string, string>;
   signal?: AbortSignal;
 }
 
-/** Asks the API and reads its JSON. `path` begins with `/`: `/console/api…` as it is, anything else below `/v1`. */
+/** Asks the API and reads its JSON. `path` begins with `/`. A path of `/console/api…` is used unchanged, any other is below `/v1`. */
 export async function call<T>(path: string, options: CallOptions = {}): Promise<T> {
   const response = await open(path, options);
   if (response.status === 204) return undefined as T;
@@ -41,8 +41,8 @@ export async function call<T>(path: string, options: CallOptions = {}): Promise<
 }
 
 /**
- * The answer of a request that was accepted, its body unread. Where the API wants the secret again (before keys are made,
- * or money is moved) the reader is asked for it and the same request is sent once more with it.
+ * The answer of an accepted request, with its body unread. The API may want the secret again, before keys are made or money is moved.
+ * Then the reader is asked for it, and the same request is sent again with it.
  */
 export async function open(path: string, options: CallOptions = {}): Promise<Response> {
   const first = await send(path, options);
@@ -61,7 +61,7 @@ export async function open(path: string, options: CallOptions = {}): Promise<Res
   throw error;
 }
 
-/** The reader closed the question for the secret: nothing was done, and nothing needs to be said. */
+/** The reader closed the question for the secret. Nothing was done, so no message is shown. */
 export class Cancelled extends Error {}
 
 async function send(path: string, options: CallOptions): Promise<Response> {
@@ -90,7 +90,7 @@ async function errorOf(response: Response): Promise<ApiError> {
   return new ApiError(response.status, body?.error ?? {}, requestId);
 }
 
-/** `{a: 1, b: undefined, c: ["x", "y"]}` as `?a=1&c=x&c=y`; what is undefined or "" is left out. */
+/** `{a: 1, b: undefined, c: ["x", "y"]}` as `?a=1&c=x&c=y`. Values that are undefined or "" are left out. */
 export function queryOf(
   values: Record<string, string | number | boolean | readonly string[] | undefined>,
 ): string {

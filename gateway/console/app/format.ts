@@ -1,4 +1,4 @@
-// Money, numbers and times in the reader's locale. The exact figure is always at hand, as a title.
+// Money, numbers and times in the reader's locale. The exact figure is always in the title.
 
 const dollars = (digits: number, least = digits) =>
   new Intl.NumberFormat(undefined, {
@@ -14,10 +14,10 @@ const toTheMicro = dollars(6, 2);
 const whole = new Intl.NumberFormat();
 const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
 
-/** A sum of the API: beyond what a number holds exactly it comes as decimal digits. */
+/** A sum of the API. It comes as decimal digits where a number cannot hold it exactly. */
 export type Sum = number | string;
 
-/** Millionths of a dollar as the decimal that they are: no rounding, however large. */
+/** Millionths of a dollar as an exact decimal, without rounding, however large. */
 function decimalOf(micros: Sum): `${number}` {
   const value = BigInt(micros);
   const size = value < 0n ? -value : value;
@@ -25,18 +25,18 @@ function decimalOf(micros: Sum): `${number}` {
   return `${value < 0n ? "-" : ""}${size / 1_000_000n}.${fraction}` as `${number}`;
 }
 
-/** For reading: cents, and millionths below a cent, where cents would say nothing. */
+/** For reading: cents, or millionths for sums below a cent. */
 export function usd(micros: Sum): string {
   const isSmall = Math.abs(Number(micros)) < 10_000;
   return (isSmall ? toTheMicro : inCents).format(decimalOf(micros));
 }
 
-/** All six digits, for columns in which figures stand below each other. */
+/** All six digits, for columns of figures. */
 export function usdExact(micros: Sum): string {
   return inMicros.format(decimalOf(micros));
 }
 
-/** A price: as many digits as it has, for rounding would make it another one. */
+/** A price with all its digits, because rounding would change the price. */
 export function usdPrice(micros: Sum): string {
   return toTheMicro.format(decimalOf(micros));
 }
@@ -49,7 +49,7 @@ export function count(value: Sum): string {
   return whole.format(typeof value === "string" ? BigInt(value) : value);
 }
 
-/** 12.3K, for places without room; the whole figure belongs in the title. */
+/** 12.3K, for narrow places. The whole figure belongs in the title. */
 export function countShort(value: number): string {
   return value < 10_000 ? whole.format(value) : short.format(value);
 }
@@ -77,7 +77,7 @@ const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const dateUtc = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 
-/** `utcDay`: a day that was typed, which forms take as one of UTC, so that the reader's own time makes no other one of it. */
+/** `utcDay` is a day that the reader typed. Forms take it as a day of UTC, so the reader's own time zone must not shift it. */
 export type TimeStyle = "minute" | "second" | "day" | "utcDay" | "ago";
 
 export function time(at: Date, style: TimeStyle): string {
@@ -120,7 +120,7 @@ export function bytes(value: number): string {
   }).format(value / 1_000 ** step);
 }
 
-/** Milliseconds, seconds or minutes: the largest unit of which there are two, or one second. */
+/** Milliseconds, seconds or minutes: the largest unit that gives at least two, or one second. */
 export function milliseconds(value: number): string {
   const [unit, size] =
     value < 1_000

@@ -4,16 +4,16 @@ import { type CallOptions, Cancelled, call, queryOf } from "./api.ts";
 import { session } from "./session.ts";
 
 export interface Loaded<T> {
-  /** Stays while it is loaded again, so that nothing jumps. */
+  /** Stays during a reload, so that nothing on the page jumps. */
   data: T | undefined;
   error: unknown;
   isLoading: boolean;
   reload(): void;
-  /** Puts what is known already into place, without asking. */
+  /** Sets known data without a request. */
   set(change: (data: T) => T): void;
 }
 
-/** Asks for `path` now, and whenever it changes; null: not yet. `ask` is how, and stays the same. */
+/** Requests `path` now, and again whenever it changes. Null: no request yet. `ask` makes the request, and stays the same function. */
 export function useApi<T>(
   path: string | null,
   ask: (path: string, options: CallOptions) => Promise<T> = call,
@@ -22,7 +22,7 @@ export function useApi<T>(
     isLoading: path !== null,
   });
   const [turn, setTurn] = useState(0);
-  // `turn` asks again for the same path.
+  // A change of `turn` repeats the request for the same path.
   useEffect(() => {
     if (path === null) return;
     const abort = new AbortController();
@@ -43,10 +43,10 @@ export function useApi<T>(
   return { data: state.data, error: state.error, isLoading: state.isLoading, reload, set };
 }
 
-/** How often a screen asks again for what moves by itself. */
+/** Ms after which a screen reloads data that changes by itself. */
 const reloadMs = 10_000;
 
-/** Loads again and again while the page is seen and `isOn`. */
+/** Loads again and again while the page is visible and `isOn`. */
 export function useReloading(isOn: boolean, ...reloads: (() => void)[]): void {
   useEffect(() => {
     if (!isOn) return;
@@ -58,8 +58,8 @@ export function useReloading(isOn: boolean, ...reloads: (() => void)[]): void {
 }
 
 /**
- * The query of the address: filters live there, so that a link shows the same list to the next reader. Changing a filter
- * goes back to the first page.
+ * The query of the address. Filters are kept there, so that a link shows another reader the same list. A change of a filter goes back
+ * to the first page.
  */
 export function useFilters() {
   const { query, path, route } = useLocation();
@@ -70,7 +70,7 @@ export function useFilters() {
   return { query, set };
 }
 
-/** The pages of a list: where each begins is in the address, and the way back to the pages before is remembered here. */
+/** The pages of a list. The address has the beginning of the page. The beginnings of earlier pages are kept here. */
 export function usePages() {
   const { query, path, route } = useLocation();
   const before = useRef<string[]>([]);
@@ -86,7 +86,7 @@ export function usePages() {
   };
 }
 
-/** Runs an action of the reader once at a time; what goes wrong is `error`. */
+/** Runs an action of the reader, once at a time. A failure is `error`. */
 export function useAction<A extends unknown[]>(act: (...values: A) => Promise<void>) {
   const [state, setState] = useState<{ error?: unknown; isBusy: boolean }>({ isBusy: false });
   const run = async (...values: A) => {
@@ -97,7 +97,7 @@ export function useAction<A extends unknown[]>(act: (...values: A) => Promise<vo
       await act(...values);
       setState({ isBusy: false });
     } catch (error) {
-      // The sign-in form says by itself that a session has ended.
+      // The sign-in form itself shows that a session has ended.
       const hasLeft = wasSignedIn && session.value === null;
       const isSilent = error instanceof Cancelled || hasLeft;
       setState(isSilent ? { isBusy: false } : { error, isBusy: false });

@@ -13,12 +13,12 @@ export function rememberKeys(keys: readonly Key[]): void {
   keyNames.value = new Map([...keyNames.value, ...names]);
 }
 
-/** Keys a page: as many as there are at the most. */
+/** Keys of a page, the most that the API gives. */
 const pageSize = 100;
-/** Names that are worth asking for: an account with more keys sees ids of the others. */
+/** The most names to load. An account with more keys sees the other keys' ids. */
 const maxNames = 1_000;
 
-/** Asks once. A screen that may not know them shows ids. */
+/** Asks once. A screen shows ids where the reader may not list keys. */
 export async function loadKeyNames(): Promise<void> {
   if (isAsked || !may("keys")) return;
   isAsked = true;

@@ -1,6 +1,6 @@
 import type { LimitReset } from "./types.ts";
 
-/** Choices of when a key's limit begins anew; as values of a form, where null has no place. */
+/** Choices of when a key's limit resets. They are values of a form, which cannot be null. */
 export const limitResets = [
   { value: "daily", label: "each day" },
   { value: "weekly", label: "each Monday" },
@@ -8,11 +8,11 @@ export const limitResets = [
   { value: "never", label: "never" },
 ] as const;
 
-/** A choice as the API takes it. */
+/** The API's value of a choice. */
 export const resetOf = (choice: string): LimitReset | null =>
   choice === "never" ? null : (choice as LimitReset);
 
-/** What of a key's spending its limit counts, in words. */
+/** The period whose charges a key's limit counts, in words. */
 export function periodWords(reset: LimitReset | null | undefined): string {
   if (reset === "daily") return "today";
   if (reset === "weekly") return "this week";

@@ -1,12 +1,12 @@
 import { may } from "./session.ts";
 import type { ModelKind } from "./types.ts";
 
-/** What kinds of models are called, and what a key needs to use them. */
+/** The names of the kinds of models, and the scope that a key needs to use each. */
 export const modelKinds: readonly {
   value: ModelKind;
   label: string;
   scope: string;
-  /** The playground has a form for it. */
+  /** The playground has a form for this kind. */
   hasForm: boolean;
 }[] = [
   { value: "chat", label: "Chat", scope: "text", hasForm: true },

@@ -14,7 +14,7 @@ interface Group {
 const always = () => true;
 const makes = () => ["text", "images", "videos", "music", "speech"].some(may);
 
-/** What a key may use; its scopes decide what it is shown. The API decides what it may do. */
+/** The screens of a key. Its scopes decide which of them are shown. The API decides what the key may do. */
 const keyGroups: Group[] = [
   {
     title: "Build",

@@ -5,20 +5,20 @@ import { isOwn, type ListedJob } from "./screens/listed-job.ts";
 import { eventsOf } from "./sse.ts";
 import type { Job, List } from "./types.ts";
 
-/** How many jobs are watched at once: browsers open few connections to one host, and one must stay free. */
+/** The most jobs watched at once. Browsers open few connections to one host, and one must stay free. */
 const maxWatched = 3;
-/** After a watch broke off, the job is watched again. */
+/** Ms after which a job is watched again when a watch broke off. */
 const againMs = 3_000;
 
-/** The jobs that have not ended, and whether each of them is watched. */
+/** The jobs that have not ended, and the set of those that are watched. */
 interface Running {
   jobs: ListedJob[];
   areAllWatched: boolean;
 }
 
 /**
- * The jobs of some lists that have not ended. Some of them are watched by their events, the reader's own first, and change in
- * their lists as they go on; one that has ended, or that the reader may not watch, makes room for the next.
+ * The jobs of some lists that have not ended. Some of them are watched by their events, the reader's own first, and their lists show
+ * each change. A job that has ended, or that the reader may not watch, makes room for the next.
  */
 export function useRunningJobs(
   ...lists: readonly Pick<Loaded<List<ListedJob>>, "data" | "set">[]
@@ -32,7 +32,7 @@ export function useRunningJobs(
     .slice(0, maxWatched)
     .map((job) => job.id);
   const watches = useRef(new Map<string, AbortController>()).current;
-  // The ids as one text: nothing is begun or stopped when one of them moves.
+  // The ids are one text, so that no watch begins or stops when a job changes.
   useEffect(() => {
     for (const [id, watch] of watches) {
       if (watched.includes(id)) continue;
@@ -66,8 +66,8 @@ export function useRunningJobs(
 }
 
 /**
- * Tells each state of a job until it has ended; breaks of the connection are bridged. Rejects with a refusal that asking again
- * does not mend: the job is gone, or not for the reader.
+ * Reports each state of a job until it has ended, and reconnects after breaks. Rejects with a refusal that a repeat does not change:
+ * the job is gone, or the reader may not see it.
  */
 export async function watchJob(
   id: string,
@@ -79,7 +79,7 @@ export async function watchJob(
       const response = await open(`/jobs/${encodeURIComponent(id)}/events`, { signal });
       for await (const event of eventsOf(response)) {
         const job = JSON.parse(event.data) as Partial<Job>;
-        // An event of the stream's own end has an error and no job.
+        // An event about the stream's own end has an error and no job.
         if (signal.aborted || job.id !== id) continue;
         onJob(job as Job);
         if (job.terminal) return;
@@ -91,7 +91,7 @@ export async function watchJob(
   }
 }
 
-/** A refusal for good; those of a busy service pass. */
+/** A lasting refusal. Those of a busy service pass. */
 function isFinal(error: unknown): boolean {
   const { status } = error instanceof ApiError ? error : { status: 0 };
   return status >= 400 && status < 500 && status !== 429;

@@ -1,4 +1,4 @@
-/** Scopes that a key without any has. */
+/** The scopes of a key that names none. */
 export const implied = [
   "text",
   "images",
@@ -10,10 +10,10 @@ export const implied = [
   "billing",
 ];
 
-/** Scopes that are never implied: what manages, signs for the account, or shows more than the key's own. */
+/** Scopes that are never implied. They allow management, signing for the account, or a look at other keys' data. */
 export const managing = ["keys", "webhooks", "usage:read-all", "jobs:read-all"];
 
-/** How long the secret before a rotation goes on working, in seconds. */
+/** Seconds for which the previous secret stays valid after a rotation. */
 export const graces = [
   { value: "0", label: "At once, because it leaked" },
   { value: "3600", label: "After one hour" },
@@ -21,7 +21,7 @@ export const graces = [
   { value: "604800", label: "After one week" },
 ];
 
-/** In a word where it may do all that is implied, for that list is long. */
+/** One word where the key has all implied scopes, because that list is long. */
 export function rightsOf(scopes: readonly string[]): string {
   const isAll = implied.every((scope) => scopes.includes(scope));
   if (!isAll) return scopes.join(", ");

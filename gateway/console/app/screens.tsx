@@ -32,7 +32,7 @@ interface ScreensProps {
   onLoadEnd(): void;
 }
 
-/** An operator has no key, and a key no operator's rights: each has screens of its own. */
+/** An operator has no key, and a key has no operator's rights. So each has separate screens. */
 export function Screens(props: ScreensProps) {
   return isOperator() ? <OperatorScreens {...props} /> : <KeyScreens {...props} />;
 }

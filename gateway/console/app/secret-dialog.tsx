@@ -4,7 +4,7 @@ import { TextField } from "./kit/form.tsx";
 import { secretQuestion } from "./secret.ts";
 import { session } from "./session.ts";
 
-/** Asked before keys are made, money is moved and holds are settled. */
+/** Asks for the secret before keys are made, money is moved or holds are settled. */
 export function SecretDialog() {
   const question = secretQuestion.value;
   const [secret, setSecret] = useState("");
@@ -37,7 +37,7 @@ export function SecretDialog() {
   );
 }
 
-/** Who signed in at an identity provider has no secret here: the provider asks for the password again. */
+/** A reader who signed in at an identity provider has no secret here. The provider asks for the password again. */
 function AskProvider({ onClose }: { onClose(): void }) {
   return (
     <Dialog title="Confirm that it is you" onClose={onClose}>

@@ -1,15 +1,15 @@
 import { signal } from "@preact/signals";
 
 interface SecretQuestion {
-  /** The secret before was not accepted. */
+  /** The previous secret was not accepted. */
   isSecondTry: boolean;
   answer(secret: string | null): void;
 }
 
-/** What the shell shows as a dialog; the secret goes to the one request that wanted it, and is kept nowhere. */
+/** The shell shows this question as a dialog. The secret is sent with the one request that wanted it, and is not kept. */
 export const secretQuestion = signal<SecretQuestion | null>(null);
 
-/** Null: the reader would rather not. */
+/** Null: the reader refused to give it. */
 export function askForSecret(isSecondTry: boolean): Promise<string | null> {
   secretQuestion.value?.answer(null);
   return new Promise((resolve) => {

@@ -4,7 +4,7 @@ import type { Session } from "./types.ts";
 
 const path = "/console/api/session";
 
-/** Finds out which user is signed in, if one is; a service that cannot be asked shows the sign-in form, which says so. */
+/** Asks which user is signed in, if one is. Where the service does not answer, the sign-in form is shown and reports that. */
 export async function loadSession(): Promise<void> {
   try {
     session.value = await call<Session>(path);

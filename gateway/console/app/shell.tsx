@@ -15,12 +15,12 @@ import { signOut } from "./session-calls.ts";
 import { Brand } from "./sign-in.tsx";
 import { chooseTheme, type Theme, theme } from "./theme-choice.ts";
 
-/** What stands around every screen: the way to the others, who is signed in, the theme. */
+/** The frame of every screen: the links to the others, the signed-in user, the theme. */
 export function Shell() {
   const { url } = useLocation();
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [isLoading, setLoading] = useState(false);
-  // The menu closes when the reader has gone somewhere.
+  // The menu closes when the reader has gone to another screen.
   useEffect(() => setMenuOpen(false), [url]);
   return (
     <div class="shell">

@@ -6,7 +6,7 @@ import { hasEnded } from "./session.ts";
 import { signIn } from "./session-calls.ts";
 import type { SignInOptions } from "./types.ts";
 
-/** One field. After signing in the reader stands where the address says. */
+/** A form of one field. After signing in the reader sees the screen of the address. */
 export function SignIn() {
   const [secret, setSecret] = useState("");
   const options = useApi<SignInOptions>("/console/api/sign-in").data;

@@ -1,11 +1,11 @@
 export interface ServerEvent {
-  /** "message" where the stream names none. */
+  /** "message" where the stream names no event. */
   event: string;
   data: string;
   id: string;
 }
 
-/** The events of a stream, one after the other; ends where the stream ends. A break of the connection throws. */
+/** The events of a stream, one after the other, until the stream ends. A break of the connection throws. */
 export async function* eventsOf(response: Response): AsyncGenerator<ServerEvent> {
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -16,7 +16,7 @@ export async function* eventsOf(response: Response): AsyncGenerator<ServerEvent>
       const { done, value } = await reader.read();
       if (done) return;
       rest += value;
-      // A lone \r at the end may be the first half of \r\n: it waits for what comes next.
+      // A lone \r at the end may be the first half of \r\n, so it waits for the next bytes.
       const blocks = rest.split(/\r\n\r\n|\n\n|\r\r(?!\n)/);
       rest = blocks.pop() ?? "";
       for (const block of blocks) {

@@ -4,7 +4,7 @@ export type Theme = "system" | "light" | "dark";
 
 const root = document.documentElement;
 
-/** What the reader chose; the page follows the system until then. theme.ts reads the same place before anything is painted. */
+/** The reader's choice. Until then the page follows the system. theme.ts reads the same value before anything is painted. */
 export const theme = signal<Theme>((root.dataset.theme as Theme | undefined) ?? "system");
 
 export function chooseTheme(chosen: Theme): void {

@@ -1,4 +1,4 @@
-// Runs before the page is painted, so that a reader who chose a theme never sees the other one flash up.
+// Runs before the page is painted, so that the other theme does not flash up.
 const chosen = localStorage.getItem("theme");
 if (chosen) document.documentElement.dataset.theme = chosen;
 

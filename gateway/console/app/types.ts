@@ -1,4 +1,4 @@
-// What the API answers, as far as the console reads it. The OpenAPI document has the whole of it.
+// Answers of the API, with the fields that the console reads. The OpenAPI document has all of them.
 
 export type Role = "member" | "owner" | "operator";
 
@@ -52,7 +52,7 @@ export interface Key {
   webhookUrl?: string | null;
 }
 
-/** When a key's limit begins anew; null beside a limit: never. */
+/** The time at which a key's limit resets. Null beside a limit: never. */
 export type LimitReset = "daily" | "weekly" | "monthly";
 
 export interface BillingAlerts {
@@ -219,7 +219,7 @@ export interface Hold {
 
 export interface Webhook {
   id: string;
-  /** For those who see other keys' webhooks; null: not known. */
+  /** For readers who may see other keys' webhooks. Null: not known. */
   keyId?: string | null;
   type: string;
   /** Null for alerts. */
@@ -241,7 +241,7 @@ export interface WebhookSecret {
   previousExpiresAt: string | null;
 }
 
-/** The record of one request, in OpenRouter's shape. */
+/** The record of one request, in OpenRouter's format. */
 export interface Generation {
   id: string;
   created_at: string;

@@ -2,11 +2,11 @@ import { days, startOfDay } from "./usage-sums.ts";
 
 export type Width = "1h" | "1d";
 
-/** Buckets of one page of the API: every range below fits into one. */
+/** Buckets of one page of the API. Every range below fits into one page. */
 export const maxBuckets: Record<Width, number> = { "1h": 168, "1d": 31 };
 
 export interface Range {
-  /** As it stands in the address. */
+  /** The name in the address. */
   name: string;
   /** Seconds since 1970, whole days of UTC. */
   start: number;
@@ -19,7 +19,7 @@ const monthName = new Intl.DateTimeFormat(undefined, {
   year: "numeric",
   timeZone: "UTC",
 });
-/** Months that can be chosen, this one included. */
+/** Months to choose from, this one included. */
 const months = 13;
 
 export function rangeOf(name: string | undefined, now = Date.now() / 1_000): Range {

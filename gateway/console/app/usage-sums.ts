@@ -7,7 +7,7 @@ export function startOfDay(seconds: number): number {
   return Math.floor(seconds / days) * days;
 }
 
-/** What the chart can show. */
+/** The figures that the chart can show. */
 export interface Figures {
   field: string;
   label: string;
@@ -37,7 +37,7 @@ export const figures: readonly [Figures, ...Figures[]] = [
   },
 ];
 
-/** Integers are added as integers: exact up to nine billion dollars. */
+/** Integers are added as integers, so sums are exact up to nine billion dollars. */
 export function sum(
   buckets: readonly UsageBucket[],
   figureOf: (result: UsageResult) => number,
@@ -48,13 +48,13 @@ export function sum(
 }
 
 export interface Group {
-  /** Its value in the results: a model, a key's id or a kind. */
+  /** The group's value in the results: a model, a key's id or a kind. */
   value: string;
   name: string;
   results: readonly UsageResult[];
 }
 
-/** What was used by each model (or key, or kind), those that cost most first. */
+/** The usage of each model (or key, or kind), the most expensive first. */
 export function groupsOf(
   buckets: readonly UsageBucket[],
   by: "model" | "api_key_id" | "kind",
@@ -84,7 +84,7 @@ export function groupsOf(
     );
 }
 
-/** As many series as there are colours; what is left over is one series together. */
+/** As many series as there are colours. All other groups together are one series. */
 const maxSeries = 7;
 
 /** One figure of each group for each bucket. */

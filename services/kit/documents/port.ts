@@ -18,7 +18,10 @@ export interface Stretch {
   limit?: number;
 }
 
-/** The fields of a document must be so: a value, one of several, a number up to a bound, there or not there, not there or less than a number. */
+/**
+ * The condition on fields of a document: a value, one of several, a number up to a bound, presence or absence, or absence or a lower
+ * number.
+ */
 export type Fit = Readonly<
   Record<
     string,

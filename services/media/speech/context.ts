@@ -16,7 +16,7 @@ import type { SpeechEvents } from "./events.ts";
 import type { SpeechStore } from "./store.ts";
 import { createSpeechStore, speechComponent } from "./store-documents.ts";
 
-/** What speech needs of its process. */
+/** Needs of speech from its process. */
 export interface SpeechDeps {
   clock: Clock;
   ids: Ids;
@@ -27,30 +27,30 @@ export interface SpeechDeps {
   catalog: Pick<LiveCatalog, "current">;
   holds: HoldClient;
   upstreams: Pick<MediaUpstreams, "speak">;
-  /** By which it judges the leases of other processes. */
+  /** Judges the leases of other processes. */
   leaseTime: LeaseTime;
   /** Reads bodies. */
   reader: JsonReader;
-  /** An account that they do not know has a smaller share. */
+  /** An account that does not pay has a smaller share. */
   payers?: Pick<Payers, "isPaying">;
-  /** How long speeches and their records are kept, in ms; undefined: for ever. */
+  /** Ms for which speeches and their records are kept. Undefined: for ever. */
   retentionMs: number | undefined;
 }
 
-/** What running and ending requests needs. */
+/** Needs of running and ending requests. */
 export interface SpeechContext
   extends Omit<SpeechDeps, "database" | "holds" | "log" | "metrics" | "payers" | "reader"> {
   store: SpeechStore;
   holds: RequestHolds;
   events: SpeechEvents;
-  /** This process, in its requests' records. */
+  /** The name of this process in its requests' records. */
   owner: string;
 }
 
 /** The store of the requests. */
 export interface OpenedSpeechStore {
   store: SpeechStore;
-  /** Makes the table or the collection, and its indexes. To be called once, before all else. */
+  /** Makes the table or the collection, and its indexes. The caller does this once, before all else. */
   prepare(): Promise<void>;
 }
 
@@ -64,12 +64,12 @@ export function openSpeechStore(database: Database): OpenedSpeechStore {
 
 const prefix = "speech/";
 
-/** Where the sound of a request lies in the blob store. */
+/** The blob key of a request's speech. */
 export function blobKeyOf(speechId: string): string {
   return `${prefix}${speechId}`;
 }
 
-/** The request of a blob key, or undefined where it is not of this kind. */
+/** The request of a blob key. Undefined where the key is not of speech. */
 export function speechIdOf(blobKey: string): string | undefined {
   return blobKey.startsWith(prefix) ? blobKey.slice(prefix.length) : undefined;
 }

@@ -2,12 +2,15 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { blobKeyOf, type SpeechContext } from "./context.ts";
 import type { SpeechRecord } from "./store.ts";
 
-/** How a speech ended, as the journal tells it: "lost" with its process, "left" by its caller, or "unsent" to an upstream. */
+/**
+ * The end of a speech, as the journal names it. A "lost" one ended with its process, a "left" one had no caller any more. An "unsent"
+ * one never reached an upstream.
+ */
 export type DrawnStatus = "completed" | "failed" | "left" | "lost" | "unsent";
 
 /**
- * Charges a request whose end is written down, and ends its hold: a `settling` one costs its amount, any other nothing. Any
- * process may, at any time, also several at once: the first draw decides.
+ * Charges a request whose end is stored, and ends its hold. A `settling` request costs its amount, any other nothing. Any process may
+ * do this at any time, also several at once. The first charge decides.
  */
 export async function drawSpeech(
   record: SpeechRecord,
@@ -36,17 +39,17 @@ export async function drawSpeech(
   if (charged !== amount) events.trouble("a hold was ended by an operator", requestId, undefined);
 }
 
-/** What is left to do once the charge is drawn. May be repeated by any process. */
+/** Does the rest after the charge. Any process may repeat it. */
 export async function finishSpeech(
   { speechId, openedAt, status }: SpeechRecord,
   { store, blobs, retentionMs }: SpeechContext,
 ): Promise<void> {
-  // Stored perhaps, by a process that died before it could say so.
+  // The speech may be stored by a process that died before it could note that.
   if (status === "releasing") await blobs.delete(blobKeyOf(speechId));
   await store.finish(speechId, retentionMs === undefined ? undefined : openedAt + retentionMs);
 }
 
-/** Resolves when `work` has ended, or after `budgetMs`; it then goes on behind. Never rejects. */
+/** Resolves when `work` has ended, or after `budgetMs`. The work then continues in the background. Never rejects. */
 export async function withinBudget(
   work: Promise<unknown>,
   budgetMs: number,

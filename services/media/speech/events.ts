@@ -2,7 +2,7 @@ import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { SpeechIntent } from "./store.ts";
 
-/** How a speech request ended. */
+/** The end of a speech request. */
 export type SpeechEnd =
   | "completed"
   | "failed"
@@ -13,17 +13,17 @@ export type SpeechEnd =
   | "stopped"
   | "orphan";
 
-/** What speech counts and logs. Never a text or a key. */
+/** Metrics and logs of speech. Never a text or a key. */
 export interface SpeechEvents {
-  /** A request ended, so long after it was opened; all but `completed` and `unkept` cost nothing. */
+  /** A request ended, `elapsedMs` after it was opened. All ends except `completed` and `unkept` cost nothing. */
   ended(request: SpeechIntent, end: SpeechEnd, elapsedMs: number): void;
-  /** A recorded answer was given again, or a request joined one in flight. */
+  /** A recorded answer was sent again, or a request joined one in flight. */
   repeated(kind: "replayed" | "joined"): void;
-  /** This process may no longer speak for a request that it runs. */
+  /** Another process took over a request that this process runs. */
   lost(request: SpeechIntent): void;
-  /** A speech and its record went at the end of their time. */
+  /** A speech and its record were deleted at the end of their time. */
   expired(): void;
-  /** Something of ours, or of an upstream, failed. */
+  /** A step of genmesh, or of an upstream, failed. */
   trouble(what: string, speechId: string | undefined, error: unknown): void;
 }
 

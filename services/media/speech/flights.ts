@@ -1,29 +1,29 @@
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 
-/** Work in flight, as it sees itself. */
+/** The view that work in flight has of itself. */
 export interface Flight {
   /** Aborts when the last caller has left before {@link Flight.keep}, and when the process stops. */
   readonly signal: AbortSignal;
-  /** From here on the work runs to its end, also when no caller waits for it any more. */
+  /** From this call on the work runs to its end, even if no caller waits for it. */
   keep(): void;
 }
 
-/** Work in flight that several callers may wait for; unless it is kept, it is aborted when the last of them has left. */
+/** Work in flight for which several callers may wait. Unless it is kept, it is aborted when the last of them has left. */
 export interface Flights<T> {
   /**
-   * Waits for what is in flight under a name; undefined: nothing is. Refuses with IDEMPOTENCY_KEY_REUSED where it has
-   * another fingerprint; rejects as the work does, or with the reason of `signal`.
+   * Waits for the work in flight under a name. Undefined where there is none. Refuses with IDEMPOTENCY_KEY_REUSED where the work has
+   * another fingerprint. Rejects like the work, or with the reason of `signal`.
    */
   join(name: string, fingerprint: string, signal: AbortSignal): Promise<T> | undefined;
-  /** Is there something that can be joined? */
+  /** Is there work that a caller can join? */
   has(name: string): boolean;
-  /** Begins work, under a name where others may join it. */
+  /** Begins work. Other callers can join it where it has a name. */
   lead(
     name: { name: string; fingerprint: string } | undefined,
     signal: AbortSignal,
     work: (flight: Flight) => Promise<T>,
   ): Promise<T>;
-  /** Aborts all of it, kept or not. */
+  /** Aborts all work, kept or not. */
   abortAll(reason: unknown): void;
   /** Resolves when nothing is in flight. */
   idle(): Promise<void>;
@@ -37,7 +37,7 @@ interface Running<T> {
   waiting: number;
 }
 
-/** Makes {@link Flights}, none yet. */
+/** Makes {@link Flights}, empty at first. */
 export function createFlights<T>(): Flights<T> {
   const running = new Set<Running<T>>();
   const byName = new Map<string, Running<T>>();
@@ -58,7 +58,7 @@ export function createFlights<T>(): Flights<T> {
 
   const find = (name: string) => {
     const flight = byName.get(name);
-    // One that was aborted is on its way out.
+    // An aborted flight is about to end, so no caller joins it.
     return flight?.stop.signal.aborted ? undefined : flight;
   };
 

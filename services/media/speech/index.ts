@@ -26,7 +26,7 @@ import { createSpeechSweeper } from "./sweeper.ts";
 
 export type { SpeechDeps } from "./context.ts";
 
-/** A sound that a key made. */
+/** A speech that a key made. */
 export interface LocatedSpeech {
   blobKey: string;
   mimeType: string;
@@ -36,24 +36,27 @@ export interface LocatedSpeech {
   createdAt: number;
 }
 
-/** Speech, made while the caller waits. */
+/** Speech that is made while the caller waits. */
 export interface Speech extends AsyncDisposable {
   readonly methods: Pick<ServiceImpl<typeof MediaService>, "generateSpeech">;
-  /** What is to become of a hold; undefined where it is none of speech's by its id. */
+  /** Billing's answer about a hold. Undefined where the id is not of speech. */
   resolveHold(holdId: string, accountId: string): Promise<HoldVerdict | undefined>;
-  /** The sound of a speech of this key id; undefined for everything else alike. */
+  /** The file of a speech of this key id. Undefined for every other case. */
   locate(
     name: { parentId: string; fileId: string },
     principal: Principal,
   ): Promise<LocatedSpeech | undefined>;
-  /** May the bytes of this blob key still be wanted? False for keys that are not of speeches. */
+  /** May the bytes of this blob key still be needed? False for keys that are not of speeches. */
   isReferenced(blobKey: string): Promise<boolean>;
   start(): Promise<void>;
-  /** Stops sweeping and lets requests end, also those whose callers have left; those that have not at `signal` are aborted, and cost nothing. */
+  /**
+   * Stops sweeping and lets requests end, even if their callers have left. The requests that still run at `signal` are aborted, and
+   * cost nothing.
+   */
   drain(signal: AbortSignal): Promise<void>;
-  /** Erases some of what these keys had spoken; true: none was left. */
+  /** Erases some speeches of these keys. True where none was left. */
   eraseOf(keyIds: readonly string[]): Promise<boolean>;
-  /** Ends once what is due now. */
+  /** Ends once the requests that are due now. */
   sweep(): Promise<void>;
 }
 

@@ -1,8 +1,8 @@
 import type { FairShareBounds } from "#kit/share/fair-share.ts";
 
 /**
- * Requests that one process has under way: each is a connection to an upstream, and its sound takes of {@link soundsInMemory} beside.
- * Half of them for one account, so that what one sends at once leaves room to the others; an eighth for one that is not known to pay.
+ * Requests of one process at once. Each has a connection to an upstream, and its speech takes room of {@link soundsInMemory}. One
+ * account has half of them, so that its requests leave room to the others. An account that is not known to pay has an eighth.
  */
 export const speechShare: FairShareBounds = {
   places: 128,
@@ -10,18 +10,20 @@ export const speechShare: FairShareBounds = {
   eachUnpaid: { places: 16, waiting: 16 },
   waitMs: 10_000,
 };
-/** Hint of a refusal that is ours, in ms. */
+/** Ms after which a caller refused by genmesh itself may try again. */
 export const busyRetryMs = 1_000;
 
-/** A speech takes no longer, also where an upstream's own time-out is longer, in ms: below the edge's deadline of 15 minutes. */
+/** Ms for a speech, even if an upstream's own time-out is longer. It is below the edge's deadline of 15 minutes. */
 export const speakTimeoutMs = 14 * 60_000;
 const mib = 1024 * 1024;
 
 /**
- * Bytes of sounds in memory, from before their upstream is asked until they are stored, which on a full disk takes a minute: some thirty of the
- * longest English MP3s, four of the largest sounds that are taken. Each is there twice for a moment, when its pieces are joined. An
- * account has half, as of the requests; one that is not known to pay room for one of the largest, and no sound takes more.
- * A caller waits for that room as long as an answer of usual length takes upstream, and costs nothing if it finds none.
+ * Bytes of speeches in memory, from before their upstream is asked until they are stored. Storing takes a minute on a full disk. The
+ * bytes are room for some thirty of the longest English MP3s, or four of the largest speeches that are taken. Each is there twice for
+ * a moment, when its pieces are joined.
+ *
+ * An account has half, as of the requests. An account that is not known to pay has room for one of the largest, and no speech takes
+ * more. A caller waits for that room as long as an upstream usually takes to answer. It pays nothing if it finds none.
  */
 export const soundsInMemory: FairShareBounds = {
   places: 256 * mib,
@@ -29,13 +31,13 @@ export const soundsInMemory: FairShareBounds = {
   eachUnpaid: { places: 64 * mib, waiting: 16 },
   waitMs: 30_000,
 };
-/** A sound that comes out larger than was reckoned takes so much more room at once, in bytes: a look at the share for each piece would cost more. */
+/** A speech larger than its estimate takes this many bytes of room at once. A look at the share for each piece would cost more. */
 export const soundStepBytes = mib;
 /**
- * A finished sound is in the blob store within this, in ms, waiting for room on disk included: its caller waits too, and the
- * edge's deadline is not far.
+ * Ms within which a finished speech is in the blob store, including the wait for room on disk. Its caller waits too, and the edge's
+ * deadline is near.
  */
 export const storeTimeoutMs = 60_000;
 
-/** How often a duplicate looks whether another process has finished, in ms. */
+/** Ms between two looks of a duplicate whether another process has finished. */
 export const waitPollMs = 200;

@@ -20,20 +20,20 @@ import { generateLimits } from "../../upstreams/media/limits.ts";
 import { offers } from "../requests/fields.ts";
 import { estimatedBytes, estimatedSeconds, longestSeconds } from "./length.ts";
 
-/** A speech request that is valid and priced: nothing stands between it and its hold. */
+/** A speech request that is valid and priced. The hold is its next step. */
 export interface PreparedSpeech {
   model: Model;
   upstreams: readonly Upstream[];
   catalogVersion: string;
   text: string;
-  /** As its upstreams call it. */
+  /** The upstreams' name of the voice. */
   voice: string;
   language: string | undefined;
   speed: number;
   format: SoundFormat;
   /** Unicode code points. */
   characters: number;
-  /** Of its sound, as far as can be known before it is spoken. */
+  /** The most bytes of its speech, as far as an estimate can tell. */
   mostBytes: number;
   /** USD micros. */
   pricePerMillion: bigint;
@@ -41,9 +41,9 @@ export interface PreparedSpeech {
 }
 
 /**
- * Validates a body against the catalog and prices it. Refuses with MODEL_NOT_FOUND, PERMISSION_DENIED,
- * MISSING_REQUIRED_PARAMETER, INVALID_TYPE, INVALID_VALUE, UNSUPPORTED_PARAMETER, UNSUPPORTED_VOICE or UNSUPPORTED_LANGUAGE at the field;
- * what would be spoken longer than is kept is an INVALID_VALUE of the input.
+ * Validates a body against the catalog and prices it. Refuses with MODEL_NOT_FOUND, PERMISSION_DENIED, MISSING_REQUIRED_PARAMETER,
+ * INVALID_TYPE, INVALID_VALUE, UNSUPPORTED_PARAMETER, UNSUPPORTED_VOICE or UNSUPPORTED_LANGUAGE at the field. A text whose speech
+ * would be too long to keep is an INVALID_VALUE of the input.
  */
 export function prepareSpeech(
   body: JsonObject,
@@ -93,8 +93,8 @@ export function prepareSpeech(
 }
 
 /**
- * Bytes that the sound has at most, as far as can be known. Refuses what would have more than are kept: upstream would speak it all,
- * which is paid for, and no caller would hear it.
+ * The most bytes of the speech, as far as an estimate can tell. Refuses a text whose speech would have more bytes than are kept. An
+ * upstream would speak all of it and be paid, but no caller would hear it.
  */
 function checkLength({
   text,
@@ -117,7 +117,7 @@ function checkLength({
   return refuse(ErrorReason.INVALID_VALUE, { param: "input", message });
 }
 
-/** OpenAI's parameters that no model here knows, each with what means what is done anyway. */
+/** Parameters of OpenAI that no model here supports, each with the values that change nothing. */
 const unknown: Readonly<Record<string, readonly JsonValue[]>> = {
   instructions: [""],
   stream_format: ["audio"],
@@ -132,7 +132,7 @@ function checkOpenAiSpeech(body: JsonObject): void {
   }
 }
 
-/** A format that an OpenAI body asks for, of those that the model names: none by a catalog service of before, whose models make MP3. */
+/** The format of an OpenAI body, one of those that the model names. Models of an earlier catalog service name none and make MP3. */
 function formatOf(body: JsonObject, named: readonly string[]): SoundFormat {
   const param = "response_format";
   const asked = optionalString(body, param) ?? "mp3";
@@ -143,7 +143,7 @@ function formatOf(body: JsonObject, named: readonly string[]): SoundFormat {
   return refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param, message });
 }
 
-/** A voice that is named as an object, as OpenAI's custom ones are. */
+/** A voice that is given as an object, like OpenAI's custom voices. */
 function optionalVoice({ voice }: JsonObject): string | undefined {
   return isJsonObject(voice) ? requiredString(voice, "id", { min: 1 }, "voice.id") : undefined;
 }

@@ -7,11 +7,11 @@ import { takeRoom } from "./room.ts";
 const mib = 1024 * 1024;
 const { signal } = new AbortController();
 
-/** Ten MiB in all, six of one account. */
+/** Ten MiB in all, six for one account. */
 const createMemory = (waitMs = 50) =>
   createFairShare({ places: 10 * mib, each: { places: 6 * mib, waiting: 64 }, waitMs });
 
-/** Can an account have so much now? */
+/** Can an account have this many bytes now? */
 function isFree(memory: ReturnType<typeof createMemory>, bytes: number, accountId = "acc_9") {
   using places = memory.takeFree(accountId, bytes);
   return places !== undefined;

@@ -4,17 +4,18 @@ import { generateLimits } from "../../upstreams/media/limits.ts";
 import { UnkeptSpeechError } from "../../upstreams/media/port.ts";
 import { soundStepBytes } from "./limits.ts";
 
-/** Room in memory for one sound, from before an upstream is asked for it until it is stored. */
+/** Room in memory for one speech, from before an upstream is asked for it until it is stored. */
 export interface SoundRoom extends Disposable {
-  /** As `SpeechTask.reach`. */
+  /** Like `SpeechTask.reach`. */
   reach(bytes: number): Promise<void>;
-  /** Gives back what is more than so many bytes. */
+  /** Gives back the room beyond this many bytes. */
   shrink(bytes: number): void;
 }
 
 /**
- * Takes room for the most bytes that a sound is reckoned to have. One that comes out larger takes more as it comes, and waits for it no
- * longer than the share says: two that wait for each other's room so end, and what the first one had is the other's.
+ * Takes room for the estimated most bytes of a speech. A larger speech takes more room as its bytes come, and waits for it as long as
+ * the share says. So two speeches that wait for each other's room do not wait for ever. The room of the one that gives up goes to the
+ * other.
  */
 export async function takeRoom(
   memory: FairShare,

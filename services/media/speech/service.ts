@@ -16,26 +16,25 @@ import { takeRoom } from "./room.ts";
 import type { Speaker } from "./speaker.ts";
 import type { SpeechIntent, SpeechRecord } from "./store.ts";
 
-/** What answering needs. */
+/** Needs of answering. */
 export interface SpeechServiceContext extends SpeechContext {
   speaker: Speaker;
   flights: Flights<SpeechRecord | undefined>;
   share: FairShare;
-  /** Bytes of sounds in memory. */
+  /** Room for bytes of speeches in memory. */
   memory: FairShare;
   /** Reads bodies. */
   reader: JsonReader;
 }
 
-/** A request that is answered. */
+/** A request that has its answer. */
 export interface Spoken {
   record: SpeechRecord;
   replayed: boolean;
 }
 
 /**
- * Answers a request, in this order: syntax, what is recorded or in flight under its key, the edge's
- * refusal, validation, hold.
+ * Answers a request in this order: syntax, a recorded answer or work in flight under its key, the edge's refusal, validation, hold.
  */
 export async function generateSpeech(
   request: GenerateSpeechRequest,
@@ -56,7 +55,7 @@ export async function generateSpeech(
     return prepareSpeech(body, admission, context.catalog.current(), form);
   };
   if (key !== undefined) {
-    // No header holds a line feed: the two routes that speak have keys of their own.
+    // No header contains a line feed. So the two routes of speech have separate keys.
     const route = form === BodyForm.OPENAI ? "audio/speech\n" : "";
     const idempotency = {
       key: `${route}${key}`,
@@ -75,8 +74,8 @@ export async function generateSpeech(
 }
 
 /**
- * A media service of before calls every speech an MP3. Should a repeat for another format reach one while releases are mixed, it finds
- * another fingerprint and refuses, rather than answering with a wrong type.
+ * A media service of an earlier release calls every speech an MP3. While releases are mixed, a repeat for another format may reach
+ * one. It then finds another fingerprint and refuses, instead of answering with a wrong type.
  */
 function ownFingerprint(fingerprint: string, body: JsonObject, form: BodyForm): string {
   const asked = form === BodyForm.OPENAI ? body.response_format : undefined;
@@ -86,7 +85,7 @@ function ownFingerprint(fingerprint: string, body: JsonObject, form: BodyForm): 
 
 interface Caller {
   principal: Principal;
-  /** The caller's HTTP request. */
+  /** The id of the caller's HTTP request. */
   requestId: string | undefined;
   admission: Admission | undefined;
   idempotency: SpeechIntent["idempotency"];
@@ -123,7 +122,7 @@ async function generateOnce(
       events.repeated("replayed");
       return { record: found, replayed: true };
     }
-    // Another process is at it, or one of ours is winding down; its lease ends it in any case.
+    // Another process runs it, or a request of this process is about to end. In any case its lease ends it.
     if (found) await clock.sleep(waitPollMs, signal);
     if (found || flights.has(name)) continue;
     const prepared = caller.prepare();
@@ -140,7 +139,7 @@ async function begin(
   flight: Flight,
   { speaker, share, memory }: SpeechServiceContext,
 ): Promise<SpeechRecord | undefined> {
-  // Held to the end of the speech, also when its callers have left.
+  // The place is kept to the end of the speech, even if its callers have left.
   const { accountId } = principal;
   using _turn = await share.take(accountId, flight.signal);
   const { mostBytes } = prepared;

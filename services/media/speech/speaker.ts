@@ -25,16 +25,16 @@ import type { PreparedSpeech } from "./request.ts";
 import type { SoundRoom } from "./room.ts";
 import type { SpeechAudio, SpeechIntent, SpeechRecord } from "./store.ts";
 
-/** Who a speech is made for. */
+/** The payer of a speech. */
 export interface Payer {
   principal: Principal;
-  /** The caller's HTTP request. */
+  /** The id of the caller's HTTP request. */
   requestId: string | undefined;
   /** Undefined: none. */
   keyLimit: KeyLimit | undefined;
 }
 
-/** A flight whose sound has room in memory. */
+/** A flight whose speech has room in memory. */
 export interface RoomyFlight extends Flight {
   room: SoundRoom;
 }
@@ -42,11 +42,13 @@ export interface RoomyFlight extends Flight {
 /** Runs speech requests (docs/money.md). */
 export interface Speaker {
   /**
-   * Row and hold, upstream, object, `settling`, draw: in this order. Undefined where the idempotency slot is taken.
-   * Refuses as billing does, with INVALID_VALUE (upstream's 400 and 422), MODEL_REQUEST_FAILED,
-   * CONTENT_POLICY_VIOLATION, UPSTREAM_TIMEOUT or SERVICE_UNAVAILABLE, or with the reason of the flight's signal; it then
-   * costs nothing, but for a MODEL_REQUEST_FAILED with its `cost`: upstream spoke what cannot be kept. Once the request goes
-   * upstream the flight is kept: what an upstream speaks is stored and charged.
+   * Does these steps in order: row and hold, upstream, object, `settling`, charge. Undefined where the idempotency slot is taken.
+   *
+   * Refuses like billing, with INVALID_VALUE (an upstream's 400 and 422), MODEL_REQUEST_FAILED, CONTENT_POLICY_VIOLATION,
+   * UPSTREAM_TIMEOUT or SERVICE_UNAVAILABLE, or with the reason of the flight's signal. A refused request costs nothing, except a
+   * MODEL_REQUEST_FAILED with its `cost`: then an upstream spoke a text and the result cannot be kept.
+   *
+   * Once the request is sent to an upstream the flight is kept. Speech that an upstream makes is stored and charged.
    */
   run(
     request: PreparedSpeech,
@@ -54,7 +56,7 @@ export interface Speaker {
     idempotency: SpeechIntent["idempotency"],
     flight: RoomyFlight,
   ): Promise<SpeechRecord | undefined>;
-  /** Resolves when every end that was decided is written down, or left to the sweeper. */
+  /** Resolves when every decided end is stored, or left to the sweeper. */
   idle(): Promise<void>;
 }
 
@@ -65,7 +67,7 @@ export function createSpeaker(context: SpeechContext): Speaker {
   const { clock, store, events } = context;
   const ending = new Set<Promise<unknown>>();
 
-  /** Work that only the end of the process waits for: what it leaves undone the sweeper does. */
+  /** Work that only the end of the process waits for. The sweeper does the part that is not done then. */
   const behind = (speechId: string, work: Promise<unknown>): void => {
     const ended = work.catch((error) =>
       events.trouble("a speech is left to the sweeper", speechId, error),
@@ -74,7 +76,7 @@ export function createSpeaker(context: SpeechContext): Speaker {
     void ended.finally(() => ending.delete(ended));
   };
 
-  /** Draws what it costs, for a moment in front of the answer and else behind it. */
+  /** Charges the request. The answer waits a moment for the charge, which then continues in the background. */
   const end = async (record: SpeechRecord, status: DrawnStatus): Promise<void> => {
     const drawing = drawSpeech(record, status, context);
     behind(
@@ -84,7 +86,7 @@ export function createSpeaker(context: SpeechContext): Speaker {
     await withinBudget(drawing, drawBudgetMs, context);
   };
 
-  /** Nothing of it was sent: it has no hold, or one that goes now, or when billing asks about it. */
+  /** The request was not sent. It has no hold, or its hold ends now, or when billing asks about it. */
   const giveUp = async (intent: SpeechIntent, error: unknown): Promise<void> => {
     const { speechId, owner } = intent;
     events.ended(intent, endOf(error), clock.now() - intent.openedAt);
@@ -101,7 +103,7 @@ export function createSpeaker(context: SpeechContext): Speaker {
     const how = endOf(error);
     events.ended(intent, how, clock.now() - intent.openedAt);
     try {
-      // Its row says already that it is paid for.
+      // Its row already says that it is paid.
       if (how === "unkept") return await end({ ...intent, status: "settling" }, "failed");
       const dueAt = clock.now() + settleRetryMs;
       const isOurs = await store.close(speechId, { owner }, { kind: "releasing" }, dueAt);
@@ -117,7 +119,7 @@ export function createSpeaker(context: SpeechContext): Speaker {
       const openedAt = clock.steady();
       const intent = intentOf(request, payer, idempotency, context);
       const row = store.open(intent);
-      // Of two that share a key only one may ask for money; any other asks while its row is written.
+      // Of two requests that share a key only one may hold money. A request without a key holds money while its row is written.
       if (idempotency && !(await row)) return undefined;
       try {
         await hold(intent, row, payer, context);
@@ -171,7 +173,7 @@ function intentOf(
   };
 }
 
-/** The hold is open and the row is written, or what stood in the way is thrown once both are decided. */
+/** Opens the hold and awaits the row. Throws the failure of either once both are decided. */
 async function hold(
   intent: SpeechIntent,
   row: Promise<boolean>,
@@ -182,15 +184,15 @@ async function hold(
   const terms = { amount, checkAt, keyLimit };
   const held = holds.open({ requestId, accountId, keyId }, terms);
   const [written] = await Promise.allSettled([row, held]);
-  // Billing's refusal tells the caller more than a store that is away.
+  // Billing's refusal helps the caller more than the error of a store that is away.
   await held;
   if (written.status === "rejected") throw written.reason;
   if (!written.value) throw new Error("a fresh speech id was taken");
 }
 
 /**
- * Moves a running request's lease every 2 s, until `stop` aborts. Aborts it itself, with SERVICE_UNAVAILABLE, where another
- * process has ended the request, or could before the next beat. Never rejects.
+ * Moves a running request's lease every 2 s, until `stop` aborts. Aborts `stop` with SERVICE_UNAVAILABLE where another process has
+ * ended the request, or could before the next beat. Never rejects.
  */
 async function keepBeating(
   intent: SpeechIntent,
@@ -198,7 +200,7 @@ async function keepBeating(
   stop: AbortController,
 ): Promise<void> {
   const { speechId, owner } = intent;
-  // By the monotonic clock: a machine's clock that is set takes no lease away and gives none.
+  // The monotonic clock counts here. So a change of the machine's clock takes no lease away and gives none.
   let leaseUntil = openedAt + leaseMs;
   const lose = () => {
     events.lost(intent);
@@ -257,16 +259,16 @@ async function speakAndStore(
       reach: room.reach,
       signal: either,
     });
-    // The hold ends when it must, also where a driver is slow to stop.
+    // The hold ends in time, even if a driver is slow to stop.
     const { bytes, durationSeconds } = await untilAborted(speaking, either);
     either.throwIfAborted();
     room.shrink(bytes.length);
-    // It was spoken, and will be paid: from here on only we ourselves may fail.
+    // The speech is made, and will be paid. From here on only genmesh itself may fail.
     void expire(storeTimeoutMs, new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, unavailable));
     const put = () => blobs.put(blobKeyOf(speechId), once(bytes), stop.signal);
     const { sizeBytes, sha256 } = await put().catch(async (error) => {
       if (!isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) throw error;
-      // No room on disk: it waits for some, and keeps its room in memory meanwhile.
+      // The disk has no room. The speech waits for it, and keeps its room in memory.
       return await untilStored({ clock, signal: either }, put);
     });
     const audio = { format, sizeBytes, sha256, durationSeconds };
@@ -275,10 +277,10 @@ async function speakAndStore(
     events.lost(intent);
     refuse(ErrorReason.SERVICE_UNAVAILABLE, unavailable);
   } catch (error) {
-    // Where the call was aborted, the reason counts and not the error that it made.
+    // Where the call was aborted, the reason counts, and not the error that resulted.
     either.throwIfAborted();
     if (!(error instanceof UnkeptSpeechError)) throw refusalOf(error);
-    // It was spoken, and is paid for, though there is nothing to store.
+    // The speech was made and is paid, though there is nothing to store.
     void expire(storeTimeoutMs, new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, unavailable));
     const closed = () => closeSpoken(intent, undefined, context);
     if (await untilStored({ clock, signal: either }, closed)) throw unkept(error, intent);
@@ -290,8 +292,8 @@ async function speakAndStore(
 }
 
 /**
- * Writes down that the sound is there and is to be paid, or that it was spoken and could not be kept. False where the request is
- * another process's.
+ * Notes that the speech is stored and is to be paid, or that it was made and could not be kept. False where another process has the
+ * request.
  */
 async function closeSpoken(
   intent: SpeechIntent,
@@ -302,13 +304,13 @@ async function closeSpoken(
   const dueAt = clock.now() + settleRetryMs;
   const closing = { kind: "settling", ...(audio ? { audio } : {}) } as const;
   if (await store.close(speechId, { owner }, closing, dueAt)) return true;
-  // Written by a try before, whose answer was lost?
+  // An earlier try may have written this, and its answer was lost.
   const now = await store.find(speechId);
   const isPaid = now?.status === "settling" || now?.status === "closed";
   return isPaid && now.audio?.sha256 === audio?.sha256;
 }
 
-/** What the caller is told of a speech that is paid for and cannot be kept. It says what it cost, and is not to be sent again by itself. */
+/** The caller's error for a speech that is paid and cannot be kept. It has the cost, and clients must not repeat it by themselves. */
 function unkept(error: UnkeptSpeechError, { amount }: SpeechIntent): RefusalError {
   const message = isRefusal(error.cause)
     ? "The speech came out longer than was estimated, and there was no room to keep it. It was generated and is charged."
@@ -345,7 +347,7 @@ function endOf(error: unknown): SpeechEnd {
   return isRefusal(error) ? "failed" : "caller_left";
 }
 
-/** The bytes of a request that another process ended, and that were stored all the same. */
+/** Deletes the bytes of a request that another process ended while this one stored them. */
 async function deleteIfReleased(
   { speechId }: SpeechIntent,
   { store, blobs }: SpeechContext,

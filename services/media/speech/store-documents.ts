@@ -5,15 +5,15 @@ import type { Database } from "#kit/store/database.ts";
 import type { SpeechAudio, SpeechIntent, SpeechRecord, SpeechStore } from "./store.ts";
 
 /**
- * A request as it is kept. While it is `open`, `dueAt` is the end of its lease. Once it is `closed`, `dueAt` is the end of its keeping;
- * absent: it is kept for ever.
+ * A request in the database. While it is `open`, `dueAt` is the end of its lease. Once it is `closed`, `dueAt` is the end of its
+ * keeping. Absent: it is kept for ever.
  */
 interface KeptSpeech
   extends Omit<SpeechRecord, "leaseUntil" | "idempotency" | "audio" | "requestId"> {
   dueAt?: number | undefined;
   /** Absent once the slot is free. */
   idem?: { key: string; fingerprint: string } | undefined;
-  /** An earlier release wrote no format: its sounds are MP3. */
+  /** An earlier release wrote no format, and its speeches are MP3. */
   audio?: (Omit<SpeechAudio, "format"> & Partial<Pick<SpeechAudio, "format">>) | undefined;
 }
 
@@ -34,7 +34,7 @@ const speechSchema: DocumentsSchema<KeptSpeech, keyof typeof indexes> = {
   },
   indexes,
   compare: { fields: ["status", "dueAt"] },
-  // The process that closed a request knows it by this name where the answer was lost.
+  // Where an answer was lost, the process that closed the request finds it by this name.
   changeName: "closing",
 };
 
@@ -64,9 +64,9 @@ const tables = [
   CREATE INDEX media_speech_due ON media_speech (due_at) WHERE due_at IS NOT NULL;`,
   "CREATE INDEX media_speech_at_work ON media_speech (due_at) WHERE status <> 'closed';",
   "CREATE INDEX media_speech_of_key ON media_speech (key_id) WHERE status = 'closed';",
-  // Of sounds that stood there before: MP3.
+  // Speeches of earlier releases have no format, and are MP3.
   "ALTER TABLE media_speech ADD COLUMN format TEXT;",
-  // Rows become documents. The old rows go at once: what is deleted from now on must stand nowhere else.
+  // Rows become documents. The old rows are dropped at once, because data that is deleted from now on must not remain there.
   `ALTER TABLE media_speech RENAME TO media_speech_rows;
    CREATE TABLE media_speech (
      speech_id TEXT PRIMARY KEY,
@@ -92,14 +92,14 @@ const tables = [
    DROP TABLE media_speech_rows;`,
 ];
 
-/** What speech keeps. */
+/** The tables and documents of speech. */
 export const speechComponent: Component = { name: "media_speech", kinds: [speechSchema], tables };
 
-/** The speech requests in a process's database. Each transition is one write under a condition. */
+/** The speech requests in a process's database. Each transition is one conditional write. */
 export function createSpeechStore(database: Database): SpeechStore {
   const speech = documentsIn(database, speechSchema);
   return {
-    // In the way stands the request itself, or another one in its slot.
+    // An insert conflicts with the request itself, or with another one in its slot.
     open: async (intent) =>
       (await speech.insert(keptOf(intent))) || (await speech.find(intent.speechId)) !== undefined,
     beat: (speechId, owner, leaseUntil) =>

@@ -1,18 +1,18 @@
 import type { SoundFormat } from "#kit/sound/formats.ts";
 import type { PutOffWork } from "#kit/time/lease-time.ts";
 
-/** Under what a request is found again by its caller. */
+/** A caller finds its request again by these values. */
 export interface SpeechSlot {
   keyId: string;
   /** The caller's Idempotency-Key. */
   key: string;
 }
 
-/** A speech request as it is written before any money is held for it (docs/money.md). */
+/** A speech request as it is stored before money is held for it (docs/money.md). */
 export interface SpeechIntent {
   /** Also the id of its hold: [a-z0-9_]{8,40}. */
   speechId: string;
-  /** Of the sound that it will have. */
+  /** The file id of the speech. */
   fileId: string;
   accountId: string;
   keyId: string;
@@ -20,26 +20,26 @@ export interface SpeechIntent {
   catalogVersion: string;
   /** Unicode code points of the input. */
   characters: number;
-  /** The price in force when it was accepted, USD micros for a million characters. */
+  /** The price when the request was accepted, USD micros for a million characters. */
   pricePerMillion: bigint;
-  /** USD micros: what is held, and charged on success. */
+  /** USD micros that are held, and charged on success. */
   amount: bigint;
-  /** As sent to billing; ms since the epoch. */
+  /** The time that billing gets. Ms since the epoch. */
   holdCheckAt: number;
-  /** The process that runs it. */
+  /** The process that runs the request. */
   owner: string;
   openedAt: number;
-  /** Until when it counts as alive without a beat; ms since the epoch. */
+  /** Ms since the epoch. Until this time the request counts as alive without a beat. */
   leaseUntil: number;
-  /** The caller's Idempotency-Key and the fingerprint of the body; absent: none. */
+  /** The caller's Idempotency-Key and the fingerprint of the body. Absent where there is no such key. */
   idempotency?: { key: string; fingerprint: string };
-  /** The caller's HTTP request; not written down, so absent in what another process ends. */
+  /** The id of the caller's HTTP request. It is not stored, so it is absent in requests that another process ends. */
   requestId?: string | undefined;
 }
 
-/** A sound in the blob store. */
+/** A speech in the blob store. */
 export interface SpeechAudio {
-  /** Of one that an earlier release wrote: mp3. */
+  /** MP3 for a speech that an earlier release wrote. */
   format: SoundFormat;
   sizeBytes: number;
   /** Lower-case hexadecimal. */
@@ -47,37 +47,38 @@ export interface SpeechAudio {
   durationSeconds: number;
 }
 
-/** How a request is closed: once, by the process that comes first. */
+/** The closing of a request. It happens once, by the first process that tries. */
 export type SpeechClosing =
-  /** Its sound is stored, or upstream spoke what could not be kept (no audio): it costs its amount. */
+  /** The speech is stored, or an upstream made it and it could not be kept (no audio). The request costs its amount. */
   | { kind: "settling"; audio?: SpeechAudio }
-  /** It came to nothing, and costs nothing. */
+  /** There is no speech, and the request costs nothing. */
   | { kind: "releasing" };
 
-/** Who closes: the process that runs it, or any once its lease is over at this time. */
+/** The closer: the process that runs the request, or any process if its lease is over at this time. */
 export type SpeechCloser = { owner: string } | { leaseOverAt: number };
 
-/** A request as it stands. */
+/** A request in its present state. */
 export interface SpeechRecord extends SpeechIntent {
   status: "open" | "settling" | "releasing" | "closed";
-  /** From `settling` on, where it was kept. */
+  /** Present from `settling` on, where the speech was kept. */
   audio?: SpeechAudio;
 }
 
 /**
- * Where speech requests are written down. Every method is one transition of one record, atomic and durable when its
- * promise resolves, and safe to repeat; conditions hold at the moment of the change (compare-and-set). Reads see what was
- * acknowledged before they began. All refuse with SERVICE_UNAVAILABLE where the store is away; whether the change was made
- * is then not known.
+ * The store of speech requests. Every method is one transition of one record, atomic and durable when its promise resolves, and safe
+ * to repeat. Conditions hold at the moment of the change (compare-and-set). Reads see all changes that were acknowledged before they
+ * began.
+ *
+ * All refuse with SERVICE_UNAVAILABLE where the store is away. Then it is not known whether the change was made.
  */
 export interface SpeechStore extends PutOffWork {
-  /** Writes an intent, `open`. False where its idempotency slot is taken. A repeat of the same intent answers true. */
+  /** Stores an intent as `open`. False where its idempotency slot is taken. A repeat of the same intent answers true. */
   open(intent: SpeechIntent): Promise<boolean>;
-  /** Moves the lease of an `open` request that is still the owner's, else false. */
+  /** Moves the lease of an `open` request. False where another process has it, or it is not open. */
   beat(speechId: string, owner: string, leaseUntil: number): Promise<boolean>;
   /**
-   * The one closer: from `open` to `settling` or `releasing`, else false. Others take it up at `dueAt`. Without a
-   * sound its idempotency slot is free.
+   * Closes an `open` request as `settling` or `releasing`, and answers false for any other. Other processes take it up at `dueAt`. A
+   * request without a speech frees its idempotency slot.
    */
   close(
     speechId: string,
@@ -86,26 +87,26 @@ export interface SpeechStore extends PutOffWork {
     dueAt: number,
   ): Promise<boolean>;
   /**
-   * The hold is ended: from `settling` to `closed`, kept until `expireAt` (undefined: for ever); one that was `releasing`,
-   * or has no sound, is deleted. Does nothing where it is neither.
+   * Ends a request whose hold has ended. A `settling` one becomes `closed`, and is kept until `expireAt` (undefined: for ever). A
+   * `releasing` one, or one without a speech, is deleted. Does nothing in other states.
    */
   finish(speechId: string, expireAt: number | undefined): Promise<void>;
-  /** Deletes an `open` request of the owner whose reserve was refused: there is no hold. */
+  /** Deletes an `open` request of the owner whose hold was refused. */
   withdraw(speechId: string, owner: string): Promise<void>;
-  /** Deletes a `closed` request whose time is over, once its bytes are gone. */
+  /** Deletes a `closed` request whose time is over, after its bytes. */
   forget(speechId: string): Promise<void>;
-  /** Tries a request that is not `open` again at `dueAt`, not before. */
+  /** Puts the next try of a request that is not `open` off until `dueAt`. */
   defer(speechId: string, dueAt: number): Promise<void>;
 
-  /** Undefined where there is none. */
+  /** Undefined where the request does not exist. */
   find(speechId: string): Promise<SpeechRecord | undefined>;
   /** The request in an idempotency slot: `open`, `settling` or `closed`. */
   findBySlot(slot: SpeechSlot): Promise<SpeechRecord | undefined>;
-  /** `closed` ones of these keys, by an index. */
+  /** The `closed` requests of these keys, by an index. */
   closedOf(keyIds: readonly string[], limit: number): Promise<SpeechRecord[]>;
   /**
-   * `open` past their lease, `settling` and `releasing` that are due, `closed` whose time is over: read by one index, the
-   * longest due first.
+   * The requests that are due, by one index, the longest due first. These are `open` ones past their lease, due `settling` and
+   * `releasing` ones, and `closed` ones whose time is over.
    */
   due(now: number, limit: number): Promise<SpeechRecord[]>;
 }

@@ -8,18 +8,18 @@ import { blobKeyOf, type SpeechContext } from "./context.ts";
 import { drawSpeech, finishSpeech } from "./ending.ts";
 import type { SpeechRecord } from "./store.ts";
 
-/** Ends what its own process did not. */
+/** Ends the requests that their own process did not end. */
 export interface SpeechSweeper extends Sweep {
-  /** What is to become of a hold. A request whose process is gone is closed before this answers. */
+  /** The verdict about a hold. A request whose process is gone is closed before this answers. */
   verdict(holdId: string, accountId: string): Promise<HoldVerdict>;
 }
 
-/** Makes it; several at once do no harm. */
+/** Makes the sweeper. Several may run at once. */
 export function createSpeechSweeper(context: SpeechContext): SpeechSweeper {
   const { clock, leaseTime, store, blobs, events, retentionMs } = context;
   const erasingTime = createLeaseTime(clock, erasingPatienceMs);
 
-  /** A dead process's request came to nothing: had its sound been stored and written down, it would not be open. */
+  /** A dead process's request has no result: if its speech were stored and noted, the request would not be open. */
   const closeLost = async (record: SpeechRecord): Promise<SpeechRecord | undefined> => {
     const now = clock.now();
     const closer = { leaseOverAt: leaseTime() };
@@ -30,7 +30,7 @@ export function createSpeechSweeper(context: SpeechContext): SpeechSweeper {
     return { ...record, status: "releasing" };
   };
 
-  /** Charges one whose end is written down. */
+  /** Charges a request whose end is stored. */
   const draw = (record: SpeechRecord, wasLost: boolean) =>
     drawSpeech(record, wasLost ? "lost" : record.audio ? "completed" : "failed", context);
 
@@ -47,7 +47,7 @@ export function createSpeechSweeper(context: SpeechContext): SpeechSweeper {
         await draw(record, false);
         return finishSpeech(record, context);
       case "closed":
-        // A clock that is ahead for the moment erases nothing.
+        // Nothing is erased while a clock is ahead for a moment.
         if (record.openedAt + (retentionMs ?? 0) > erasingTime()) {
           return store.defer(record.speechId, clock.now() + erasingPatienceMs);
         }
@@ -76,7 +76,7 @@ export function createSpeechSweeper(context: SpeechContext): SpeechSweeper {
       if (found?.accountId !== accountId) return verdictOf(undefined, clock.now());
       const isOver = found.status === "open" && found.leaseUntil <= leaseTime();
       const ended = isOver ? await closeLost(found) : found;
-      // With its record, which billing does not know. What fails is left to billing, which ends the hold with the verdict.
+      // This charge has the usage record, which billing lacks. Where this fails, billing ends the hold by the verdict.
       if (ended?.status === "settling" || ended?.status === "releasing") {
         await draw(ended, isOver).catch((error) => {
           events.trouble("a speech's hold is ended without its record", holdId, error);

@@ -8,7 +8,7 @@ import { announceBatch, maxFreeWebhooks, trimmedAtOnce } from "./limits.ts";
 import type { WebhookStore } from "./store.ts";
 import { newWebhook, type Webhook, type WebhookType } from "./webhook.ts";
 
-/** What announcing needs. */
+/** Needs of announcing. */
 export interface AnnounceContext {
   clock: Clock;
   jobs: JobStore;
@@ -17,9 +17,9 @@ export interface AnnounceContext {
 }
 
 /**
- * Writes the end of a job down among the webhooks, then notes in the job that it is. Between the two a process may die, or
- * another may do the same: the webhook's id is made of the job's, so there is one, and the job itself says until then that
- * its end is to be told. So no end is lost, wherever a process dies.
+ * Writes a webhook for the end of a job, then notes in the job that the webhook exists. A process may die between the two, or
+ * another process may do the same. The webhook's id derives from the job's id, so there is only one webhook. Until the note is
+ * made, the job stays in the search for ends to announce. So no end is lost.
  */
 export async function announce(job: Job, context: AnnounceContext): Promise<void> {
   const { clock, jobs, failPoints } = context;
@@ -35,7 +35,7 @@ export async function announce(job: Job, context: AnnounceContext): Promise<void
   await jobs.apply(jobId, { kind: "announced" });
 }
 
-/** What is told of the end of a job; undefined where there is no such job any more, or nothing is to be told of it. */
+/** The body of the webhook for the end of a job. Undefined where the job is gone or has no webhook. */
 export function messageOf(job: Job | undefined, now: number): string | undefined {
   return job?.webhook && isTerminal(job) ? bodyOf(job, job.webhook, now) : undefined;
 }
@@ -48,21 +48,21 @@ function bodyOf(job: Job, { baseUrl }: NonNullable<Job["webhook"]>, now: number)
   });
 }
 
-/** Writes a webhook down, in the place of the account's oldest where it has as many as may cost it nothing. */
+/** Stores a webhook. Where the account has the most free webhooks that it may have, the oldest is deleted. */
 export async function writeDown(
   webhook: Webhook,
   { store }: Pick<AnnounceContext, "store">,
 ): Promise<void> {
   await store.insert(webhook);
   const { accountId, type } = webhook;
-  // Of completed jobs there are as many as were paid for.
+  // There are only as many completed jobs as were paid for.
   if (type === "job.completed") return;
   await store.trim({ accountId, type, newest: maxFreeWebhooks, limit: trimmedAtOnce });
 }
 
 /**
- * Announces jobs that have ended and are not announced, at most a batch of them; true where more may be left. Their writes
- * are made together, for each alone waits for the disk.
+ * Announces jobs that have ended and are not announced, at most a batch of them. True where more may be left. The writes run
+ * together, because each of them waits for the disk.
  */
 export async function announceSome(context: AnnounceContext): Promise<boolean> {
   const ended = await context.jobs.unannounced(announceBatch);

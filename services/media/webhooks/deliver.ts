@@ -15,7 +15,7 @@ import { signedHeaders } from "./sign.ts";
 import type { WebhookStore } from "./store.ts";
 import { type AttemptResult, hostOf, type Webhook } from "./webhook.ts";
 
-/** What delivering needs. */
+/** Needs of delivering. */
 export interface DeliverContext {
   clock: Clock;
   store: WebhookStore;
@@ -24,29 +24,29 @@ export interface DeliverContext {
   failPoints: FailPoints;
 }
 
-/** Delivers what is due; each attempt is one process's. */
+/** Delivers the webhooks that are due. One process makes each attempt. */
 export interface Deliverer {
   /**
-   * Begins attempts until nothing more is due that there is room for: one of each account in turn, so that an account
-   * waits for no other's backlog. Does not wait for their ends.
+   * Begins attempts until nothing is due for which there is room. Each account has one attempt in turn, so that no account waits
+   * for another's backlog. Does not wait for the attempts' ends.
    */
   begin(signal: AbortSignal): Promise<void>;
-  /** Resolves with the next end of an attempt: there is room again. */
+  /** Resolves at the next end of an attempt, when there is room again. */
   freed(): Promise<void>;
   /** Resolves when no attempt is under way. */
   idle(): Promise<void>;
 }
 
-/** Makes it. What is under way when `life` aborts is broken off, and begun anew when it counts as lost. */
+/** Makes the deliverer. An attempt that runs when `life` aborts is stopped. It begins again when it counts as lost. */
 export function createDeliverer(context: DeliverContext, life: AbortSignal): Deliverer {
   const { clock, store, events } = context;
   const running = new Set<Promise<void>>();
   const ofAccount = createCounts();
   const toHost = createCounts();
   const ofAccountToHost = createCounts();
-  /** Of accounts whose longest due webhook is for a host without room: the host that was looked at last. */
+  /** For each account whose longest due webhook is for a host without room: the last host that was looked at. */
   const lookedUpTo = new Map<string, string>();
-  /** The account that began the last attempt: who comes behind it has the next room. */
+  /** The account that began the last attempt. The accounts after it have the next room. */
   let lastAccount = "";
   let room = Promise.withResolvers<void>();
 
@@ -57,7 +57,7 @@ export function createDeliverer(context: DeliverContext, life: AbortSignal): Del
     toHost.add(host, 1);
     ofAccountToHost.add(`${accountId} ${host}`, 1);
     const work = attempt(webhook, context, life)
-      // It counts as lost, and is begun anew.
+      // The attempt then counts as lost, and begins again.
       .catch((error) => {
         if (!life.aborted) events.trouble("a webhook's attempt has no end", error);
       })
@@ -71,15 +71,18 @@ export function createDeliverer(context: DeliverContext, life: AbortSignal): Del
       });
     running.add(work);
   };
-  /** Of a host's places the last one is left to an account that has none there, so that a few with dead receivers take no others' host. */
+  /**
+   * The last place of a host is kept for an account that has none there. So a few accounts with dead receivers cannot fill a host
+   * that others use.
+   */
   const hasRoom = (accountId: string, host: string) => {
     const left = maxAttemptsToHost - toHost.of(host);
     return left > (ofAccountToHost.of(`${accountId} ${host}`) === 0 ? 0 : 1);
   };
 
   /**
-   * Of an account whose longest due webhook is for a host without room: one that is due for another host. Its hosts are looked at
-   * in turns of a bounded number, so that neither the backlog of one host nor their number holds up other accounts.
+   * Where the longest due webhook of an account is for a host without room, finds one that is due for another host. Each turn looks
+   * at a bounded number of hosts. So neither the backlog of one host nor the number of hosts delays other accounts.
    */
   const dueElsewhere = async (accountId: string, now: number): Promise<string | undefined> => {
     let host = lookedUpTo.get(accountId) ?? "";
@@ -93,7 +96,9 @@ export function createDeliverer(context: DeliverContext, life: AbortSignal): Del
     return undefined;
   };
 
-  /** One attempt of each account that has one due, from the account behind the last one that began one; was one begun? */
+  /**
+   * Begins one attempt of each account that has one due, from the account after the last one that began one. True where one began.
+   */
   const turn = async (signal: AbortSignal): Promise<boolean> => {
     const before = lastAccount;
     let accountId = before;
@@ -115,7 +120,7 @@ export function createDeliverer(context: DeliverContext, life: AbortSignal): Del
       if (!isBlocked) lookedUpTo.delete(accountId);
       const webhookId = isBlocked ? await dueElsewhere(accountId, now) : due.webhookId;
       const begun = webhookId && (await store.apply(webhookId, { kind: "begin", now }));
-      // Otherwise nothing has room, or another process has it.
+      // Otherwise no host has room, or another process has the webhook.
       if (!begun) continue;
       hasBegun = true;
       lastAccount = accountId;
@@ -158,7 +163,7 @@ async function send(
     const exchange = { body, headers, timeoutMs: attemptTimeoutMs, maxAnswerBytes, signal };
     return { kind: "answered", status: await fetcher.post(url, exchange) };
   } catch (error) {
-    // Its kind says nothing of the URL, and is a word of the documentation.
+    // The kind of the error is documented, and does not contain the URL.
     if (error instanceof OutsideError) return { kind: "unanswered", error: error.kind };
     throw error;
   }

@@ -2,11 +2,11 @@ import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { Webhook } from "./webhook.ts";
 
-/** What webhooks count and log. Never an address: it may hold the receiver's own secret. */
+/** Metrics and logs of webhooks. Never an address, because it may hold the receiver's own secret. */
 export interface WebhookEvents {
   /** An attempt has ended. */
   attempted(webhook: Webhook): void;
-  /** Something failed and will be tried again. */
+  /** A step failed and will be repeated. */
   trouble(what: string, error: unknown): void;
 }
 

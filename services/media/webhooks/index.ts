@@ -14,7 +14,7 @@ import { attemptLeaseMs, clearBatch, clearIntervalMs, lookIntervalMs } from "./l
 import { createWebhookRoutes, type WebhookMethods } from "./routes.ts";
 import { createWebhookStore } from "./store-documents.ts";
 
-/** What webhooks need. */
+/** Needs of webhooks. */
 export interface WebhooksDeps {
   clock: Clock;
   log: Logger;
@@ -25,21 +25,21 @@ export interface WebhooksDeps {
   failPoints: FailPoints;
 }
 
-/** Tells the ends of jobs to the addresses that their submissions named, at least once each. */
+/** Sends webhooks about ends of jobs to the addresses that the requests named, at least once each. */
 export interface Webhooks extends AsyncDisposable {
   methods: WebhookMethods;
-  /** Writes the end of a job down, for delivery. */
+  /** Stores a webhook for the end of a job. */
   announce(job: Job): Promise<void>;
   open(): Promise<void>;
-  /** Announces and delivers until `signal` aborts; attempts may still be under way then. Never rejects. */
+  /** Announces and delivers until `signal` aborts. Attempts may still run then. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
-  /** Erases some of an account's webhooks, and its secrets; true: none was left. */
+  /** Erases some webhooks of an account, and its secrets. True where none was left. */
   eraseAccount(accountId: string): Promise<boolean>;
-  /** Resolves when no attempt is under way. */
+  /** Resolves when no attempt runs. */
   idle(): Promise<void>;
 }
 
-/** Makes them; any number of processes may have them at once. */
+/** Makes the webhooks. Any number of processes may have them at once. */
 export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const { clock } = deps;
   const store = createWebhookStore(deps.database);
@@ -66,7 +66,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
         let isMore = false;
         try {
           await bringForward();
-          // What is due does not wait for all that is to be announced.
+          // Due webhooks do not wait until all ends are announced.
           isMore = await announceSome(context);
           await deliverer.begin(signal);
           await clear();

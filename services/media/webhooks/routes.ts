@@ -28,7 +28,7 @@ import {
   webhookTypes,
 } from "./webhook.ts";
 
-/** The RPCs of MediaService that are about webhooks. */
+/** The RPCs of MediaService for webhooks. */
 export type WebhookMethods = Pick<
   ServiceImpl<typeof MediaService>,
   | "listWebhooks"
@@ -40,7 +40,7 @@ export type WebhookMethods = Pick<
   | "announceEvent"
 >;
 
-/** Makes the RPCs; their promises stand in the service's proto file. */
+/** Makes the RPCs. The service's proto file describes their guarantees. */
 export function createWebhookRoutes(context: {
   clock: Clock;
   store: WebhookStore;
@@ -74,7 +74,7 @@ export function createWebhookRoutes(context: {
       const { accountId, keyId: own } = principalOf(call);
       const keyId = allKeys ? undefined : own;
       const page = await readPage(store, { accountId, keyId, pageSize, pageToken });
-      // The caller's own cursor, passed on as it came.
+      // The cursor comes from the caller unchanged.
       return page ?? refuse(ErrorReason.INVALID_VALUE, { param: "cursor" });
     },
     async retryWebhook({ webhookId, allKeys }, call) {
@@ -114,7 +114,7 @@ interface PageQuery {
   pageToken: string;
 }
 
-/** Undefined where the token is none of ours. */
+/** Undefined where the token is not one of genmesh. */
 async function readPage(store: WebhookStore, { pageSize, pageToken, ...whose }: PageQuery) {
   const size = pageSize === 0 ? webhookPage.default : pageSize;
   if (size < 1 || size > webhookPage.most) broken("page_size");
@@ -129,7 +129,7 @@ async function readPage(store: WebhookStore, { pageSize, pageToken, ...whose }: 
   };
 }
 
-/** The last one's place in the order: it stays right though that one is gone meanwhile. */
+/** The place of the page's last webhook in the order. It stays valid even if that webhook is deleted. */
 function tokenOf({ createdAt, webhookId }: ListedWebhook): string {
   return Buffer.from(`${createdAt} ${webhookId}`).toString("base64url");
 }

@@ -4,13 +4,13 @@ import { maxWebhookRounds } from "./limits.ts";
 import { firstSecrets, newWebhookSecret, rotated, type WebhookSecrets } from "./sign.ts";
 import type { WebhookStore } from "./store.ts";
 
-/** What the secrets of accounts need. */
+/** Needs of the accounts' secrets. */
 interface SecretsContext {
   clock: Clock;
   store: WebhookStore;
 }
 
-/** An account's secrets; the first one is made at its first use. */
+/** An account's secrets. The first one is made at its first use. */
 export async function secretsOf(
   accountId: string,
   { clock, store }: SecretsContext,
@@ -21,8 +21,8 @@ export async function secretsOf(
 }
 
 /**
- * Gives an account a new secret; the one before stays valid for a day, the one before that not. So a repeat must not rotate
- * again: by the operation of the last rotation it is answered as that was.
+ * Gives an account a new secret. The previous secret stays valid for a day, and any older one ends at once. So a repeat must not
+ * rotate again. A call with the operation of the last rotation gets the same answer as that rotation.
  */
 export async function rotateSecrets(
   accountId: string,

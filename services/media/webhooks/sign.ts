@@ -1,19 +1,19 @@
 import { randomBytes } from "node:crypto";
 import { secretGraceMs } from "./limits.ts";
 
-/** What an account's webhooks are signed with. Times are ms since the epoch. */
+/** The secrets that sign an account's webhooks. Times are ms since the epoch. */
 export interface WebhookSecrets {
   accountId: string;
   /** "whsec_" and the base64 of 32 bytes. */
   current: string;
   createdAt: number;
-  /** The one before, until a rotation's grace is over. */
+  /** The previous secret, until its time after a rotation is over. */
   previous: { secret: string; until: number } | undefined;
-  /** Names the call that made the current one, where that may be repeated. */
+  /** Names the call that made the current secret, where the call may be repeated. */
   operation: string | undefined;
 }
 
-/** A secret of 256 bits, as Standard Webhooks writes it. */
+/** A secret of 256 bits, in the format of Standard Webhooks. */
 export function newWebhookSecret(): string {
   return `whsec_${randomBytes(32).toString("base64")}`;
 }
@@ -23,7 +23,7 @@ export function firstSecrets(accountId: string, secret: string, now: number): We
   return { accountId, current: secret, createdAt: now, previous: undefined, operation: undefined };
 }
 
-/** The account's secrets with a new one: two are valid at once, so that a receiver need not change in the same moment. */
+/** The account's secrets with a new one. Two are valid at once, so that a receiver need not change at the same moment. */
 export function rotated(
   { accountId, current }: WebhookSecrets,
   secret: string,
@@ -39,7 +39,7 @@ export function rotated(
   };
 }
 
-/** The secret before, where it is still valid. */
+/** The previous secret, where it is still valid. */
 export function previousOf(
   { previous }: WebhookSecrets,
   now: number,
@@ -47,13 +47,13 @@ export function previousOf(
   return previous && previous.until > now ? previous : undefined;
 }
 
-/** The headers of Standard Webhooks for a body: a signature for each valid secret. */
+/** The headers of Standard Webhooks for a body, with a signature for each valid secret. */
 export async function signedHeaders(
   { webhookId, body }: { webhookId: string; body: string },
   secrets: WebhookSecrets,
   now: number,
 ): Promise<Record<string, string>> {
-  // Loaded at the first webhook: most processes never send one.
+  // Loaded at the first webhook, because most processes never send one.
   const { Webhook } = await import("standardwebhooks");
   const at = new Date(now);
   const valid = [secrets.current, previousOf(secrets, now)?.secret].filter(

@@ -5,7 +5,7 @@ import type { WebhookSecrets } from "./sign.ts";
 import { latestWebhookDue, toldUntil, type WebhookStore } from "./store.ts";
 import { hostOf, stepWebhook, type Webhook } from "./webhook.ts";
 
-/** A webhook, with the host of its URL; absent in what an earlier version wrote. */
+/** A webhook with the host of its URL. The host is absent in documents that an earlier version wrote. */
 type KeptWebhook = Webhook & { host?: string };
 
 const indexes = {
@@ -15,7 +15,7 @@ const indexes = {
   list: { key: { accountId: 1, createdAt: 1, webhookId: 1 } },
   list_key: { key: { keyId: 1, createdAt: 1, webhookId: 1 }, where: { keyId: "there" } },
   type: { key: { accountId: 1, type: 1, createdAt: 1, webhookId: 1 } },
-  // Of a job, and not erased yet.
+  // Webhooks of jobs whose bodies are not erased yet.
   told: {
     key: { expiresAt: 1, jobId: 1 },
     where: { body: "not empty", jobId: "not empty", expiresAt: "there" },
@@ -87,7 +87,7 @@ const tables = [
   `CREATE INDEX media_webhook_type ON media_webhook (account_id, type, created_at, webhook_id);
    CREATE INDEX media_webhook_told ON media_webhook (expires_at)
      WHERE expires_at IS NOT NULL AND body <> '' AND job_id <> '';`,
-  // Rows become documents. What they were goes at once: what is erased from now on must stand nowhere else.
+  // Rows become documents. The old rows are dropped at once, because data that is erased from now on must not remain there.
   `ALTER TABLE media_webhook RENAME TO media_webhook_rows;
    CREATE TABLE media_webhook (
      webhook_id TEXT PRIMARY KEY,
@@ -116,7 +116,7 @@ const tables = [
    DROP TABLE media_webhook_secret_rows;`,
 ];
 
-/** What webhooks keep. */
+/** The tables and documents of webhooks. */
 export const webhooksComponent: Component = {
   name: "media_webhooks",
   kinds: [webhookSchema, secretsSchema],
@@ -169,7 +169,7 @@ export function createWebhookStore(database: Database): WebhookStore {
       await webhooks.removeSome("type", surplus);
     },
     async clear(now, limit) {
-      // One that is retried meanwhile has no end, and stays as it is.
+      // A webhook that is retried meanwhile has no end, and stays as it is.
       await webhooks.removeSome("expired", { upTo: now, limit });
       await webhooks.setSome("told", { upTo: toldUntil(now), limit }, { body: "" });
     },
@@ -190,7 +190,7 @@ export function createWebhookStore(database: Database): WebhookStore {
       const isCurrent = (one: WebhookSecrets) => one.current === current;
       if (await secrets.change(accountId, (one) => (isCurrent(one) ? next : undefined)))
         return true;
-      // The answer to the first time may have been lost.
+      // The answer to the first try may have been lost.
       return (await secrets.find(accountId))?.current === next.current;
     },
   };

@@ -3,17 +3,17 @@ import { bodyKeptMs, pausesMs, webhookKeptMs } from "./limits.ts";
 import type { WebhookSecrets } from "./sign.ts";
 import type { ListedWebhook, Webhook, WebhookCommand, WebhookType } from "./webhook.ts";
 
-/** Which webhooks of an account; newest first. */
+/** Selects webhooks of an account, newest first. */
 export interface WebhooksQuery {
   accountId: string;
-  /** Only those of this key's jobs; default all of the account's. */
+  /** Only webhooks of this key's jobs. Default: all of the account's. */
   keyId?: string | undefined;
-  /** Only those after this one in the order. */
+  /** Only webhooks after this one in the order. */
   after: { createdAt: number; webhookId: string } | undefined;
   limit: number;
 }
 
-/** Webhooks of an account and type that are more than it may have. */
+/** The webhooks of an account and type beyond the number that it may have. */
 export interface SurplusWebhooks {
   accountId: string;
   type: WebhookType;
@@ -21,7 +21,7 @@ export interface SurplusWebhooks {
   limit: number;
 }
 
-/** What waits longest of an account's webhooks for one host; `dueAt` may lie ahead. */
+/** The longest waiting webhook of an account for one host. `dueAt` may be in the future. */
 export interface FirstOfHost {
   host: string;
   webhookId: string;
@@ -29,46 +29,49 @@ export interface FirstOfHost {
 }
 
 /**
- * Webhooks and the secrets of accounts. Each method is one transition of one document, atomic and durable when it resolves.
- * All reject with SERVICE_UNAVAILABLE where the store is away; making a transition again is then safe: the worst that comes
- * of it is that a webhook is delivered twice.
+ * Webhooks and the secrets of accounts. Each method is one transition of one document, atomic and durable when it resolves. All
+ * reject with SERVICE_UNAVAILABLE where the store is away. The caller may then repeat the transition: at worst a webhook is
+ * delivered twice.
  */
 export interface WebhookStore extends PutOffWork {
-  /** Makes what is missing. */
+  /** Makes the missing tables and indexes. */
   open(): Promise<void>;
-  /** Writes a webhook down; does nothing where one of its id is there. */
+  /** Stores a webhook. Does nothing where one with its id exists. */
   insert(webhook: Webhook): Promise<void>;
-  /** Applies a command (`stepWebhook`). Undefined where its state does not allow that, or there is none. */
+  /** Applies a command (`stepWebhook`). Undefined where the webhook's state does not allow that, or it does not exist. */
   apply(webhookId: string, command: WebhookCommand): Promise<Webhook | undefined>;
-  /** Of the first account behind `accountId`, in their order, that has one due: its longest due. By index. */
+  /** The longest due webhook of the first account after `accountId`, in the accounts' order, that has one due. By index. */
   nextDue(accountId: string, now: number): Promise<Webhook | undefined>;
   /**
-   * Of the first host behind `host`, in their order, that the account has a pending webhook for: the longest due. By index. Leaves
-   * out what an earlier version wrote and this one has not changed since, which has no host.
+   * The longest due webhook of an account for the first host after `host`, in the hosts' order, with a pending webhook. By index. A
+   * webhook of an earlier version has no host, and is left out until this version changes it.
    */
   firstOfNextHost(accountId: string, host: string): Promise<FirstOfHost | undefined>;
   find(webhookId: string): Promise<Webhook | undefined>;
-  /** Without their bodies, which are not even read. */
+  /** Webhooks without their bodies, which are not even read. */
   list(query: WebhooksQuery): Promise<ListedWebhook[]>;
-  /** Removes up to `limit` of an account's webhooks of a type beyond its `newest`, in any state, by index. */
+  /** Deletes up to `limit` webhooks of an account and type beyond its `newest`, in any state, by index. */
   trim(query: SurplusWebhooks): Promise<void>;
-  /** Removes up to `limit` whose `expiresAt` has passed, and the bodies of up to `limit` jobs' that had their end `bodyKeptMs` ago; by index. */
+  /**
+   * Deletes up to `limit` webhooks whose `expiresAt` has passed. Erases up to `limit` bodies of jobs' webhooks that ended
+   * `bodyKeptMs` ago. By index.
+   */
   clear(now: number, limit: number): Promise<void>;
-  /** Removes up to `limit` of an account, in any state, and its secrets; answers how many went. */
+  /** Deletes up to `limit` webhooks of an account, in any state, and its secrets. Answers how many were deleted. */
   eraseAccount(accountId: string, limit: number): Promise<number>;
   findSecrets(accountId: string): Promise<WebhookSecrets | undefined>;
-  /** Writes an account's first secrets down, or answers those that it has. */
+  /** Stores an account's first secrets, or answers those that it has. */
   insertSecrets(secrets: WebhookSecrets): Promise<WebhookSecrets>;
-  /** Puts others in their place, where the current one is still `current`. */
+  /** Replaces an account's secrets, where the current one is still `current`. */
   replaceSecrets(current: string, secrets: WebhookSecrets): Promise<boolean>;
 }
 
-/** The latest `expiresAt` of those whose bodies are kept no more. */
+/** The latest `expiresAt` of webhooks whose bodies are no longer kept. */
 export function toldUntil(now: number): number {
   return now - bodyKeptMs + webhookKeptMs;
 }
 
-/** The time after which no webhook is due that a right clock wrote. */
+/** The latest time at which a webhook can be due, if a correct clock wrote it. */
 export function latestWebhookDue(now: number): number {
   return now + Math.max(...pausesMs) + clockSlackMs;
 }

@@ -1,6 +1,6 @@
 import { attemptLeaseMs, deliverForMs, pausesMs, webhookKeptMs } from "./limits.ts";
 
-/** What is told of jobs, and of accounts and keys. */
+/** The types of webhooks: of jobs, and of accounts and keys. */
 export const webhookTypes = [
   "job.completed",
   "job.failed",
@@ -12,50 +12,53 @@ export const webhookTypes = [
 /** One of {@link webhookTypes}. */
 export type WebhookType = (typeof webhookTypes)[number];
 
-/** How a delivery stands; all but `pending` are its end. */
+/** The state of a delivery. All except `pending` are final. */
 export type WebhookState =
   | "pending"
   /** The receiver answered 2xx. */
   | "delivered"
-  /** No attempt of a day came to a 2xx. */
+  /** No attempt of a day got a 2xx. */
   | "failed"
-  /** The receiver answered 410: it wants no more of it. */
+  /** The receiver answered 410, so it wants none of it. */
   | "stopped";
 
-/** An event and its way to a receiver, in one document. Times are ms since the epoch. */
+/** An event and its delivery to a receiver, in one document. Times are ms since the epoch. */
 export interface Webhook {
-  /** "evt_" and what follows in the job's id, or what names an alert: what is announced twice has one webhook. */
+  /** "evt_" and the rest of the job's id, or the name of an alert. So an event that is announced twice has one webhook. */
   webhookId: string;
   accountId: string;
-  /** The key that made the job; undefined where an earlier version wrote this: only those who see the account's see it then. */
+  /**
+   * The key that made the job. Undefined where an earlier version wrote this. Then only callers that see the account's webhooks see
+   * it.
+   */
   keyId?: string | undefined;
   /** "" for alerts. */
   jobId: string;
   type: WebhookType;
   url: string;
-  /** What is signed and sent, the same at every attempt. Empty: a job's, a day after its end. */
+  /** The signed and sent body, the same at every attempt. A job's body becomes empty a day after the webhook's end. */
   body: string;
   createdAt: number;
   state: WebhookState;
-  /** Attempts begun; an attempt that brings an older number was lost, and another one began. */
+  /** The number of attempts begun. An attempt with an older number was lost, and another one began. */
   attempts: number;
-  /** Pending: when the next attempt may begin; while one is under way, when it counts as lost. */
+  /** Pending: when the next attempt may begin. During an attempt: when it counts as lost. */
   dueAt: number | undefined;
-  /** After this no attempt follows. */
+  /** No attempt follows after this time. */
   giveUpAt: number;
   lastAttemptAt: number | undefined;
   /** Status of the last attempt's answer. */
   lastStatus: number | undefined;
-  /** Why the last attempt failed: a word of the documentation. */
+  /** The cause of the last attempt's failure, as a word of the documentation. */
   lastError: string | undefined;
-  /** At its end: when it leaves the log. */
+  /** After the webhook's end: when it leaves the log. */
   expiresAt: number | undefined;
 }
 
 /** A webhook as a log shows it. */
 export type ListedWebhook = Omit<Webhook, "body">;
 
-/** What makes a webhook. */
+/** The values from which a webhook is made. */
 export type NewWebhook = Pick<
   Webhook,
   "webhookId" | "accountId" | "keyId" | "jobId" | "type" | "url" | "body"
@@ -77,26 +80,29 @@ export function newWebhook(webhook: NewWebhook, now: number): Webhook {
   };
 }
 
-/** Host and port of its receiver. */
+/** Host and port of the receiver. */
 export function hostOf({ url }: Pick<Webhook, "url">): string {
   return URL.parse(url)?.host ?? "";
 }
 
-/** What an attempt came to. */
+/** The result of an attempt. */
 export type AttemptResult =
   | { kind: "answered"; status: number }
   /** `error`: a word of the documentation. */
   | { kind: "unanswered"; error: string };
 
-/** Everything that can happen to a webhook. `now` is ms since the epoch. */
+/** All commands of a webhook. `now` is ms since the epoch. */
 export type WebhookCommand =
-  /** Due: an attempt begins, and no other process begins one before it counts as lost. */
+  /** The webhook is due: an attempt begins. No other process begins one before it counts as lost. */
   | { kind: "begin"; now: number }
   | { kind: "end"; attempt: number; result: AttemptResult; now: number }
-  /** By hand, in any state: due at once, for another day. `body`: where it has none any more; not allowed without one. */
+  /**
+   * A retry by hand, in any state: due at once, for another day. `body` is given where the webhook has none left. Without any body
+   * a retry is refused.
+   */
   | { kind: "retry"; body?: string | undefined; now: number };
 
-/** The webhook after a command; undefined where its state does not allow that. Changes nothing that it is given. */
+/** The webhook after a command. Undefined where its state does not allow that. Does not change its arguments. */
 export function stepWebhook(webhook: Webhook, command: WebhookCommand): Webhook | undefined {
   const { now } = command;
   const isDue = webhook.dueAt !== undefined && webhook.dueAt <= now;
@@ -136,7 +142,7 @@ function ended(webhook: Webhook, { attempt, result, now }: End): Webhook | undef
   if (status !== undefined && status >= 200 && status < 300) {
     return { ...told, ...over, state: "delivered" };
   }
-  // Another process has begun an attempt since: that one's end decides.
+  // Another process has begun an attempt since. The end of that attempt decides.
   if (attempt !== webhook.attempts) return undefined;
   if (status === 410) return { ...told, ...over, state: "stopped" };
   if (now >= webhook.giveUpAt) return { ...told, ...over, state: "failed" };

@@ -7,7 +7,7 @@ export interface Series {
   values: readonly number[];
 }
 
-/** As many colours as the style sheet has; the last is for all that is left. */
+/** As many colours as the style sheet has. The last one is for all other groups together. */
 export const colours = 7;
 
 const height = 260;
@@ -15,8 +15,8 @@ const height = 260;
 const barShare = 0.72;
 
 /**
- * Stacked bars over time, of the figures that the table beneath has as well: what the pointer is over is spelled out above
- * the bars, and a reader who does not see them has the table.
+ * Stacked bars over time, of the same figures as the table below. Above the bars are the figures at the pointer. A reader who cannot
+ * see the bars has the table.
  */
 export function Chart({
   label,
@@ -29,7 +29,7 @@ export function Chart({
   label: string;
   /** Beginnings of the buckets, in seconds since 1970. */
   times: readonly number[];
-  /** Where the last of them ends. */
+  /** The end of the last bucket. */
   end: number;
   series: readonly Series[];
   format(value: number): string;
@@ -87,7 +87,7 @@ export function Chart({
 
 const colourOf = (index: number) => Math.min(index + 1, colours);
 
-/** Each series stands on those after it, so the first is drawn first, as the sum of all, and the others over it. */
+/** Each series lies on top of those after it. So the first is painted first, as the sum of all, and the others over it. */
 function dataOf(times: readonly number[], series: readonly Series[]): uPlot.AlignedData {
   const sums: number[][] = [];
   let above = times.map(() => 0);
@@ -104,7 +104,7 @@ function optionsOf(
   style: CSSStyleDeclaration,
   texts: { format(value: number): string; timeOf(seconds: number): string },
 ): uPlot.Options {
-  // A canvas knows no custom properties: the colours of the theme in force are read from the element.
+  // A canvas has no custom properties. The present theme's colours are read from the element.
   const colour = (name: string) => resolved(style, name);
   const axis = {
     stroke: colour("--muted"),
@@ -143,7 +143,7 @@ function optionsOf(
   };
 }
 
-/** `light-dark(…)` as the colour that it is now: custom properties keep their text, but a property that uses them does not. */
+/** The present colour of a `light-dark(…)`. Custom properties keep their text, but a property that uses one has the colour. */
 function resolved(style: CSSStyleDeclaration, name: string): string {
   const probe = document.createElement("i");
   probe.style.color = `var(${name})`;

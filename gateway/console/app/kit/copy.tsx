@@ -19,7 +19,7 @@ export function CopyButton({ text, label = "Copy" }: { text: string; label?: str
 export function Code({ text, label }: { text: string; label: string }) {
   return (
     <figure class="code" aria-label={label}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach content that scrolls. */}
       <pre tabIndex={0}>
         <code>{text}</code>
       </pre>

@@ -4,8 +4,8 @@ import { useAction } from "../hooks.ts";
 import { ErrorText } from "./states.tsx";
 
 /**
- * A question in front of the page, by the browser's own dialog: the rest is inert, Escape closes, and the focus goes back
- * to where it was. It is there while it is rendered.
+ * A question in front of the page, by the browser's own dialog. The rest is inert, Escape closes it, and the focus returns to its
+ * place. The dialog is open while it is rendered.
  */
 export function Dialog({
   title,
@@ -43,7 +43,7 @@ export function Dialog({
   );
 }
 
-/** A dialog with a form: what goes wrong is said in it, and it stays open until the action has succeeded. */
+/** A dialog with a form. It shows errors, and stays open until the action has succeeded. */
 export function FormDialog({
   title,
   submit,
@@ -54,10 +54,10 @@ export function FormDialog({
   children,
 }: {
   title: string;
-  /** What the button says: the action, not "OK". */
+  /** The button's text: the action, not "OK". */
   submit: string;
   isDangerous?: boolean;
-  /** Closes the dialog by itself where it succeeds. */
+  /** The dialog closes by itself after a success. */
   onSubmit(): Promise<void>;
   onClose(): void;
   wide?: boolean;

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { TextField } from "./form.tsx";
 
-/** "1.5" as 1500000: by its digits, for a product of floating point may lie a micro beside it. "" is undefined. */
+/** "1.5" as 1500000, from its digits, because a floating-point product may be a micro off. "" is undefined. */
 export function microsOf(dollars: string): number | undefined {
   if (dollars === "") return undefined;
   const [whole = "0", fraction = ""] = dollars.split(".");
@@ -14,7 +14,7 @@ export function dollarsOf(micros: number | null | undefined): string {
   return `${text.slice(0, -6)}.${text.slice(-6)}`.replace(/\.?0+$/, "");
 }
 
-/** Dollars with up to six decimals, as text: what is typed is what is sent. */
+/** Dollars with up to six decimals, as text. The typed value is sent exactly. */
 export function DollarsField(props: {
   label: string;
   hint?: ComponentChildren;

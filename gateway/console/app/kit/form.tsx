@@ -4,11 +4,11 @@ import { useId } from "preact/hooks";
 interface Labelled {
   label: string;
   hint?: ComponentChildren;
-  /** What is wrong with the value, in words. */
+  /** The error of the value, in words. */
   error?: string | undefined;
 }
 
-/** A label, its control, and what is to be known of it. `children` gets the attributes that tie them together. */
+/** A label, its control, and a hint. `children` gets the attributes that connect them. */
 export function Field({
   label,
   hint,
@@ -70,7 +70,7 @@ export function TextField({
         <input
           type="text"
           spellcheck={false}
-          // The kinds of inputs are a union of types, which a kind that is a variable fits none of.
+          // The kinds of inputs are a union of types. A variable kind fits none of them.
           {...(rest as InputHTMLAttributes<HTMLInputElement>)}
           {...tie}
           value={value}
@@ -213,7 +213,7 @@ export function Checks({
   );
 }
 
-/** A few values of which one holds, side by side. */
+/** A few values side by side, one of which is chosen. */
 export function Segments({
   label,
   value,

@@ -1,4 +1,4 @@
-/** Line icons on a grid of 16, drawn with one stroke. */
+/** Line icons on a grid of 16, each with one stroke. */
 const paths: Record<string, string> = {
   overview: "M2 2h5v6H2zM9 2h5v3H9zM9 8h5v6H9zM2 11h5v3H2z",
   playground: "M4 2.5v11l9-5.5z",

@@ -1,7 +1,7 @@
 import { keyNames } from "../key-names.ts";
 import { ShortId } from "./values.tsx";
 
-/** A key by its name where that is known, by its id else. */
+/** A key's name where it is known, otherwise its id. */
 export function KeyName({ id }: { id: string | null }) {
   if (id === null) return <span class="muted">none</span>;
   const name = keyNames.value.get(id);

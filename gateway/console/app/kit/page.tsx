@@ -1,10 +1,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-/** False until the reader has gone to a second screen: the first one leaves the focus where the browser puts it. */
+/** False until the reader has gone to a second screen. The browser itself sets the focus of the first one. */
 let hasNavigated = false;
 
-/** A screen: its heading takes the focus when the reader comes from another one, so that the keyboard goes on from there. */
+/** A screen. Its heading gets the focus when the reader comes from another screen, so that the keyboard continues there. */
 export function Page({
   title,
   lead,

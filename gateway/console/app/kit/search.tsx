@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { TextField } from "./form.tsx";
 
-/** Looks something up when the reader says so, by Enter or the button. */
+/** Searches when the reader presses Enter or the button. */
 export function SearchField({
   label,
   placeholder,
@@ -14,7 +14,7 @@ export function SearchField({
   onSearch(text: string): void;
 }) {
   const [text, setText] = useState(value);
-  // What is looked for may change by a link, too.
+  // A link may change the text too.
   useEffect(() => setText(value), [value]);
   return (
     <search>

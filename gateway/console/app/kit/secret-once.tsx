@@ -3,11 +3,11 @@ import { Dialog } from "./dialog.tsx";
 
 export interface NewSecret {
   name: string;
-  /** Null in a repeat of a creation, for secrets are not kept. */
+  /** Null in a repeat of a creation, because secrets are not kept. */
   secret: string | null;
 }
 
-/** The one time that a secret is shown. Escape does not close it, for nothing brings it back. */
+/** Shows a secret for the only time. Escape does not close it, because the secret cannot be shown again. */
 export function SecretOnce({ made, onClose }: { made: NewSecret; onClose(): void }) {
   if (made.secret === null) {
     return (

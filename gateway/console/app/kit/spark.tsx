@@ -3,7 +3,7 @@ const height = 56;
 /** Room for the stroke. */
 const edge = 2;
 
-/** A line without axes: the shape of some days. What it says in figures stands beside it. */
+/** A line without axes that shows the course of some days. Its figures are beside it. */
 export function Spark({ values, label }: { values: readonly number[]; label: string }) {
   const most = Math.max(1, ...values);
   const x = (place: number) => edge + (place / Math.max(1, values.length - 1)) * (width - 2 * edge);

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { ApiError } from "../api.ts";
 
-/** What happened, in words, with what support asks for; `retry` where trying again may help. */
+/** The error in words, with the details that support asks for. `retry` is given where another try may help. */
 export function ErrorText({ error, retry }: { error: unknown; retry?: (() => void) | undefined }) {
   if (!error) return null;
   const known = error instanceof ApiError ? error : undefined;
@@ -28,7 +28,7 @@ export function ErrorText({ error, retry }: { error: unknown; retry?: (() => voi
   );
 }
 
-/** Nothing is here, and what to do next. */
+/** An empty list, with the next step for the reader. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -38,7 +38,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** Takes the place of what is still loading, so that nothing moves when it comes. */
+/** Takes the room of data that still loads, so that nothing moves when it comes. */
 export function Waiting({ lines = 3 }: { lines?: number }) {
   return (
     <div class="waiting" role="status" aria-label="Loading">

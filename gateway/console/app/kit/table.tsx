@@ -5,20 +5,20 @@ import { ErrorText } from "./states.tsx";
 export interface Column<T> {
   head: string;
   cell(row: T): ComponentChildren;
-  /** Figures stand below each other, at the right. */
+  /** A column of figures, aligned at the right. */
   numeric?: boolean;
-  /** Has no heading to be seen: buttons. */
+  /** A column of buttons, without a visible heading. */
   isActions?: boolean;
 }
 
-/** Columns that a narrow screen has room for; tables with more become cards sooner. */
+/** Columns that a narrow screen has room for. Wider tables become cards sooner. */
 const narrowRoom = 5;
-/** How many empty rows hold the place of a page that is loading for the first time. */
+/** Empty rows that take the room of a page that loads for the first time. */
 const bones = 8;
 
 /**
- * A list page. The first column names the row: below 640 px each row becomes a card, with that as its heading. `empty` is
- * shown where the list has no rows.
+ * A list page. The first column names the row. Below 640 px each row becomes a card, with that name as its heading. `empty` is shown
+ * where the list has no rows.
  */
 export function Table<T>({
   caption,
@@ -28,11 +28,11 @@ export function Table<T>({
   keyOf,
   empty,
 }: {
-  /** Read out, not seen. */
+  /** For screen readers only. */
   caption: string;
   columns: readonly Column<T>[];
   loaded: Pick<Loaded<unknown>, "error" | "isLoading" | "reload">;
-  /** Undefined while nothing has come. */
+  /** Undefined until the first answer. */
   rowsOf: readonly T[] | undefined;
   keyOf(row: T): string;
   empty: ComponentChildren;
@@ -90,7 +90,7 @@ export function Table<T>({
   );
 }
 
-/** Goes through the pages of a list; both buttons keep their places, so that they can be pressed again and again. */
+/** The buttons of a list's pages. Both keep their places, so that the reader can press one again and again. */
 export function Pager({
   pages,
   nextCursor,

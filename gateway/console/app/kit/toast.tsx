@@ -1,12 +1,12 @@
 import { signal } from "@preact/signals";
 
-/** How long a toast stays: long enough to read twice. */
+/** Ms for which a toast stays: long enough to read it twice. */
 const toastMs = 5_000;
 
 const toasts = signal<{ id: number; text: string }[]>([]);
 let lastId = 0;
 
-/** Says that something is done; what failed is said where it was tried, and stays. */
+/** Tells that an action is done. An error is shown at the action itself, and stays. */
 export function toast(text: string): void {
   lastId += 1;
   const id = lastId;

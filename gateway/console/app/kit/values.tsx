@@ -12,13 +12,13 @@ import {
   usdTitle,
 } from "../format.ts";
 
-/** Dollars: in cents, or as `digits` says. The title has the exact figure in any case. */
+/** Dollars, in cents or as `digits` names. The title always has the exact figure. */
 export function Money({
   micros,
   digits = "cents",
 }: {
   micros: Sum;
-  /** `all`: six, for columns; `price`: as many as the figure has. */
+  /** `all` shows six digits, for columns. `price` shows as many as the figure has. */
   digits?: "cents" | "all" | "price";
 }) {
   const text = { cents: usd, all: usdExact, price: usdPrice }[digits](micros);
@@ -37,7 +37,7 @@ export function Credits({ value }: { value: Sum }) {
   );
 }
 
-/** A number that may be shown short; the title has all of it. */
+/** A number that may be shown short. The title has the whole figure. */
 export function Count({ value, short }: { value: number; short?: boolean }) {
   return (
     <data class="num" value={value} title={count(value)}>
@@ -56,7 +56,7 @@ export function When({
   never?: string;
 }) {
   if (at === null || at === undefined) return <span class="muted">{never}</span>;
-  // Numbers are seconds since 1970, as OpenAI's objects have them.
+  // Numbers are seconds since 1970, as in OpenAI's objects.
   const date = new Date(typeof at === "number" ? at * 1_000 : at);
   return (
     <time class="num" dateTime={date.toISOString()} title={timeTitle(date, style)}>
@@ -93,12 +93,12 @@ const tones: Record<string, Tone> = {
   pending: "live",
 };
 
-/** A status as the API names it. */
+/** A status with its name in the API. */
 export function Status({ value }: { value: string }) {
   return <Badge tone={tones[value] ?? "plain"}>{value.replaceAll("_", " ")}</Badge>;
 }
 
-/** Its kind and its end, which tell it apart in a list; the title has all of it. */
+/** The beginning of an id, which tells its kind, and its end. The title has the whole id. */
 export function ShortId({ id }: { id: string }) {
   const kind = id.slice(0, id.search(/[_-]/) + 1);
   return (
@@ -108,7 +108,7 @@ export function ShortId({ id }: { id: string }) {
   );
 }
 
-/** A longer one may break, so that its table keeps its width. */
+/** A longer id may break, so that its table keeps its width. */
 const mostKeptLength = 24;
 
 /** The id of a model on one line, where its hyphens would break it. */
@@ -116,12 +116,12 @@ export function ModelId({ id }: { id: string }) {
   return <span class={id.length <= mostKeptLength ? "keep" : undefined}>{id}</span>;
 }
 
-/** An identifier: in a fixed pitch, whole, and selected by one click. */
+/** An identifier in a fixed pitch, complete, and selected by one click. */
 export function Id({ children }: { children: string }) {
   return <code class="id">{children}</code>;
 }
 
-/** A name and what it is, in a `dl` of the class "facts". */
+/** A name and its value, in a `dl` of the class "facts". */
 export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
   return (
     <div class="fact">

@@ -14,11 +14,11 @@ interface AlertFormProps {
   webhookUrl: string | null;
   mayChange: boolean;
   webhookHint: string;
-  /** Stands above the fields. */
+  /** Shown above the fields. */
   children?: ComponentChildren;
 }
 
-/** When and where an account is told that its funds run low, to be changed. */
+/** The form for the alerts of an account's low funds: the balance and the address. */
 export function AlertForm({ path, mayChange, webhookHint, children, ...alerts }: AlertFormProps) {
   const [low, setLow] = useState(dollarsOf(alerts.lowBalanceUsdMicros));
   const [url, setUrl] = useState(alerts.webhookUrl ?? "");

@@ -47,7 +47,7 @@ export function Billing() {
   );
 }
 
-/** Streamed by the API from the newest entry to the first, however many there are. */
+/** The API streams all entries, the newest first, however many there are. */
 function Downloads({ kind }: { kind: string | undefined }) {
   const link = (format: string) => (
     <a
@@ -181,7 +181,7 @@ function Holds() {
 
 const alertsPath = "/billing/alerts";
 
-/** When and where the account is told that its funds run low. */
+/** The balance at which the account gets an alert of low funds, and the alert's address. */
 function Alerts() {
   const loaded = useApi<BillingAlerts>(alertsPath);
   const mayChange = may("keys");

@@ -13,12 +13,12 @@ export interface StoredFile {
   height: number;
 }
 
-/** Where its bytes are for this page's session. */
+/** The address of a file's bytes for this page's session. */
 export const contentOf = (id: string) => `${v1}/files/${encodeURIComponent(id)}/content`;
 
 export async function uploadImage(file: Blob, name = (file as File).name): Promise<StoredFile> {
   const form = new FormData();
-  // The API reads what it is for before it reads the bytes.
+  // The API reads the purpose before it reads the bytes.
   form.append("purpose", "vision");
   form.append("file", file, name);
   return await call<StoredFile>("/files", { method: "POST", form });

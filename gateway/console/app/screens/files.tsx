@@ -22,10 +22,10 @@ interface Quota {
   files: number;
 }
 
-/** `quota`: absent from a service of before it. */
+/** A service of an earlier release answers without `quota`. */
 type Files = List<StoredFile> & { quota?: Quota };
 
-/** Images of the account: what jobs and messages refer to. */
+/** Images of the account that jobs and messages refer to. */
 export function Files() {
   const { query, set } = useFilters();
   const { id } = query;
@@ -40,7 +40,7 @@ export function Files() {
       for (const file of chosen) await uploadImage(file);
       toast(chosen.length === 1 ? "The file is here." : `${count(chosen.length)} files are here.`);
     } finally {
-      // Those before the one that was refused are there.
+      // The files before the refused one are stored.
       loaded.reload();
     }
   });
@@ -147,7 +147,7 @@ function RoomUsed({ of: { usedBytes, limitBytes, files } }: { of: Quota }) {
   );
 }
 
-/** Files may be dropped on what it holds. */
+/** The reader may drop files on its content. */
 function DropArea({
   onFiles,
   children,
@@ -157,7 +157,7 @@ function DropArea({
 }) {
   const [isOver, setOver] = useState(false);
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: dropping is a shortcut; the button above does the same by keyboard.
+    // biome-ignore lint/a11y/noStaticElementInteractions: dropping is a shortcut, the button above does the same by keyboard.
     <div
       class={isOver ? "drop is-over" : "drop"}
       onDragOver={(event) => {
@@ -176,7 +176,7 @@ function DropArea({
   );
 }
 
-/** One file, looked for by its id. */
+/** One file, found by its id. */
 function OneFile({ id, onDelete }: { id: string; onDelete(file: StoredFile): void }) {
   const { data: file, error } = useApi<StoredFile>(`/files/${encodeURIComponent(id)}`);
   return (

@@ -9,7 +9,7 @@ import { isOwn, type ListedJob, statusOf } from "./listed-job.ts";
 import { settingsOf } from "./playground/made-jobs.ts";
 import { linkTo, type Settings } from "./playground/settings.ts";
 
-/** What a job's document says of its request, beside what the list has. */
+/** The fields of a job's document about its request. The list lacks them. */
 type Told = ListedJob & {
   mode?: string;
   n?: number;
@@ -23,7 +23,7 @@ type Told = ListedJob & {
   retryOf?: string;
 };
 
-/** One job, from the list where it is there; else it is looked for by its id. */
+/** One job, from the list or, where it is not there, by its id. */
 export function JobDetail({
   id,
   known,
@@ -32,7 +32,7 @@ export function JobDetail({
 }: {
   id: string;
   known: ListedJob | undefined;
-  /** The list has come: what is not in it is asked for. */
+  /** The list has come, so a job that it lacks is asked for. */
   isListed: boolean;
   onClose(): void;
 }) {
@@ -80,7 +80,7 @@ export function JobDetail({
   );
 }
 
-/** A job of any kind by its id alone: by its events, so that it moves until it has ended. Null: nothing is asked. */
+/** A job of any kind by its id alone. Its events update it until it has ended. Null: no request. */
 function useJob(id: string | null): { job?: Job; error?: unknown } {
   const [state, setState] = useState<{ job?: Job; error?: unknown }>({});
   useEffect(() => {
@@ -96,8 +96,8 @@ function useJob(id: string | null): { job?: Job; error?: unknown } {
 }
 
 /**
- * The playground with what made this job. The API does not give prompts back: it is there where this page sent the job, and
- * is typed anew elsewhere.
+ * The address of the playground with this job's settings. The API does not give prompts back. The prompt is there only if this page
+ * sent the job.
  */
 function again(job: Told): string {
   const known: Settings = settingsOf(job.id) ?? {

@@ -2,7 +2,7 @@ import { v1 } from "../api.ts";
 import { bytes } from "../format.ts";
 import type { Job, OutputFile } from "../types.ts";
 
-/** What a kind of job is called in paths, and where its outputs are. */
+/** The name of each kind of job in paths, and the field of its outputs. */
 const families = {
   "image.job": { path: "images", outputs: "images", kind: "image" },
   "video.job": { path: "videos", outputs: "videos", kind: "video" },
@@ -13,10 +13,10 @@ export const kindOf = (job: Job) => families[job.object].kind;
 export const outputsOf = (job: Job): OutputFile[] => job[families[job.object].outputs] ?? [];
 export const pathOf = (job: Job) => `/${families[job.object].path}/generations/${job.id}`;
 
-/** Of this very page's origin, also where the service has another name elsewhere: the page may load nothing else. */
+/** On this page's own origin, even where the service has another name elsewhere, because the page may load nothing else. */
 export const urlOf = (job: Job, file: OutputFile) => `${v1}${pathOf(job)}/files/${file.id}`;
 
-/** The files of a job that has completed, to see and hear. */
+/** The files of a completed job, to see and hear. */
 export function Outputs({ job, prompt }: { job: Job; prompt?: string | undefined }) {
   const kind = kindOf(job);
   return (
@@ -36,11 +36,11 @@ export function Outputs({ job, prompt }: { job: Job; prompt?: string | undefined
               </a>
             )}
             {kind === "video" && (
-              // biome-ignore lint/a11y/useMediaCaption: generated films come without captions.
+              // biome-ignore lint/a11y/useMediaCaption: generated videos have no captions.
               <video src={url} controls preload="metadata" aria-label={prompt || name} />
             )}
             {kind === "music" && (
-              // biome-ignore lint/a11y/useMediaCaption: generated music comes without captions.
+              // biome-ignore lint/a11y/useMediaCaption: generated music has no captions.
               <audio src={url} controls preload="metadata" aria-label={prompt || name} />
             )}
             <p class="row spread fine">

@@ -21,7 +21,7 @@ import { forget } from "./playground/made-jobs.ts";
 const statuses = ["queued", "running", "completed", "failed"];
 const kinds = ["image", "video", "music"];
 
-/** Images, films and music: what is made, how far it is and what it cost. */
+/** Images, videos and music: the jobs, their progress and their cost. */
 export function Jobs() {
   const { query, set } = useFilters();
   const pages = usePages();

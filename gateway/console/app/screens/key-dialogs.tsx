@@ -37,7 +37,7 @@ function bodyOf(draft: KeyDraft) {
   };
 }
 
-/** What is empty is left out: the new key has that from the reader's own, which cannot give more. */
+/** Empty fields are left out. The new key then has the value of the reader's own key, which cannot give more. */
 function newKeyOf(draft: KeyDraft): Record<string, unknown> {
   return Object.fromEntries(Object.entries(bodyOf(draft)).filter(([, value]) => value !== null));
 }
@@ -46,12 +46,12 @@ export function CreateKey({ onClose, onDone }: DialogProps) {
   const own = session.value;
   const [draft, setDraft] = useState<KeyDraft>({
     ...emptyDraft,
-    // A key for an application: what it needs to generate, and nothing to manage.
+    // A key for an application. It has the scopes to generate, and none to manage.
     scopes: ["text", "images", "videos", "music", "speech", "files", "models"].filter((scope) =>
       own?.scopes.includes(scope),
     ),
   });
-  // The same for each attempt of this form, so that a lost answer makes no second key.
+  // All attempts of this form use the same value, so that a lost answer makes no second key.
   const [idempotencyKey] = useState(() => crypto.randomUUID());
   return (
     <FormDialog
@@ -108,7 +108,7 @@ export function EditKey({ of: key, onClose, onDone }: DialogProps & { of: Key })
   );
 }
 
-/** Only what differs: a key may change its name without having each part of it to give. */
+/** Only the changed fields. So a reader may rename a key without the right to grant all its rights. */
 function changesOf(key: Key, draft: KeyDraft): Record<string, unknown> {
   const after = bodyOf(draft);
   const isSameDay = (key.expires_at?.slice(0, 10) ?? "") === draft.expires;
@@ -129,7 +129,7 @@ function changesOf(key: Key, draft: KeyDraft): Record<string, unknown> {
   );
 }
 
-/** What the fields of a key mean where nothing is in them. */
+/** The meaning of the fields of a key while they are empty. */
 interface Empty {
   models: string;
   limit: string;

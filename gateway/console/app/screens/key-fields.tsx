@@ -2,7 +2,7 @@ import { DollarsField } from "../kit/dollars-field.tsx";
 import { Select, TextField } from "../kit/form.tsx";
 import { limitResets } from "../limit-resets.ts";
 
-/** What the forms of a key hold; texts, as they are typed. */
+/** The fields of a key's forms, as typed texts. */
 export interface KeyDraft {
   name: string;
   scopes: string[];
@@ -14,13 +14,13 @@ export interface KeyDraft {
   webhookUrl: string;
 }
 
-/** A new key's. */
+/** The fields of a new key. */
 export const emptyDraft: KeyDraft = {
   ...{ name: "", scopes: [], models: [], limitDollars: "", limitReset: "monthly" },
   ...{ expires: "", requestsPerMinute: "", webhookUrl: "" },
 };
 
-/** A day of the form, of which the key may be used to the end (UTC). */
+/** The end of a day of the form (UTC). The key may be used until then. */
 export const endOfDay = (day: string) => `${day}T23:59:59.999Z`;
 
 interface BoundFieldsProps {
@@ -32,7 +32,7 @@ interface BoundFieldsProps {
   rate: { hint?: string; required?: boolean; max?: string };
 }
 
-/** What bounds a key, and where it is told of that. */
+/** The bounds of a key, and its address for alerts about them. */
 export function BoundFields({ draft, onChange, limitHint, expiresHint, rate }: BoundFieldsProps) {
   return (
     <>
@@ -79,7 +79,7 @@ export function BoundFields({ draft, onChange, limitHint, expiresHint, rate }: B
   );
 }
 
-/** The balance from which on a key's webhook is told; its field is below the webhook's. */
+/** The balance below which a key's webhook gets an alert. Its field is below the webhook's. */
 export function LowBalanceField(props: { value: string; onValue(value: string): void }) {
   return (
     <DollarsField

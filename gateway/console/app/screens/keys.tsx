@@ -14,7 +14,7 @@ import { session } from "../session.ts";
 import type { Key, List } from "../types.ts";
 import { CreateKey, EditKey, RevokeKey, RotateKey } from "./key-dialogs.tsx";
 
-/** `GET /keys` pages by offset; one more than a page is asked for, to know whether another follows. */
+/** `GET /keys` pages by offset. The console asks for one key more than a page, to learn whether another page follows. */
 const pageSize = 25;
 
 type Open = { dialog: "create" } | { dialog: "edit" | "rotate" | "revoke"; key: Key } | null;
@@ -36,7 +36,7 @@ export function Keys() {
   });
   const done = (made?: NewSecret) => {
     close();
-    // The list waits: where the key of this very session was rotated, asking for it ends the session, and the page with it.
+    // The list is not reloaded yet. If the key of this very session was rotated, a request ends the session and leaves the page.
     if (made) setSecret(made);
     else loaded.reload();
   };
@@ -160,7 +160,7 @@ function Rights({ keyOf: key }: { keyOf: Key }) {
   );
 }
 
-/** Spent of the limit in its period; without a limit in this month. */
+/** The charges that count in the limit's period. A key without a limit shows those of this month. */
 function Spent({ keyOf: key }: { keyOf: Key }) {
   const limit = key.limitUsdMicros;
   if (limit === null || limit === undefined) {
@@ -191,7 +191,7 @@ function Spent({ keyOf: key }: { keyOf: Key }) {
   );
 }
 
-/** What counts against the limit. Dollars of the API are exact to the micro. */
+/** The charges that count against the limit. Dollars of the API are exact to the micro. */
 function limitedSpend(key: Key): number {
   if (key.limit_reset === "monthly") return key.spentMonthUsdMicros ?? 0;
   if (!key.limit_reset) return key.spentUsdMicros ?? 0;

@@ -1,13 +1,13 @@
 import { session } from "../session.ts";
 import type { Job } from "../types.ts";
 
-/** A job of the list; `keyId` where the key may see those of others. */
+/** A job of the list, with `keyId` where the reader may see other keys' jobs. */
 export type ListedJob = Job & { keyId?: string };
 
-/** Previews stay with the key that made them, and so do its actions. */
+/** Only the key that made a job has its previews and actions. */
 export const isOwn = ({ keyId }: ListedJob) =>
   keyId === undefined || keyId === session.value?.keyId;
 
-/** A job that its key cancelled has failed, by the API's four states; the list calls it what it is. */
+/** The API calls a cancelled job failed, because it has only four states. The list calls it cancelled. */
 export const statusOf = (job: Job) =>
   job.error?.code === "job_cancelled" ? "cancelled" : job.status;

@@ -7,7 +7,7 @@ import { Badge, Count, Credits, Fact, Money } from "../kit/values.tsx";
 import { modelKinds, triedKinds } from "../model-kinds.ts";
 import type { List, Model, VideoOption } from "../types.ts";
 
-/** What is on offer: limits, options and prices, as `GET /models` has them. */
+/** The models with their limits, options and prices, as in `GET /models`. */
 export function Models() {
   const loaded = useApi<List<Model>>("/models");
   const { query, set } = useFilters();

@@ -12,7 +12,7 @@ import { may, seesJobs } from "../session.ts";
 import type { Hold, Job, List, RequestRecord, UsagePage, UsageResult, Wallet } from "../types.ts";
 import { days, startOfDay, sum } from "../usage-sums.ts";
 
-/** Days that the spark lines show, today included: as many buckets as a page of usage has at most. */
+/** Days of the spark lines, today included: as many buckets as a page of usage has at most. */
 const sparkDays = 31;
 
 export function Overview() {
@@ -71,7 +71,7 @@ function Balances() {
   );
 }
 
-/** A figure with a line beneath; what has not come yet takes the room that it will have. */
+/** A figure with a line below. A figure that still loads takes the room that it will need. */
 function Figure({
   title,
   value,
@@ -139,8 +139,8 @@ function Month() {
 }
 
 /**
- * What goes on and what went wrong, in one piece: how long these lists are is known when all have come, and the others would
- * move with each. Jobs move by their own events, and new ones are asked for.
+ * Running jobs and failures, shown together. The lengths of these lists are known when all have come, and earlier lists would move
+ * with each later one. Jobs change by their own events. New ones are found by asking again.
  */
 function Activity() {
   const jobsOf = (status: string) => (seesJobs() ? `/jobs?status=${status}&limit=10` : null);
@@ -164,7 +164,7 @@ function Activity() {
       <div class="columns">
         <Running
           jobs={running}
-          // What money is held for beside jobs is requests in flight.
+          // Holds that are not of jobs are of requests in flight.
           requests={holds.data?.data.filter((hold) => hold.kind !== "job") ?? []}
           error={[queued, begun, holds].find((one) => one.error)?.error}
         />

@@ -17,7 +17,7 @@ const forms: Partial<Record<ModelKind, (props: { model: Model }) => VNode | null
   speech: SpeechForm,
 };
 
-/** Every kind of model to try: with its own limits and options, its price before, and its charge after. */
+/** A form for every kind of model, with its limits and options, its price before a request, and its charge after it. */
 export function Playground() {
   const loaded = useApi<List<Model>>("/models");
   const { query, set } = useFilters();

@@ -60,7 +60,7 @@ const keyColumn: Column<RequestRecord> = {
   cell: (row) => <KeyName id={row.keyId} />,
 };
 
-/** The ledger's records, newest first: what each request was, how long it took and what it cost. */
+/** The ledger's records, newest first: each request with its duration and cost. */
 export function Requests() {
   const { query, set } = useFilters();
   const pages = usePages();
@@ -114,7 +114,7 @@ export function Requests() {
             columns={seesAll ? [...columns.slice(0, 2), keyColumn, ...columns.slice(2)] : columns}
             loaded={list}
             rowsOf={list.data?.data}
-            // An upstream may give two answers one id.
+            // An upstream may give two answers the same id.
             keyOf={(row) => `${row.id} ${row.requestId} ${row.createdAt}`}
             empty={
               <Empty title={pages.after ? "No more requests" : "No requests here"}>
@@ -135,7 +135,7 @@ export function Requests() {
 function OneRequest({ id }: { id: string }) {
   const loaded = useApi<{ data: Generation }>(`/generation${queryOf({ id })}`);
   const record = loaded.data?.data;
-  // What is charged by images, seconds or characters has none.
+  // A request that is charged by images, seconds or characters has no tokens.
   const hasTokens =
     (record?.native_tokens_prompt ?? 0) + (record?.native_tokens_completion ?? 0) > 0;
   return (
@@ -211,7 +211,7 @@ function Tokens({ value }: { value: number | null }) {
   return value === null ? <>none</> : <>{count(value)} tokens</>;
 }
 
-/** What it was charged by: tokens of text, images, seconds, characters. */
+/** The charged amounts: tokens of text, images, seconds, characters. */
 function AmountOf({ row }: { row: RequestRecord }) {
   const { tokens, images, seconds, characters } = row;
   if (tokens.input + tokens.output > 0) {

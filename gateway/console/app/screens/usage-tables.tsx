@@ -33,7 +33,7 @@ const fields: Field[] = [
 
 const headings = { model: "Model", api_key_id: "Key", kind: "Kind" };
 
-/** What each group used in the whole time; columns in which nothing stands are left out. */
+/** Usage of each group in the whole time, without empty columns. */
 export function UsageByGroup({
   buckets,
   groups,
@@ -88,7 +88,7 @@ export function UsageByGroup({
   );
 }
 
-/** The bars of the chart in figures, the newest first. */
+/** The bars of the chart as figures, the newest first. */
 export function UsageByDay({
   buckets,
   series,
@@ -107,7 +107,7 @@ export function UsageByDay({
     series.reduce((before, one) => before + (one.values[place] ?? 0), 0);
   const places = buckets.map((_, place) => place).filter((place) => totalOf(place) !== 0);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach content that scrolls.
     <section class="table-wrap scrolls" tabIndex={0} aria-label="Figures of the chart">
       <table>
         <thead>

@@ -20,7 +20,7 @@ const groupChoices = [
   { value: "kind", label: "Kind" },
 ];
 
-/** The chart, both tables and the CSV are the same buckets. */
+/** The chart, both tables and the CSV show the same buckets. */
 export function Usage() {
   const { query, set } = useFilters();
   const by: Group = query.by === "api_key_id" || query.by === "kind" ? query.by : "model";
@@ -160,7 +160,7 @@ function Filters({ query, set, by, range, width, figure }: ReturnType<typeof use
   );
 }
 
-/** All buckets of a time. They are mostly one page; the API ends one early where its results are many. */
+/** All buckets of a time, which mostly fit on one page. The API ends a page early where its results are many. */
 async function allBuckets(path: string, options: CallOptions): Promise<{ data: UsageBucket[] }> {
   const data: UsageBucket[] = [];
   for (let page: string | null = ""; page !== null; ) {

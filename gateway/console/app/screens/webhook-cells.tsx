@@ -15,7 +15,7 @@ export const sentAt: Column<Pick<Webhook, "id" | "createdAt">> = {
   ),
 };
 
-/** How often it was tried. */
+/** The number of attempts. */
 export function attemptsOf({ attempts }: Pick<Webhook, "attempts">): string {
   return `${attempts} ${attempts === 1 ? "attempt" : "attempts"}`;
 }

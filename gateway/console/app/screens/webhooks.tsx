@@ -49,7 +49,7 @@ const columns = (retry: (hook: Webhook) => void, isBusy: boolean): Column<Webhoo
   },
 ];
 
-/** May this key send it again? */
+/** May this key send the webhook again? */
 function isOurs({ keyId }: Webhook): boolean {
   return may("webhooks") || keyId === undefined || keyId === session.value?.keyId;
 }
@@ -169,7 +169,7 @@ function ShowSecret({ onClose }: { onClose(): void }) {
 }
 
 function RotateSecret({ onClose, onDone }: { onClose(): void; onDone(): void }) {
-  // The same for each attempt of this form: a repeat rotates nothing.
+  // All attempts of this form use the same value, so that a repeat rotates nothing.
   const [idempotencyKey] = useState(() => crypto.randomUUID());
   return (
     <FormDialog

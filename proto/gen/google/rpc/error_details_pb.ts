@@ -2,7 +2,7 @@
 // @generated from file google/rpc/error_details.proto (package google.rpc, syntax proto3)
 /* eslint-disable */
 
-// The one message of google.rpc that genmesh puts on the wire, with the published field numbers.
+// The only message of google.rpc that genmesh sends, with the published field numbers.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -15,7 +15,7 @@ export const file_google_rpc_error_details: GenFile = /*@__PURE__*/
   fileDesc("Ch5nb29nbGUvcnBjL2Vycm9yX2RldGFpbHMucHJvdG8SCmdvb2dsZS5ycGMikwEKCUVycm9ySW5mbxIOCgZyZWFzb24YASABKAkSDgoGZG9tYWluGAIgASgJEjUKCG1ldGFkYXRhGAMgAygLMiMuZ29vZ2xlLnJwYy5FcnJvckluZm8uTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFiBnByb3RvMw");
 
 /**
- * Why a call was refused, in a form that a program can act on (AIP-193).
+ * The reason of a refusal, in a form for programs (AIP-193).
  *
  * @generated from message google.rpc.ErrorInfo
  */
@@ -28,14 +28,14 @@ export type ErrorInfo = Message<"google.rpc.ErrorInfo"> & {
   reason: string;
 
   /**
-   * Who defined the reason: always "genmesh".
+   * The definer of the reason: always "genmesh".
    *
    * @generated from field: string domain = 2;
    */
   domain: string;
 
   /**
-   * Everything dynamic of the error's text, by name ("param", "model", "available_options").
+   * All variable parts of the error's text, by name ("param", "model", "available_options").
    *
    * @generated from field: map<string, string> metadata = 3;
    */

@@ -19,7 +19,7 @@ const nameOf = (account: Account) => account.name || account.id;
 export function TopUp({ account, onClose, onDone }: DialogProps) {
   const [dollars, setDollars] = useState("");
   const [credits, setCredits] = useState("");
-  // The same for each attempt of this form: a lost answer grants nothing twice.
+  // All attempts of this form use the same value, so that a lost answer grants nothing twice.
   const [operationId] = useState(() => crypto.randomUUID());
   return (
     <FormDialog

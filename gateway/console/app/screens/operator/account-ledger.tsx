@@ -52,11 +52,11 @@ function Delta({
   );
 }
 
-/** A day of the form, from its first moment (UTC); "" where none was chosen. */
+/** The first moment of a day of the form (UTC). "" where the reader chose none. */
 const dayTime = (day: string, plusDays = 0) =>
   day === "" ? "" : new Date(Date.parse(day) + plusDays * 86_400_000).toISOString();
 
-/** Streamed from the newest entry to the oldest, however many there are. */
+/** Streams all entries, the newest first, however many there are. */
 function Download({ path }: { path: string }) {
   const [from, setFrom] = useState("");
   const [to, setTo] = useState("");
@@ -79,7 +79,7 @@ function Download({ path }: { path: string }) {
   );
 }
 
-/** Every entry as it stands, and a file of what moved the balances. */
+/** All entries of the account, and a file of the changes of its balances. */
 export function AccountLedger({
   path,
   onRefund,

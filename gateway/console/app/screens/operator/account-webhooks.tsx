@@ -42,7 +42,7 @@ const columns: Column<AdminWebhook>[] = [
   },
 ];
 
-/** What was sent for an account, without the addresses, which may hold secrets of their receivers. */
+/** The webhooks of an account, without the addresses, which may hold secrets of their receivers. */
 export function AccountWebhooks({ path }: { path: string }) {
   const pages = usePages();
   const loaded = useApi<AdminList<AdminWebhook>>(

@@ -21,7 +21,7 @@ const tabs = [
   { value: "alerts", label: "Alerts" },
 ];
 
-/** One account: its wallets, what may be done with it, its ledger, and what it is told. */
+/** One account: its wallets, its actions, its ledger, and its alerts and webhooks. */
 export function OneAccount() {
   const { query, set } = useFilters();
   const tab = tabs.find(({ value }) => value === query.tab)?.value ?? "ledger";
@@ -29,7 +29,7 @@ export function OneAccount() {
   const path = `${admin}/accounts/${encodeURIComponent(id)}`;
   const loaded = useApi<Account>(path);
   const [open, setOpen] = useState<Open>(null);
-  // Made anew after each change of money: the entries begin with it.
+  // Counts the changes of money. Each makes the list of entries again.
   const [changes, setChanges] = useState(0);
   const turn = useAction(async (way: "suspend" | "resume") => {
     const changed = await call<Account>(`${path}/${way}`, { method: "POST", body: {} });
@@ -187,7 +187,7 @@ interface AlertsProps {
   mayChange: boolean;
 }
 
-/** When and where an account is told that its funds run low. */
+/** The balance at which an account gets an alert of low funds, and the alert's address. */
 function AccountAlerts({ path, mayChange }: AlertsProps) {
   const { data, error, reload } = useApi<AdminAlerts>(`${path}/alerts`);
   const limit = data?.lowBalanceUsdMicros ?? null;

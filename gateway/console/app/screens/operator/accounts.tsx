@@ -113,7 +113,7 @@ function MakeAccount({ onClose, onDone }: { onClose(): void; onDone(made: NewSec
   const [name, setName] = useState("");
   const [dollars, setDollars] = useState("");
   const [credits, setCredits] = useState("");
-  // The same for each attempt of this form: a lost answer makes no second account.
+  // All attempts of this form use the same value, so that a lost answer makes no second account.
   const [operationId] = useState(() => crypto.randomUUID());
   return (
     <FormDialog

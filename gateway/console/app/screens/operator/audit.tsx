@@ -58,7 +58,7 @@ const columns: Column<AuditRecord>[] = [
 
 const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
-/** Who changed what, and when. */
+/** The operators' changes, with their authors and times. */
 export function AuditLog() {
   const { query, set } = useFilters();
   const pages = usePages();

@@ -30,7 +30,7 @@ const columns: Column<CatalogModel>[] = [
   },
 ];
 
-/** What is in force, and what a draft would change of it. Files are put in place by the operator, not from here. */
+/** The catalog in force, and the changes that a draft would make. The operator installs the file outside the console. */
 export function OperatorCatalog() {
   const loaded = useApi<Catalog>(`${admin}/catalog`);
   return (

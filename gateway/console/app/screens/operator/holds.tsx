@@ -15,7 +15,7 @@ import type { Unit } from "../../types.ts";
 import { accountPath } from "./accounts.tsx";
 import { type AdminHold, type AdminList, admin, type Review } from "./types.ts";
 
-/** What can be ended by hand: a hold, or the hold that a review is about. */
+/** A hold that an operator can end by hand, from a list of holds or from a review. */
 interface Ending {
   way: "settle" | "release";
   hold: { id: string; accountId: string; unit: Unit; amount: Sum | null };
@@ -24,7 +24,7 @@ interface Ending {
 export function Holds() {
   const { query, set } = useFilters();
   const [ending, setEnding] = useState<Ending | null>(null);
-  // Made anew after each end of a hold.
+  // Counts the ends of holds. Each makes the lists again.
   const [ends, setEnds] = useState(0);
   const tab = query.tab === "reviews" ? "reviews" : "holds";
   return (

@@ -71,7 +71,7 @@ const columns: Column<AdminJob>[] = [
 
 const statuses = ["queued", "running", "completed", "failed"];
 
-/** Jobs of all accounts: how they go, never what was asked for and never what came of it. */
+/** Jobs of all accounts: their progress, never their requests or outputs. */
 export function OperatorJobs() {
   const { query, set } = useFilters();
   const pages = usePages();
@@ -157,7 +157,7 @@ function OneJob({ id }: { id: string }) {
   );
 }
 
-/** What an upstream did instead of taking a job, in words. */
+/** The refusals of upstreams to take a job, in words. */
 const refusals: Record<string, string> = {
   too_many_requests: "the upstream answered 429",
   unavailable: "the upstream was not available (5xx)",
@@ -258,7 +258,7 @@ function JobFacts({ job }: { job: AdminJobDetails }) {
 }
 
 function RetryJob({ id, onClose, onDone }: { id: string; onClose(): void; onDone(): void }) {
-  // The same for each attempt of this form: a lost answer makes no second job.
+  // All attempts of this form use the same value, so that a lost answer makes no second job.
   const [operationId] = useState(() => crypto.randomUUID());
   return (
     <FormDialog

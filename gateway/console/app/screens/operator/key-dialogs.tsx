@@ -25,7 +25,7 @@ interface DialogProps {
 
 type Made = AdminKey & { secret: string | null };
 
-/** What a form asks for; undefined: nothing was typed. */
+/** The bounds of a form. Undefined: the reader typed nothing. */
 function boundsOf(draft: KeyDraft) {
   return {
     name: draft.name.trim() || undefined,
@@ -67,7 +67,7 @@ export function CreateKey({ account, onClose, onDone }: DialogProps & { account:
   );
 }
 
-/** Begins with what the key is now: a list does not show all of it. */
+/** Begins with the key's present values. A list does not show all of them. */
 export function EditKey({ of: { id, name }, ...props }: DialogProps & { of: AdminKey }) {
   const loaded = useApi<AdminKeyInFull>(`${admin}/keys/${id}`);
   if (loaded.data) return <EditForm of={loaded.data} {...props} />;
@@ -117,7 +117,7 @@ function EditForm({ of: key, onClose, onDone }: DialogProps & { of: AdminKeyInFu
   );
 }
 
-/** What differs: null takes a bound away. No scope is as in a new key. */
+/** The changed fields. Null removes a bound. An empty list of scopes has the same meaning as in a new key. */
 function changesOf(before: KeyDraft, draft: KeyDraft): Record<string, unknown> {
   const was: Record<string, unknown> = boundsOf(before);
   const isOther = ([name, value]: [string, unknown]) =>
@@ -137,7 +137,7 @@ function KeyFields({
   isNew?: boolean;
 }) {
   const models = useApi<Catalog>(`${admin}/catalog`).data?.models ?? [];
-  // What a key names may have left the catalog.
+  // A model that a key names may have left the catalog.
   const gone = draft.models.filter((id) => !models.some((model) => model.id === id));
   const set = (change: Partial<KeyDraft>) => onDraft({ ...draft, ...change });
   return (

@@ -17,7 +17,7 @@ import { type AdminKey, type AdminList, admin } from "./types.ts";
 
 type Open = { dialog: "create" } | { dialog: "edit" | "rotate" | "revoke"; key: AdminKey } | null;
 
-/** Keys of all accounts, the revoked ones too. */
+/** Keys of all accounts, the deleted ones too. */
 export function OperatorKeys() {
   const { query, set } = useFilters();
   const pages = usePages();

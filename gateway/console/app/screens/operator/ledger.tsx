@@ -36,7 +36,7 @@ const columns: Column<Difference>[] = [
   },
 ];
 
-/** Reads the whole ledger, so it waits for the operator to ask. */
+/** Reads the whole ledger, so it starts only when the operator asks for it. */
 export function Ledger() {
   const { query, set } = useFilters();
   const [audit, setAudit] = useState<LedgerAudit | null>(null);

@@ -1,10 +1,10 @@
 import type { Sum } from "../../format.ts";
 import type { LimitReset, Unit, Webhook } from "../../types.ts";
 
-/** Below `/console/api/admin`, which only sessions of the operator may ask. */
+/** Only operators' sessions may use the routes below `/console/api/admin`. */
 export const admin = "/console/api/admin";
 
-/** A page of an operator's list; `next` is its cursor. */
+/** A page of an operator's list. `next` is its cursor. */
 export interface AdminList<T> {
   data: T[];
   next: string | null;
@@ -60,7 +60,7 @@ export interface AdminKey {
   requestsPerMinute: number;
 }
 
-/** A key, with what a list does not show. */
+/** A key, with the fields that a list lacks. */
 export interface AdminKeyInFull extends AdminKey {
   webhookUrl: string | null;
   lowBalanceUsdMicros: Sum | null;
@@ -86,7 +86,7 @@ export interface AdminJob {
 export interface AdminJobDetails extends AdminJob {
   holdId: string;
   attempts: number;
-  /** The one that served the job, or is asked next. */
+  /** The upstream that served the job, or that is asked next. */
   upstream: string | null;
   events: { at: string; state: string; detail: string }[];
   wait: { reason: string; times: number; nextTryAt: string | null } | null;
@@ -146,7 +146,7 @@ export interface Catalog {
 export interface CatalogCheck {
   ok: boolean;
   models: number;
-  /** More fields differ than are told. */
+  /** More fields differ than are listed. */
   isShortened: boolean;
   faults: { path: string; message: string }[];
   changes: {
@@ -157,7 +157,7 @@ export interface CatalogCheck {
 }
 
 export interface Upstreams extends AdminList<Upstream> {
-  /** How many processes told of them. */
+  /** The number of processes that reported. */
   processes: number;
 }
 
@@ -170,7 +170,7 @@ export interface Upstream {
   errorRate: number;
   latencyMs: { p50: number; p95: number } | null;
   inFlight: number;
-  /** Of the process and kind of work that has most in flight; `slots` is what each of them may have. */
+  /** The most work in flight that one process has of one kind. `slots` is the bound of each of them. */
   busiest: number;
   slots: number | null;
   lastError: string | null;

@@ -7,7 +7,7 @@ import { type Column, Table } from "../../kit/table.tsx";
 import { Badge, Count, type Tone, When } from "../../kit/values.tsx";
 import { admin, type Upstreams as Listed, type Upstream } from "./types.ts";
 
-/** How often the page asks again while it is looked at. */
+/** Ms after which a visible page asks again. */
 const againMs = 10_000;
 
 const states: Record<Upstream["state"], { tone: Tone; text: string }> = {

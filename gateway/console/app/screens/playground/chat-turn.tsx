@@ -5,7 +5,7 @@ import { ErrorText } from "../../kit/states.tsx";
 import { Badge, Money } from "../../kit/values.tsx";
 import type { Answer, FunctionCall, Turn } from "./chat-turns.ts";
 
-/** What was said and what was answered. `onResults`: on the last turn, where the model waits for what its calls gave. */
+/** A message and its answer. The last turn gets `onResults` where the model waits for the results of its calls. */
 export function ChatTurn({
   turn: { text, pictures, answer },
   onResults,
@@ -42,7 +42,7 @@ export function ChatTurn({
         )}
         {answer.calls.map((one) => (
           <figure class="code" key={one.call_id} aria-label={`Call of ${one.name}`}>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard. */}
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach content that scrolls. */}
             <pre tabIndex={0}>
               <code>{`${one.name}(${prettyOf(one.arguments)})`}</code>
             </pre>
@@ -66,7 +66,7 @@ function prettyOf(json: string): string {
   }
 }
 
-/** The reader plays the functions: what each call gave goes back to the model. */
+/** The reader takes the part of the functions. The result of each call goes back to the model. */
 function Results({
   calls,
   onResults,

@@ -6,9 +6,9 @@ import { Completion, completionBody, type Item, type Usage, type Whole } from ".
 
 export interface Picture {
   name: string;
-  /** What is sent. */
+  /** The address that is sent. */
   dataUrl: string;
-  /** What the page may show. */
+  /** The address that the page may show. */
   blobUrl: string;
 }
 
@@ -24,7 +24,7 @@ export interface Answer {
   reasoning: string;
   text: string;
   calls: FunctionCall[];
-  /** The answer's items as they came, which the next request carries back. */
+  /** The answer's items, unchanged. The next request contains them. */
   output: unknown[];
   usage?: Usage;
   costUsdMicros?: number;
@@ -33,12 +33,12 @@ export interface Answer {
   error?: unknown;
 }
 
-/** What the reader said (or the results of functions that the model called), and the answer. */
+/** The reader's message (or the results of functions that the model called), and the answer. */
 export interface Turn {
   key: number;
   text: string;
   pictures: Picture[];
-  /** Items of the request, as they are sent. */
+  /** Items of the request, in the form that is sent. */
   input: unknown[];
   answer: Answer;
 }
@@ -60,11 +60,11 @@ export function stop(): void {
   running?.abort();
 }
 
-/** The items of all turns: what a request that goes on begins with. */
+/** The items of all turns. A request that continues the conversation begins with them. */
 export function history(): unknown[] {
   return turns.value.flatMap(({ input, answer }) => {
     if (answer.output.length > 0) return [...input, ...answer.output];
-    // It was stopped or broke off: what had come of it is what the model is reminded of.
+    // The answer was stopped or broke off. The model gets the text that had come.
     if (answer.text === "") return answer.state === "failed" ? [] : input;
     return [...input, { role: "assistant", content: answer.text }];
   });
@@ -82,8 +82,8 @@ export function userMessage(text: string, pictures: readonly Picture[]): unknown
 }
 
 /**
- * Sends the request, a body of `/responses`, and fills the turn with its answer as that comes. `isResponses` false: the model has
- * Chat Completions alone.
+ * Sends the request, a body of `/responses`, and fills the turn with its answer as that comes. `isResponses` false: the model has only
+ * Chat Completions.
  */
 export async function send(
   body: Record<string, unknown>,
@@ -107,7 +107,7 @@ export async function send(
     const took = () => performance.now() - begun;
     if (isResponses) await respond(body, asked, answer, took, show);
     else await complete(completionBody(body), asked, answer, took, show);
-    // A stream without an end was cut.
+    // A stream without an end was cut off.
     if (answer.state === "running")
       throw new ApiError(0, { message: "The answer broke off." }, null);
   } catch (error) {
@@ -117,7 +117,7 @@ export async function send(
   }
   answer.durationMs = performance.now() - begun;
   show();
-  // What was stopped has no usage, and neither has an upstream's answer without one: the ledger knows what was charged.
+  // A stopped answer has no usage, and an upstream may leave it out too. The ledger has the charge.
   if (answer.costUsdMicros === undefined && answer.state !== "failed" && answer.id) {
     const cost = await costOf(answer.id);
     if (cost !== undefined) answer.costUsdMicros = cost;
@@ -170,7 +170,7 @@ async function complete(
   if (whole) finish(answer, whole);
 }
 
-/** At most one change of the page for each frame that it draws, however fast an answer comes. */
+/** Changes the page at most once for each frame that the browser shows, however fast an answer comes. */
 function frameByFrame(change: () => void): () => void {
   let isDue = false;
   return () => {
@@ -219,7 +219,7 @@ function take(answer: Answer, event: Event, ms: number): void {
   }
 }
 
-/** The whole answer says everything once more, and what no delta does. */
+/** The whole answer repeats all deltas, and has some fields that no delta has. */
 function finish(answer: Answer, whole: Whole): void {
   answer.id = whole.id;
   answer.output = whole.output;
@@ -248,7 +248,7 @@ function finish(answer: Answer, whole: Whole): void {
 
 const textsOf = (item: Item) => (item.content ?? []).map((part) => part.text ?? "");
 
-/** How often, and how soon each time, the ledger is asked what an answer was charged. */
+/** Pauses before each time that the ledger is asked for the charge of an answer. */
 const costPausesMs = [400, 1_200, 3_000];
 
 async function costOf(id: string): Promise<number | undefined> {

@@ -11,7 +11,7 @@ import { completionBody } from "./completions.ts";
 import { CopyAs } from "./copy-as.tsx";
 import { type Form, linkTo, numberOf, present, useSettings } from "./settings.ts";
 
-/** What `/responses` takes of images. */
+/** The most images of `/responses`. */
 const maxPictures = 20;
 const pictureTypes = ["image/jpeg", "image/png"];
 const exampleTools = `[
@@ -49,7 +49,7 @@ export function Chat({ model }: { model: Model }) {
       stream: settings.stream === "no" ? undefined : true,
     });
   const isEmpty = text.trim() === "" && pictures.length === 0;
-  // As code, the form without a message shows what it would go on from, or where one would stand.
+  // Without a message, the code shows the conversation so far, or an example message.
   const example = turns.value.length === 0 ? [userMessage("Hello", [])] : [];
   const next = bodyOf([...history(), ...(isEmpty ? example : [userMessage(text, pictures)])]);
   const say = () => {
@@ -133,7 +133,7 @@ export function Chat({ model }: { model: Model }) {
 
 type GiveResults = (results: { call_id: string; output: string }[]) => void;
 
-/** The conversation; only its last turn may be given results of tools. */
+/** The conversation. Only its last turn may get results of tools. */
 function Turns({ model, onResults }: { model: Model; onResults: GiveResults | undefined }) {
   const last = turns.value.length - 1;
   return (
@@ -150,7 +150,7 @@ function Turns({ model, onResults }: { model: Model; onResults: GiveResults | un
   );
 }
 
-/** One message of the reader alone may be sent as the text that it is. */
+/** A single message of the reader may be sent as plain text. */
 function isPlain(input: unknown[]): input is [{ content: string }] {
   const [first, ...rest] = input as { role?: string; content?: unknown }[];
   return rest.length === 0 && first?.role === "user" && typeof first.content === "string";
@@ -322,10 +322,10 @@ interface Counted {
   holdUsdMicros: number;
 }
 
-/** How long the reader must have stopped typing before the service is asked what the message would cost. */
+/** Ms without typing after which the service is asked for the cost of the message. */
 const countPauseMs = 600;
 
-/** What the message costs, before it is sent; by the prices alone while nothing is typed. */
+/** The cost of the message before it is sent. While it is empty, only the prices. */
 function Estimate({
   model: { pricing, responsesCapable },
   body,
@@ -338,7 +338,7 @@ function Estimate({
   const [counted, setCounted] = useState<Counted | undefined>();
   const text = JSON.stringify({ ...body, stream: undefined });
   useEffect(() => {
-    // Only what `/responses` takes is counted before.
+    // Only `/responses` has a count before the request.
     if (isEmpty || responsesCapable === false) return setCounted(undefined);
     const abort = new AbortController();
     const timer = setTimeout(() => {
@@ -375,10 +375,10 @@ function Estimate({
   );
 }
 
-/** How far below the window an answer may end and still be followed, as what comes in one frame may be some lines. */
+/** Pixels below the window up to which the page still follows an answer. One frame may add some lines. */
 const followedPixels = 240;
 
-/** Shows each new turn, and follows its answer as it grows unless the reader has scrolled away from its end. */
+/** Shows each new turn, and follows its growing answer unless the reader has scrolled away from its end. */
 function EndOfTurns() {
   const end = useRef<HTMLDivElement>(null);
   const { length } = turns.value;

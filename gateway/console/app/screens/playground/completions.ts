@@ -1,9 +1,9 @@
 import { ApiError } from "../../api.ts";
 
-// Models that have no `/responses` are spoken to by `/chat/completions`. The conversation of the page stays one of items, as
-// `/responses` has it; here they become messages, and the answer becomes items.
+// A model without `/responses` is asked by `/chat/completions`. The conversation of the page stays a list of items, as in
+// `/responses`. This file turns them into messages, and the answer into items.
 
-/** An answer as `/responses` gives it, as far as the page reads it. */
+/** An answer in the form of `/responses`, with the fields that the page reads. */
 export interface Whole {
   id: string;
   status: string;
@@ -45,7 +45,7 @@ interface GivenItem {
   output?: string;
 }
 
-/** The body of `/chat/completions` that asks for the same as one of `/responses`. */
+/** The body of `/chat/completions` for the same request as a body of `/responses`. */
 export function completionBody(body: Record<string, unknown>): Record<string, unknown> {
   const { model, instructions, input, max_output_tokens, reasoning, tools, stream } = body;
   const items = typeof input === "string" ? [{ role: "user", content: input }] : input;
@@ -68,7 +68,7 @@ function addMessage(messages: Message[], item: GivenItem): void {
     const { call_id: id, name, arguments: given } = item;
     const call = { id, type: "function", function: { name, arguments: given } };
     const last = messages.at(-1);
-    // What a model says and calls in one answer is one message.
+    // The text and the calls of one answer are one message.
     if (last?.role === "assistant") {
       last.tool_calls = [...((last.tool_calls as unknown[]) ?? []), call];
     } else messages.push({ role: "assistant", content: null, tool_calls: [call] });
@@ -77,7 +77,7 @@ function addMessage(messages: Message[], item: GivenItem): void {
   } else if (item.role !== undefined) {
     messages.push({ role: item.role, content: contentOf(item) });
   }
-  // Reasoning is no part of what is said again.
+  // Reasoning is not repeated to the model.
 }
 
 function contentOf({ role, content = "" }: GivenItem): unknown {
@@ -113,7 +113,7 @@ interface Piece {
   error?: Record<string, unknown>;
 }
 
-/** Gathers what the pieces of an answer say. */
+/** Gathers the pieces of an answer. */
 export class Completion {
   id = "";
   text = "";
@@ -140,7 +140,7 @@ export class Completion {
     if (piece.usage) this.#usage = usageOf(piece.usage);
   }
 
-  /** The whole answer; undefined where it broke off. */
+  /** The whole answer. Undefined where it broke off. */
   whole(): Whole | undefined {
     if (this.#finish === undefined) return undefined;
     const item = (type: string, text: string): Item[] =>

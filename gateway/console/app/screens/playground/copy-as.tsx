@@ -10,7 +10,7 @@ const languages: { value: Language; label: string }[] = [
   { value: "typescript", label: "TypeScript" },
 ];
 
-/** The request of the form as code, and a link that opens the form as it stands. */
+/** The request of the form as code, and a link that opens the form with its settings. */
 export function CopyAs({ snippet, link }: { snippet: Snippet; link: string }) {
   const [language, setLanguage] = useState<Language>("curl");
   return (

@@ -5,7 +5,7 @@ import { MediaPlayground } from "./media.tsx";
 import { References } from "./references.tsx";
 import { type Form, idsOf, numberOf, present, useSettings } from "./settings.ts";
 
-/** A choice that may be left to the service. */
+/** A choice that the reader may leave to the service. */
 const optional = (choices: readonly string[] | undefined) => [
   { value: "", label: "Model's default" },
   ...(choices ?? []),
@@ -26,13 +26,13 @@ function Prompt({ form, model }: { form: Form; model: Model }) {
   );
 }
 
-/** Whether a model takes a parameter that not each does; one that says nothing of it may. */
+/** Does a model take a parameter that some models lack? Where its document does not say, yes. */
 function takes(model: Model, parameter: "negativePrompt" | "seed"): boolean {
   const { optionalParameters } = model;
   return !Array.isArray(optionalParameters) || optionalParameters.includes(parameter);
 }
 
-/** What few need. */
+/** Settings that few readers need. */
 function More({ form: { settings, set }, model }: { form: Form; model: Model }) {
   const hasNegative = takes(model, "negativePrompt");
   const hasSeed = takes(model, "seed");
@@ -71,7 +71,7 @@ const moreOf = ({ settings }: Form, model: Model) => ({
   seed: takes(model, "seed") ? numberOf(settings.seed) : undefined,
 });
 
-/** The first reference as `input_reference`, those after it beside it. */
+/** The first reference as `input_reference`, the later ones beside it. */
 function referencesOf(ids: readonly string[]) {
   const [first, ...rest] = ids;
   return {
@@ -168,7 +168,7 @@ export function ImageForm({ model }: { model: Model }) {
   );
 }
 
-/** The rows on offer for a mode; what is chosen where it is among them, else the first, as the service does it. */
+/** The offered rows of a mode. The chosen row is used where it is among them, otherwise the first, as in the service. */
 function rowsOf(model: Model, mode: "t2v" | "i2v", settings: Form["settings"]) {
   const rows = (model.videoOptions ?? []).filter((row) => row.modes.includes(mode));
   const seconds = numberOf(settings.seconds);

@@ -4,13 +4,13 @@ import { useRunningJobs } from "../../running-jobs.ts";
 import type { Job, List, ModelKind } from "../../types.ts";
 import type { Settings } from "./settings.ts";
 
-/** A job that this page sent, with the form that it came from. */
+/** A job that this page sent, with its form. */
 export interface Made {
   job: Job;
   settings: Settings;
 }
 
-/** Newest first; they stay until the page is left or loaded again. The jobs themselves are on the screen of jobs. */
+/** Newest first. They stay until the page is left or reloaded. The screen of jobs also has the jobs themselves. */
 export const made = signal<readonly Made[]>([]);
 
 export async function submit(
@@ -46,7 +46,7 @@ function set(change: (list: List<Job>) => List<Job>): void {
   for (const job of change({ data: made.value.map((one) => one.job) }).data) update(job);
 }
 
-/** The settings that a job of this page was made with. */
+/** The settings of a job that this page sent. */
 export function settingsOf(jobId: string): Settings | undefined {
   return made.value.find(({ job }) => job.id === jobId)?.settings;
 }

@@ -11,13 +11,13 @@ import { kindOf, Outputs, outputsOf, pathOf, urlOf } from "../job-outputs.tsx";
 import { statusOf } from "../listed-job.ts";
 import { type Made, update } from "./made-jobs.ts";
 
-/** One job that was sent from here: how far it is, what it made, what it cost. */
+/** One job that this page sent: its progress, its outputs and its cost. */
 export function MediaJob({
   made: { job, settings },
   onReference,
 }: {
   made: Made;
-  /** A file that the reader wants to go on from. */
+  /** The reader chose this file as a reference of the next job. */
   onReference?: ((fileId: string) => void) | undefined;
 }) {
   const prompt = settings.prompt || settings.title;
@@ -88,7 +88,7 @@ function Charge({ job }: { job: Job }) {
   );
 }
 
-/** Calls back once for each job that ends while it is looked at. */
+/** Calls back once for each job that ends while the page shows it. */
 export function useEnds(jobs: readonly Made[], onEnd: () => void): void {
   const ended = jobs.filter(({ job }) => job.terminal).length;
   const before = useRef(ended);

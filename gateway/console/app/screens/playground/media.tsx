@@ -11,24 +11,24 @@ import { MediaJob, useEnds } from "./media-job.tsx";
 import { linkTo, type Settings } from "./settings.ts";
 import type { Snippet } from "./snippets.ts";
 
-/** The wallet, asked for where the key may see it. */
+/** The wallet, where the key may see it. */
 export function useWallet() {
   return useApi<Wallet>(may("billing") ? "/billing" : null);
 }
 
-/** What a form of jobs sends. */
+/** The request of a form for jobs. */
 export interface Order {
   path: Exclude<Snippet["path"], "/responses" | "/chat/completions">;
   body: Record<string, unknown>;
-  /** Undefined: what is chosen is not on offer together. */
+  /** Undefined: the chosen options are not offered together. */
   credits: number | undefined;
-  /** What is still missing, in words. */
+  /** The missing field, in words. */
   missing?: string | undefined;
 }
 
 /**
- * A playground of jobs: the form with its price beside what it made. Sending the same form again after a broken connection
- * makes no second job, for it carries the same Idempotency-Key until an answer has come.
+ * A playground of jobs: the form with its price, beside its jobs. The form keeps the same Idempotency-Key until an answer has come. So
+ * sending it again after a broken connection makes no second job.
  */
 export function MediaPlayground({
   model,

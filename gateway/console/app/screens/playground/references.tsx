@@ -6,7 +6,7 @@ import { may } from "../../session.ts";
 import type { List } from "../../types.ts";
 import { contentOf, type StoredFile, uploadImage } from "../files-calls.ts";
 
-/** Images that a job begins from: files of the account, uploaded here or chosen among those that are there. */
+/** Images from which a job begins: files of the account, uploaded here or chosen from the existing ones. */
 export function References({
   ids,
   max,
@@ -87,7 +87,7 @@ export function References({
   );
 }
 
-/** Enough to choose from; older ones are found on the screen of files. */
+/** The newest files to choose from. The screen of files has the older ones. */
 const choices = 24;
 
 function ChooseFile({ onClose, onChosen }: { onClose(): void; onChosen(id: string): void }) {

@@ -2,21 +2,21 @@ import { useState } from "preact/hooks";
 import { queryOf } from "../../api.ts";
 import type { ModelKind } from "../../types.ts";
 
-/** What a form of the playground holds, as it is typed: names as in a link. */
+/** The typed values of a playground's form, with the names of a link. */
 export type Settings = Readonly<Record<string, string>>;
 
 export interface Form {
   settings: Settings;
-  /** "" takes a setting out. */
+  /** "" removes a setting. */
   set(change: Settings): void;
 }
 
-/** The forms as they were left, as long as the page is open: prompts are written to no storage of the browser. */
+/** The forms' last values, kept while the page is open. Prompts go into no storage of the browser. */
 const left = new Map<ModelKind, Settings>();
 
 /**
- * The settings of one playground. A link carries them after its `#`, which no browser sends to a server: prompts stay out
- * of every log.
+ * The settings of one playground. A link has them after its `#`. No browser sends that part to a server, so prompts stay out of every
+ * log.
  */
 export function useSettings(kind: ModelKind): Form {
   const [settings, setSettings] = useState<Settings>(() => {
@@ -38,12 +38,12 @@ export function linkTo(kind: string, model: string, settings: Settings): string 
   return `/console/playground${queryOf({ kind, model })}${rest && `#${rest}`}`;
 }
 
-/** Settings of a playground from another screen, which the reader goes to next. */
+/** Takes settings from another screen for the playground that the reader opens next. */
 export function leave(kind: ModelKind, settings: Settings): void {
   left.set(kind, settings);
 }
 
-/** Those that are set, as numbers where the API wants numbers; "" is absent. */
+/** The values that are set. Values that the API wants as numbers become numbers. "" is absent. */
 export function present(values: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(values).filter(([, value]) => value !== undefined && value !== ""),

@@ -12,23 +12,23 @@ export interface Snippet {
 
 export type Language = "curl" | "python" | "typescript";
 
-/** Inline images would fill the page, and are the reader's own: only their beginning is shown. */
+/** Inline images would fill the page, and belong to the reader. Only their beginning is shown. */
 const inlineImage = /^(data:image\/[a-z]+;base64,).{24,}$/s;
-/** The field that a family's outputs are in. */
+/** The field of a family's outputs. */
 const outputs: Record<string, string> = {
   "/images/generations": "images",
   "/videos/generations": "videos",
   "/music/generations": "clips",
 };
 
-/** How the official clients of OpenAI call what answers with text, and where the text stands. */
+/** The call of OpenAI's official clients for text, and the place of the text in its answer. */
 interface TextCall {
   method: string;
   whole: string;
-  /** Has a piece of a stream text? In Python, and in TypeScript. */
+  /** Tests whether a piece of a stream has text, in Python and in TypeScript. */
   test: string;
   inTypescript: string;
-  /** Its text. */
+  /** The text of a piece. */
   piece: string;
 }
 
@@ -49,7 +49,7 @@ const texts: Record<string, TextCall> = {
   },
 };
 
-/** The request as code, which reads the key from the environment: a real one never stands in it. */
+/** The request as code that reads the key from the environment. The code never contains a real key. */
 export function codeOf(language: Language, { path, body }: Snippet): string {
   const base = `${location.origin}/v1`;
   const shown = withoutInlineImages(body) as Record<string, unknown>;
@@ -109,7 +109,7 @@ function pythonArguments(body: Record<string, unknown>): string {
     .join("");
 }
 
-/** A JSON value as Python writes it. */
+/** A JSON value in the syntax of Python. */
 function pythonOf(value: unknown, depth: number): string {
   if (value === null) return "None";
   if (value === true) return "True";

@@ -17,10 +17,10 @@ interface Speech {
   usage: { characters: number; costUsdMicros: number };
 }
 
-/** What this page had spoken, newest first. */
+/** Speeches that this page made, newest first. */
 const spoken = signal<readonly { speech: Speech; text: string; voice: string }[]>([]);
 
-/** Characters as the service counts them: code points, so that an emoji is one. */
+/** Characters in the service's count: code points, so that an emoji is one. */
 const lengthOf = (text: string) => [...text].length;
 
 export function SpeechForm({ model }: { model: Model }) {

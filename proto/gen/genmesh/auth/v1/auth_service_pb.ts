@@ -18,7 +18,7 @@ export const file_genmesh_auth_v1_auth_service: GenFile = /*@__PURE__*/
   fileDesc("CiJnZW5tZXNoL2F1dGgvdjEvYXV0aF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLmF1dGgudjEijQIKB0FjY291bnQSEgoKYWNjb3VudF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIbChNyZXF1ZXN0c19wZXJfbWludXRlGAQgASgFEjAKDHN1c3BlbmRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMY2xvc2luZ190aW1lGDwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjbG9zZV90aW1lGD0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIpChNDbG9zZUFjY291bnRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiQQoUQ2xvc2VBY2NvdW50UmVzcG9uc2USKQoHYWNjb3VudBgBIAEoCzIYLmdlbm1lc2guYXV0aC52MS5BY2NvdW50IhwKGkxpc3RDbG9zaW5nQWNjb3VudHNSZXF1ZXN0IkwKDkNsb3NpbmdBY2NvdW50EikKB2FjY291bnQYASABKAsyGC5nZW5tZXNoLmF1dGgudjEuQWNjb3VudBIPCgdrZXlfaWRzGAIgAygJIlAKG0xpc3RDbG9zaW5nQWNjb3VudHNSZXNwb25zZRIxCghhY2NvdW50cxgBIAMoCzIfLmdlbm1lc2guYXV0aC52MS5DbG9zaW5nQWNjb3VudCI8ChVBZHZhbmNlQ2xvc2luZ1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIPCgdpc19vdmVyGAIgASgIIkMKFkFkdmFuY2VDbG9zaW5nUmVzcG9uc2USKQoHYWNjb3VudBgBIAEoCzIYLmdlbm1lc2guYXV0aC52MS5BY2NvdW50IkoKEkxpc3RBbGxLZXlzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRINCgVxdWVyeRgDIAEoCSJVChNMaXN0QWxsS2V5c1Jlc3BvbnNlEiUKBGtleXMYASADKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKWAgoOT3BlcmF0b3JBY3Rpb24SEQoJYWN0aW9uX2lkGAEgASgJEg0KBWFjdG9yGAIgASgJEg4KBmFjdGlvbhgDIAEoCRISCgphY2NvdW50X2lkGAQgASgJEg4KBnRhcmdldBgFIAEoCRIPCgdkZXRhaWxzGAYgASgJEi4KCmJlZ2luX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgdvdXRjb21lGAkgASgOMh4uZ2VubWVzaC5hdXRoLnYxLkFjdGlvbk91dGNvbWUSDgoGcmVhc29uGAogASgJIkUKEkJlZ2luQWN0aW9uUmVxdWVzdBIvCgZhY3Rpb24YASABKAsyHy5nZW5tZXNoLmF1dGgudjEuT3BlcmF0b3JBY3Rpb24iFQoTQmVnaW5BY3Rpb25SZXNwb25zZSKKAQoQRW5kQWN0aW9uUmVxdWVzdBIRCglhY3Rpb25faWQYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmdlbm1lc2guYXV0aC52MS5BY3Rpb25PdXRjb21lEg4KBnJlYXNvbhgDIAEoCRISCgphY2NvdW50X2lkGAQgASgJEg4KBnRhcmdldBgFIAEoCSITChFFbmRBY3Rpb25SZXNwb25zZSJPChJMaXN0QWN0aW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSEgoKYWNjb3VudF9pZBgDIAEoCSJgChNMaXN0QWN0aW9uc1Jlc3BvbnNlEjAKB2FjdGlvbnMYASADKAsyHy5nZW5tZXNoLmF1dGgudjEuT3BlcmF0b3JBY3Rpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpUFCgZBcGlLZXkSDgoGa2V5X2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSEwoLc2VjcmV0X2hpbnQYAyABKAkSKAoGc2NvcGVzGAQgAygOMhguZ2VubWVzaC5jb21tb24udjEuU2NvcGUSFgoOYWxsb3dlZF9tb2RlbHMYBSADKAkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtyZXZva2VfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOgoWZm9ybWVyX3NlY3JldF9lbmRfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJQoYbW9udGhseV91c2RfbWljcm9zX2xpbWl0GAogASgDSACIAQESGwoTcmVxdWVzdHNfcGVyX21pbnV0ZRgLIAEoBRIQCghyZXZpc2lvbhgMIAEoAxIMCgRuYW1lGA0gASgJEhAKCGRpc2FibGVkGA4gASgIEjEKDWxhc3RfdXNlX3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgt3ZWJob29rX3VybBgRIAEoCRI1CgtsaW1pdF9yZXNldBgSIAEoDjIgLmdlbm1lc2guY29tbW9uLnYxLktleUxpbWl0UmVzZXRCGwoZX21vbnRobHlfdXNkX21pY3Jvc19saW1pdCIpChBMb29rVXBLZXlSZXF1ZXN0EhUKDXNlY3JldF9zaGEyNTYYASABKAwivAEKEUxvb2tVcEtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSLwoLdmFsaWRfdW50aWwYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAMgASgDEiMKG2FjY291bnRfcmVxdWVzdHNfcGVyX21pbnV0ZRgEIAEoBRIZChFhY2NvdW50X3N1c3BlbmRlZBgFIAEoCCIqChBXYXRjaEtleXNSZXF1ZXN0EhYKDnNpbmNlX3JldmlzaW9uGAEgASgDIj4KEVdhdGNoS2V5c1Jlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgDEhcKD2NoYW5nZWRfa2V5X2lkcxgCIAMoCSJ1ChRDcmVhdGVBY2NvdW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSFAoMb3BlcmF0aW9uX2lkGAMgASgJEigKBnNjb3BlcxgEIAMoDjIYLmdlbm1lc2guY29tbW9uLnYxLlNjb3BlIooBChVDcmVhdGVBY2NvdW50UmVzcG9uc2USKQoHYWNjb3VudBgBIAEoCzIYLmdlbm1lc2guYXV0aC52MS5BY2NvdW50EiQKA2tleRgCIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSDgoGc2VjcmV0GAMgASgJEhAKCHJlcGxheWVkGAQgASgIIicKEUdldEFjY291bnRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiPwoSR2V0QWNjb3VudFJlc3BvbnNlEikKB2FjY291bnQYASABKAsyGC5nZW5tZXNoLmF1dGgudjEuQWNjb3VudCJLChNMaXN0QWNjb3VudHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXF1ZXJ5GDwgASgJIlsKFExpc3RBY2NvdW50c1Jlc3BvbnNlEioKCGFjY291bnRzGAEgAygLMhguZ2VubWVzaC5hdXRoLnYxLkFjY291bnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjEKDUFkZEtleVJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIMCgRib2R5GAIgASgMIkYKDkFkZEtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJItQCChBDcmVhdGVLZXlSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSKAoGc2NvcGVzGAIgAygOMhguZ2VubWVzaC5jb21tb24udjEuU2NvcGUSFgoOYWxsb3dlZF9tb2RlbHMYAyADKAkSLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiUKGG1vbnRobHlfdXNkX21pY3Jvc19saW1pdBgFIAEoA0gAiAEBEhsKE3JlcXVlc3RzX3Blcl9taW51dGUYBiABKAUSDAoEbmFtZRgHIAEoCRI1CgtsaW1pdF9yZXNldBgIIAEoDjIgLmdlbm1lc2guY29tbW9uLnYxLktleUxpbWl0UmVzZXQSEwoLd2ViaG9va191cmwYCSABKAlCGwoZX21vbnRobHlfdXNkX21pY3Jvc19saW1pdCIwChBVcGRhdGVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIMCgRib2R5GAIgASgMInEKEVVwZGF0ZUtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSNgoLbG93X2JhbGFuY2UYAiABKAsyIS5nZW5tZXNoLmF1dGgudjEuTG93QmFsYW5jZUNoYW5nZSI6ChBMb3dCYWxhbmNlQ2hhbmdlEhcKCnVzZF9taWNyb3MYASABKANIAIgBAUINCgtfdXNkX21pY3JvcyImChRHZXRLZXlXZWJob29rUmVxdWVzdBIOCgZrZXlfaWQYASABKAkiLAoVR2V0S2V5V2ViaG9va1Jlc3BvbnNlEhMKC3dlYmhvb2tfdXJsGAEgASgJIkkKEUNyZWF0ZUtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIowBChRMZWFzZVJlcXVlc3RzUmVxdWVzdBIOCgZrZXlfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRIbChNyZXF1ZXN0c19wZXJfbWludXRlGAMgASgFEiMKG2FjY291bnRfcmVxdWVzdHNfcGVyX21pbnV0ZRgEIAEoBRIOCgZ3YW50ZWQYBSABKAUidAoVTGVhc2VSZXF1ZXN0c1Jlc3BvbnNlEg8KB2dyYW50ZWQYASABKAUSDQoFbGltaXQYAiABKAUSEQoJcmVtYWluaW5nGAMgASgFEhAKCHJlc2V0X21zGAQgASgBEhYKDnJldHJ5X2FmdGVyX21zGAUgASgFIlAKEFJvdGF0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEhoKDWdyYWNlX3NlY29uZHMYAiABKAVIAIgBAUIQCg5fZ3JhY2Vfc2Vjb25kcyJJChFSb3RhdGVLZXlSZXNwb25zZRIkCgNrZXkYASABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSIiChBSZXZva2VLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSI5ChFSZXZva2VLZXlSZXNwb25zZRIkCgNrZXkYASABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5IiUKD0xpc3RLZXlzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIjkKEExpc3RLZXlzUmVzcG9uc2USJQoEa2V5cxgBIAMoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkiPwoWU2V0QWNjb3VudFN0YXRlUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhEKCXN1c3BlbmRlZBgCIAEoCCJEChdTZXRBY2NvdW50U3RhdGVSZXNwb25zZRIpCgdhY2NvdW50GAEgASgLMhguZ2VubWVzaC5hdXRoLnYxLkFjY291bnQiOwoSTm90ZUtleVVzZXNSZXF1ZXN0EiUKBHVzZXMYASADKAsyFy5nZW5tZXNoLmF1dGgudjEuS2V5VXNlIkYKBktleVVzZRIOCgZrZXlfaWQYASABKAkSLAoIdXNlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhUKE05vdGVLZXlVc2VzUmVzcG9uc2UiEgoQR2V0T3duS2V5UmVxdWVzdCI5ChFHZXRPd25LZXlSZXNwb25zZRIkCgNrZXkYASABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5IlEKEkxpc3RPd25LZXlzUmVxdWVzdBIYChBpbmNsdWRlX2Rpc2FibGVkGAEgASgIEg4KBm9mZnNldBgCIAEoBRIRCglwYWdlX3NpemUYAyABKAUiPAoTTGlzdE93bktleXNSZXNwb25zZRIlCgRrZXlzGAEgAygLMhcuZ2VubWVzaC5hdXRoLnYxLkFwaUtleSImChRHZXRNYW5hZ2VkS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiPQoVR2V0TWFuYWdlZEtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkiigEKF0NyZWF0ZU1hbmFnZWRLZXlSZXF1ZXN0EgwKBGJvZHkYASABKAwSLwoJYWRtaXNzaW9uGAIgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uEhwKD2lkZW1wb3RlbmN5X2tleRgDIAEoCUgAiAEBQhIKEF9pZGVtcG90ZW5jeV9rZXkifgoYQ3JlYXRlTWFuYWdlZEtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJEhAKCHJlcGxheWVkGAMgASgIEhoKEmlnbm9yZWRfcGFyYW1ldGVycxgEIAMoCSI3ChdVcGRhdGVNYW5hZ2VkS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDAoEYm9keRgCIAEoDCKUAQoYVXBkYXRlTWFuYWdlZEtleVJlc3BvbnNlEiQKA2tleRgBIAEoCzIXLmdlbm1lc2guYXV0aC52MS5BcGlLZXkSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAIgAygJEjYKC2xvd19iYWxhbmNlGAMgASgLMiEuZ2VubWVzaC5hdXRoLnYxLkxvd0JhbGFuY2VDaGFuZ2UimgEKF1JvdGF0ZU1hbmFnZWRLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIMCgRib2R5GAIgASgMEi8KCWFkbWlzc2lvbhgDIAEoCzIcLmdlbm1lc2guY29tbW9uLnYxLkFkbWlzc2lvbhIcCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlIAIgBAUISChBfaWRlbXBvdGVuY3lfa2V5ImIKGFJvdGF0ZU1hbmFnZWRLZXlSZXNwb25zZRIkCgNrZXkYASABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCRIQCghyZXBsYXllZBgDIAEoCCIpChdEZWxldGVNYW5hZ2VkS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiGgoYRGVsZXRlTWFuYWdlZEtleVJlc3BvbnNlIm4KFENyZWF0ZVNlc3Npb25SZXF1ZXN0EhYKDnNlc3Npb25fc2hhMjU2GAEgASgMEhUKDXNlY3JldF9zaGEyNTYYAiABKAwSDgoGY2xpZW50GAMgASgJEhcKD2Ftb25nX29wZXJhdG9ycxgEIAEoCCJvChVDcmVhdGVTZXNzaW9uUmVzcG9uc2USMAoHc2Vzc2lvbhgBIAEoCzIfLmdlbm1lc2guYXV0aC52MS5Db25zb2xlU2Vzc2lvbhIkCgNrZXkYAiABKAsyFy5nZW5tZXNoLmF1dGgudjEuQXBpS2V5Ij4KCElkZW50aXR5Eg4KBmlzc3VlchgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhEKCWNvbmZpcm1lZBgDIAEoCCKGAQocQ3JlYXRlSWRlbnRpdHlTZXNzaW9uUmVxdWVzdBIWCg5zZXNzaW9uX3NoYTI1NhgBIAEoDBIrCghpZGVudGl0eRgCIAEoCzIZLmdlbm1lc2guYXV0aC52MS5JZGVudGl0eRISCgphY2NvdW50X2lkGAMgASgJEg0KBW93bmVyGAQgASgIIncKHUNyZWF0ZUlkZW50aXR5U2Vzc2lvblJlc3BvbnNlEjAKB3Nlc3Npb24YASABKAsyHy5nZW5tZXNoLmF1dGgudjEuQ29uc29sZVNlc3Npb24SJAoDa2V5GAIgASgLMhcuZ2VubWVzaC5hdXRoLnYxLkFwaUtleSKKAQocQ3JlYXRlT3BlcmF0b3JTZXNzaW9uUmVxdWVzdBIWCg5zZXNzaW9uX3NoYTI1NhgBIAEoDBIVCg1zZWNyZXRfc2hhMjU2GAIgASgMEg4KBmNsaWVudBgDIAEoCRIrCghpZGVudGl0eRgEIAEoCzIZLmdlbm1lc2guYXV0aC52MS5JZGVudGl0eSJRCh1DcmVhdGVPcGVyYXRvclNlc3Npb25SZXNwb25zZRIwCgdzZXNzaW9uGAEgASgLMh8uZ2VubWVzaC5hdXRoLnYxLkNvbnNvbGVTZXNzaW9uIuEBCg5Db25zb2xlU2Vzc2lvbhIQCghvcGVyYXRvchgBIAEoCBIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWlkbGVfZW5kX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCGlkZW50aXR5GAUgASgLMhkuZ2VubWVzaC5hdXRoLnYxLklkZW50aXR5IkQKFExvb2tVcFNlc3Npb25SZXF1ZXN0EhYKDnNlc3Npb25fc2hhMjU2GAEgASgMEhQKDGFkbWluX3NoYTI1NhgCIAEoDCKvAQoVTG9va1VwU2Vzc2lvblJlc3BvbnNlEjAKB3Nlc3Npb24YASABKAsyHy5nZW5tZXNoLmF1dGgudjEuQ29uc29sZVNlc3Npb24SJAoDa2V5GAIgASgLMhcuZ2VubWVzaC5hdXRoLnYxLkFwaUtleRIjChthY2NvdW50X3JlcXVlc3RzX3Blcl9taW51dGUYAyABKAUSGQoRYWNjb3VudF9zdXNwZW5kZWQYBCABKAgiVgoVQ29uZmlybVNlc3Npb25SZXF1ZXN0EhYKDnNlc3Npb25fc2hhMjU2GAEgASgMEhUKDXNlY3JldF9zaGEyNTYYAiABKAwSDgoGY2xpZW50GAMgASgJIisKFkNvbmZpcm1TZXNzaW9uUmVzcG9uc2USEQoJY29uZmlybWVkGAEgASgIIisKEUVuZFNlc3Npb25SZXF1ZXN0EhYKDnNlc3Npb25fc2hhMjU2GAEgASgMIhQKEkVuZFNlc3Npb25SZXNwb25zZSpkCg1BY3Rpb25PdXRjb21lEh4KGkFDVElPTl9PVVRDT01FX1VOU1BFQ0lGSUVEEAASFwoTQUNUSU9OX09VVENPTUVfRE9ORRABEhoKFkFDVElPTl9PVVRDT01FX1JFRlVTRUQQAjK+GwoLQXV0aFNlcnZpY2USVwoJTG9va1VwS2V5EiEuZ2VubWVzaC5hdXRoLnYxLkxvb2tVcEtleVJlcXVlc3QaIi5nZW5tZXNoLmF1dGgudjEuTG9va1VwS2V5UmVzcG9uc2UiA5ACARJUCglXYXRjaEtleXMSIS5nZW5tZXNoLmF1dGgudjEuV2F0Y2hLZXlzUmVxdWVzdBoiLmdlbm1lc2guYXV0aC52MS5XYXRjaEtleXNSZXNwb25zZTABEl4KDUxlYXNlUmVxdWVzdHMSJS5nZW5tZXNoLmF1dGgudjEuTGVhc2VSZXF1ZXN0c1JlcXVlc3QaJi5nZW5tZXNoLmF1dGgudjEuTGVhc2VSZXF1ZXN0c1Jlc3BvbnNlEmQKDUNyZWF0ZUFjY291bnQSJS5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaJi5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlQWNjb3VudFJlc3BvbnNlIgTo4BgCEl4KCkdldEFjY291bnQSIi5nZW5tZXNoLmF1dGgudjEuR2V0QWNjb3VudFJlcXVlc3QaIy5nZW5tZXNoLmF1dGgudjEuR2V0QWNjb3VudFJlc3BvbnNlIgeQAgHo4BgCEmQKDExpc3RBY2NvdW50cxIkLmdlbm1lc2guYXV0aC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GiUuZ2VubWVzaC5hdXRoLnYxLkxpc3RBY2NvdW50c1Jlc3BvbnNlIgeQAgHo4BgCEk8KBkFkZEtleRIeLmdlbm1lc2guYXV0aC52MS5BZGRLZXlSZXF1ZXN0Gh8uZ2VubWVzaC5hdXRoLnYxLkFkZEtleVJlc3BvbnNlIgTo4BgCElgKCUNyZWF0ZUtleRIhLmdlbm1lc2guYXV0aC52MS5DcmVhdGVLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLkNyZWF0ZUtleVJlc3BvbnNlIgTo4BgCElsKCVVwZGF0ZUtleRIhLmdlbm1lc2guYXV0aC52MS5VcGRhdGVLZXlSZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLlVwZGF0ZUtleVJlc3BvbnNlIgeQAgLo4BgCEmMKDUdldEtleVdlYmhvb2sSJS5nZW5tZXNoLmF1dGgudjEuR2V0S2V5V2ViaG9va1JlcXVlc3QaJi5nZW5tZXNoLmF1dGgudjEuR2V0S2V5V2ViaG9va1Jlc3BvbnNlIgOQAgESWAoJUm90YXRlS2V5EiEuZ2VubWVzaC5hdXRoLnYxLlJvdGF0ZUtleVJlcXVlc3QaIi5nZW5tZXNoLmF1dGgudjEuUm90YXRlS2V5UmVzcG9uc2UiBOjgGAISWwoJUmV2b2tlS2V5EiEuZ2VubWVzaC5hdXRoLnYxLlJldm9rZUtleVJlcXVlc3QaIi5nZW5tZXNoLmF1dGgudjEuUmV2b2tlS2V5UmVzcG9uc2UiB5ACAujgGAISbQoPU2V0QWNjb3VudFN0YXRlEicuZ2VubWVzaC5hdXRoLnYxLlNldEFjY291bnRTdGF0ZVJlcXVlc3QaKC5nZW5tZXNoLmF1dGgudjEuU2V0QWNjb3VudFN0YXRlUmVzcG9uc2UiB5ACAujgGAISZAoMQ2xvc2VBY2NvdW50EiQuZ2VubWVzaC5hdXRoLnYxLkNsb3NlQWNjb3VudFJlcXVlc3QaJS5nZW5tZXNoLmF1dGgudjEuQ2xvc2VBY2NvdW50UmVzcG9uc2UiB5ACAujgGAISdQoTTGlzdENsb3NpbmdBY2NvdW50cxIrLmdlbm1lc2guYXV0aC52MS5MaXN0Q2xvc2luZ0FjY291bnRzUmVxdWVzdBosLmdlbm1lc2guYXV0aC52MS5MaXN0Q2xvc2luZ0FjY291bnRzUmVzcG9uc2UiA5ACARJmCg5BZHZhbmNlQ2xvc2luZxImLmdlbm1lc2guYXV0aC52MS5BZHZhbmNlQ2xvc2luZ1JlcXVlc3QaJy5nZW5tZXNoLmF1dGgudjEuQWR2YW5jZUNsb3NpbmdSZXNwb25zZSIDkAICEmEKC0xpc3RBbGxLZXlzEiMuZ2VubWVzaC5hdXRoLnYxLkxpc3RBbGxLZXlzUmVxdWVzdBokLmdlbm1lc2guYXV0aC52MS5MaXN0QWxsS2V5c1Jlc3BvbnNlIgeQAgHo4BgCEmEKC0JlZ2luQWN0aW9uEiMuZ2VubWVzaC5hdXRoLnYxLkJlZ2luQWN0aW9uUmVxdWVzdBokLmdlbm1lc2guYXV0aC52MS5CZWdpbkFjdGlvblJlc3BvbnNlIgeQAgLo4BgCElsKCUVuZEFjdGlvbhIhLmdlbm1lc2guYXV0aC52MS5FbmRBY3Rpb25SZXF1ZXN0GiIuZ2VubWVzaC5hdXRoLnYxLkVuZEFjdGlvblJlc3BvbnNlIgeQAgLo4BgCEmEKC0xpc3RBY3Rpb25zEiMuZ2VubWVzaC5hdXRoLnYxLkxpc3RBY3Rpb25zUmVxdWVzdBokLmdlbm1lc2guYXV0aC52MS5MaXN0QWN0aW9uc1Jlc3BvbnNlIgeQAgHo4BgCEl0KC05vdGVLZXlVc2VzEiMuZ2VubWVzaC5hdXRoLnYxLk5vdGVLZXlVc2VzUmVxdWVzdBokLmdlbm1lc2guYXV0aC52MS5Ob3RlS2V5VXNlc1Jlc3BvbnNlIgOQAgISWwoJR2V0T3duS2V5EiEuZ2VubWVzaC5hdXRoLnYxLkdldE93bktleVJlcXVlc3QaIi5nZW5tZXNoLmF1dGgudjEuR2V0T3duS2V5UmVzcG9uc2UiB5ACAejgGAESYQoLTGlzdE93bktleXMSIy5nZW5tZXNoLmF1dGgudjEuTGlzdE93bktleXNSZXF1ZXN0GiQuZ2VubWVzaC5hdXRoLnYxLkxpc3RPd25LZXlzUmVzcG9uc2UiB5ACAejgGAESZwoNR2V0TWFuYWdlZEtleRIlLmdlbm1lc2guYXV0aC52MS5HZXRNYW5hZ2VkS2V5UmVxdWVzdBomLmdlbm1lc2guYXV0aC52MS5HZXRNYW5hZ2VkS2V5UmVzcG9uc2UiB5ACAejgGAESbQoQQ3JlYXRlTWFuYWdlZEtleRIoLmdlbm1lc2guYXV0aC52MS5DcmVhdGVNYW5hZ2VkS2V5UmVxdWVzdBopLmdlbm1lc2guYXV0aC52MS5DcmVhdGVNYW5hZ2VkS2V5UmVzcG9uc2UiBOjgGAESbQoQVXBkYXRlTWFuYWdlZEtleRIoLmdlbm1lc2guYXV0aC52MS5VcGRhdGVNYW5hZ2VkS2V5UmVxdWVzdBopLmdlbm1lc2guYXV0aC52MS5VcGRhdGVNYW5hZ2VkS2V5UmVzcG9uc2UiBOjgGAESbQoQUm90YXRlTWFuYWdlZEtleRIoLmdlbm1lc2guYXV0aC52MS5Sb3RhdGVNYW5hZ2VkS2V5UmVxdWVzdBopLmdlbm1lc2guYXV0aC52MS5Sb3RhdGVNYW5hZ2VkS2V5UmVzcG9uc2UiBOjgGAESbQoQRGVsZXRlTWFuYWdlZEtleRIoLmdlbm1lc2guYXV0aC52MS5EZWxldGVNYW5hZ2VkS2V5UmVxdWVzdBopLmdlbm1lc2guYXV0aC52MS5EZWxldGVNYW5hZ2VkS2V5UmVzcG9uc2UiBOjgGAESWAoITGlzdEtleXMSIC5nZW5tZXNoLmF1dGgudjEuTGlzdEtleXNSZXF1ZXN0GiEuZ2VubWVzaC5hdXRoLnYxLkxpc3RLZXlzUmVzcG9uc2UiB5ACAejgGAISXgoNQ3JlYXRlU2Vzc2lvbhIlLmdlbm1lc2guYXV0aC52MS5DcmVhdGVTZXNzaW9uUmVxdWVzdBomLmdlbm1lc2guYXV0aC52MS5DcmVhdGVTZXNzaW9uUmVzcG9uc2USdgoVQ3JlYXRlSWRlbnRpdHlTZXNzaW9uEi0uZ2VubWVzaC5hdXRoLnYxLkNyZWF0ZUlkZW50aXR5U2Vzc2lvblJlcXVlc3QaLi5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlSWRlbnRpdHlTZXNzaW9uUmVzcG9uc2USfAoVQ3JlYXRlT3BlcmF0b3JTZXNzaW9uEi0uZ2VubWVzaC5hdXRoLnYxLkNyZWF0ZU9wZXJhdG9yU2Vzc2lvblJlcXVlc3QaLi5nZW5tZXNoLmF1dGgudjEuQ3JlYXRlT3BlcmF0b3JTZXNzaW9uUmVzcG9uc2UiBOjgGAISYwoNTG9va1VwU2Vzc2lvbhIlLmdlbm1lc2guYXV0aC52MS5Mb29rVXBTZXNzaW9uUmVxdWVzdBomLmdlbm1lc2guYXV0aC52MS5Mb29rVXBTZXNzaW9uUmVzcG9uc2UiA5ACAhJhCg5Db25maXJtU2Vzc2lvbhImLmdlbm1lc2guYXV0aC52MS5Db25maXJtU2Vzc2lvblJlcXVlc3QaJy5nZW5tZXNoLmF1dGgudjEuQ29uZmlybVNlc3Npb25SZXNwb25zZRJaCgpFbmRTZXNzaW9uEiIuZ2VubWVzaC5hdXRoLnYxLkVuZFNlc3Npb25SZXF1ZXN0GiMuZ2VubWVzaC5hdXRoLnYxLkVuZFNlc3Npb25SZXNwb25zZSIDkAICYgZwcm90bzM", [file_genmesh_common_v1_access, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
 
 /**
- * An account: what owns wallets, keys and uploads.
+ * An account: the owner of wallets, keys and uploads.
  *
  * @generated from message genmesh.auth.v1.Account
  */
@@ -31,7 +31,7 @@ export type Account = Message<"genmesh.auth.v1.Account"> & {
   accountId: string;
 
   /**
-   * What people call it, 1 to 200 characters; empty once it is being closed.
+   * The name for people, 1 to 200 characters. Empty once it is being closed.
    *
    * @generated from field: string name = 2;
    */
@@ -45,28 +45,28 @@ export type Account = Message<"genmesh.auth.v1.Account"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * Requests a minute of all its keys together; default 6000.
+   * Requests a minute of all its keys together. Default 6000.
    *
    * @generated from field: int32 requests_per_minute = 4;
    */
   requestsPerMinute: number;
 
   /**
-   * When it was suspended; absent: it is active.
+   * When it was suspended. Absent: it is active.
    *
    * @generated from field: google.protobuf.Timestamp suspend_time = 5;
    */
   suspendTime?: Timestamp | undefined;
 
   /**
-   * When its closing began; absent: it is not being closed.
+   * When its closing began. Absent: it is not being closed.
    *
    * @generated from field: google.protobuf.Timestamp closing_time = 60;
    */
   closingTime?: Timestamp | undefined;
 
   /**
-   * Since when nothing of it is left but ids and the ledger; absent: it is not closed.
+   * The time from which only its ids and its ledger are left. Absent: it is not closed.
    *
    * @generated from field: google.protobuf.Timestamp close_time = 61;
    */
@@ -102,7 +102,7 @@ export const CloseAccountRequestSchema: GenMessage<CloseAccountRequest> = /*@__P
   messageDesc(file_genmesh_auth_v1_auth_service, 1);
 
 /**
- * It is being closed, or closed.
+ * The account is being closed, or closed.
  *
  * @generated from message genmesh.auth.v1.CloseAccountResponse
  */
@@ -123,7 +123,7 @@ export const CloseAccountResponseSchema: GenMessage<CloseAccountResponse> = /*@_
   messageDesc(file_genmesh_auth_v1_auth_service, 2);
 
 /**
- * Which are being closed.
+ * Asks for the accounts that are being closed.
  *
  * @generated from message genmesh.auth.v1.ListClosingAccountsRequest
  */
@@ -166,7 +166,7 @@ export const ClosingAccountSchema: GenMessage<ClosingAccount> = /*@__PURE__*/
   messageDesc(file_genmesh_auth_v1_auth_service, 4);
 
 /**
- * Some of those that are being closed, the longest first.
+ * Some of the accounts that are being closed, the earliest first.
  *
  * @generated from message genmesh.auth.v1.ListClosingAccountsResponse
  */
@@ -187,7 +187,7 @@ export const ListClosingAccountsResponseSchema: GenMessage<ListClosingAccountsRe
   messageDesc(file_genmesh_auth_v1_auth_service, 5);
 
 /**
- * How far a closing has come.
+ * The progress of a closing.
  *
  * @generated from message genmesh.auth.v1.AdvanceClosingRequest
  */
@@ -200,7 +200,7 @@ export type AdvanceClosingRequest = Message<"genmesh.auth.v1.AdvanceClosingReque
   accountId: string;
 
   /**
-   * Nothing of it runs, is held, or is left in other services.
+   * Nothing of the account runs, is held, or is left in other services.
    *
    * @generated from field: bool is_over = 2;
    */
@@ -215,7 +215,7 @@ export const AdvanceClosingRequestSchema: GenMessage<AdvanceClosingRequest> = /*
   messageDesc(file_genmesh_auth_v1_auth_service, 6);
 
 /**
- * How it stands.
+ * The state of the closing.
  *
  * @generated from message genmesh.auth.v1.AdvanceClosingResponse
  */
@@ -249,14 +249,14 @@ export type ListAllKeysRequest = Message<"genmesh.auth.v1.ListAllKeysRequest"> &
   pageSize: number;
 
   /**
-   * From the last answer; empty: the first page.
+   * From the last answer. Empty: the first page.
    *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
 
   /**
-   * Only keys whose id begins so; these come in the order of their ids. Empty: all, oldest first.
+   * Only keys whose id has this beginning, in the order of their ids. Empty: all, oldest first.
    *
    * @generated from field: string query = 3;
    */
@@ -299,7 +299,7 @@ export const ListAllKeysResponseSchema: GenMessage<ListAllKeysResponse> = /*@__P
   messageDesc(file_genmesh_auth_v1_auth_service, 9);
 
 /**
- * A line of the operators' audit log. Ids and figures alone: no name, no secret.
+ * A line of the operators' audit log. It has ids and figures only: no name, no secret.
  *
  * @generated from message genmesh.auth.v1.OperatorAction
  */
@@ -312,35 +312,35 @@ export type OperatorAction = Message<"genmesh.auth.v1.OperatorAction"> & {
   actionId: string;
 
   /**
-   * Who acts, 1 to 300 characters: "admin token", or who the identity provider says.
+   * The actor, 1 to 300 characters: "admin token", or the person that the identity provider names.
    *
    * @generated from field: string actor = 2;
    */
   actor: string;
 
   /**
-   * "account.top_up", [a-z_]+.[a-z_]+, up to 60 characters.
+   * Such as "account.top_up", [a-z_]+.[a-z_]+, up to 60 characters.
    *
    * @generated from field: string action = 3;
    */
   action: string;
 
   /**
-   * Of what account; empty: of none.
+   * The account of the action. Empty: none.
    *
    * @generated from field: string account_id = 4;
    */
   accountId: string;
 
   /**
-   * The key, job, hold or entry; empty: none. Up to 100 characters.
+   * The key, job, hold or entry. Empty: none. Up to 100 characters.
    *
    * @generated from field: string target = 5;
    */
   target: string;
 
   /**
-   * What more is to be known, as a JSON object of up to 2,000 characters.
+   * More details, as a JSON object of up to 2,000 characters.
    *
    * @generated from field: string details = 6;
    */
@@ -354,21 +354,21 @@ export type OperatorAction = Message<"genmesh.auth.v1.OperatorAction"> & {
   beginTime?: Timestamp | undefined;
 
   /**
-   * When it ended; absent: that is not known.
+   * When it ended. Absent: that is not known.
    *
    * @generated from field: google.protobuf.Timestamp end_time = 8;
    */
   endTime?: Timestamp | undefined;
 
   /**
-   * What became of it.
+   * Its outcome.
    *
    * @generated from field: genmesh.auth.v1.ActionOutcome outcome = 9;
    */
   outcome: ActionOutcome;
 
   /**
-   * Why it was refused: the reason's code.
+   * The code of the reason why it was refused.
    *
    * @generated from field: string reason = 10;
    */
@@ -389,7 +389,7 @@ export const OperatorActionSchema: GenMessage<OperatorAction> = /*@__PURE__*/
  */
 export type BeginActionRequest = Message<"genmesh.auth.v1.BeginActionRequest"> & {
   /**
-   * Its times, outcome and reason are not looked at.
+   * Its times, outcome and reason are ignored.
    *
    * @generated from field: genmesh.auth.v1.OperatorAction action = 1;
    */
@@ -404,7 +404,7 @@ export const BeginActionRequestSchema: GenMessage<BeginActionRequest> = /*@__PUR
   messageDesc(file_genmesh_auth_v1_auth_service, 11);
 
 /**
- * It is written down.
+ * The action is recorded.
  *
  * @generated from message genmesh.auth.v1.BeginActionResponse
  */
@@ -425,7 +425,7 @@ export const BeginActionResponseSchema: GenMessage<BeginActionResponse> = /*@__P
  */
 export type EndActionRequest = Message<"genmesh.auth.v1.EndActionRequest"> & {
   /**
-   * Which.
+   * The action.
    *
    * @generated from field: string action_id = 1;
    */
@@ -439,21 +439,21 @@ export type EndActionRequest = Message<"genmesh.auth.v1.EndActionRequest"> & {
   outcome: ActionOutcome;
 
   /**
-   * Why it was refused, up to 100 characters.
+   * The reason why it was refused, up to 100 characters.
    *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
-   * What it was about, where that came out only then: as in OperatorAction; empty: as it was.
+   * The account, where it became known only at the end. As in OperatorAction. Empty: unchanged.
    *
    * @generated from field: string account_id = 4;
    */
   accountId: string;
 
   /**
-   * As in OperatorAction; empty: as it was.
+   * As in OperatorAction. Empty: unchanged.
    *
    * @generated from field: string target = 5;
    */
@@ -468,7 +468,7 @@ export const EndActionRequestSchema: GenMessage<EndActionRequest> = /*@__PURE__*
   messageDesc(file_genmesh_auth_v1_auth_service, 13);
 
 /**
- * It is written down.
+ * The end is recorded.
  *
  * @generated from message genmesh.auth.v1.EndActionResponse
  */
@@ -496,14 +496,14 @@ export type ListActionsRequest = Message<"genmesh.auth.v1.ListActionsRequest"> &
   pageSize: number;
 
   /**
-   * From the last answer; empty: the newest.
+   * From the last answer. Empty: the newest.
    *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
 
   /**
-   * One account; empty: all.
+   * One account. Empty: all.
    *
    * @generated from field: string account_id = 3;
    */
@@ -552,14 +552,14 @@ export const ListActionsResponseSchema: GenMessage<ListActionsResponse> = /*@__P
  */
 export type ApiKey = Message<"genmesh.auth.v1.ApiKey"> & {
   /**
-   * "key_" and 20 characters; stays over rotations.
+   * "key_" and 20 characters. Rotations do not change it.
    *
    * @generated from field: string key_id = 1;
    */
   keyId: string;
 
   /**
-   * The account that it belongs to.
+   * The account of the key.
    *
    * @generated from field: string account_id = 2;
    */
@@ -573,14 +573,14 @@ export type ApiKey = Message<"genmesh.auth.v1.ApiKey"> & {
   secretHint: string;
 
   /**
-   * Route families; empty: all.
+   * Route families. Empty: all.
    *
    * @generated from field: repeated genmesh.common.v1.Scope scopes = 4;
    */
   scopes: Scope[];
 
   /**
-   * Model ids; empty: all.
+   * Model ids. Empty: all.
    *
    * @generated from field: repeated string allowed_models = 5;
    */
@@ -594,35 +594,35 @@ export type ApiKey = Message<"genmesh.auth.v1.ApiKey"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * From then on it is invalid; absent: never.
+   * The key is invalid from this time on. Absent: never.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 7;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * When it was revoked; absent: it is not.
+   * When it was deleted. Absent: it is not.
    *
    * @generated from field: google.protobuf.Timestamp revoke_time = 8;
    */
   revokeTime?: Timestamp | undefined;
 
   /**
-   * End of the former secret's grace; absent: there is no former secret.
+   * End of the former secret's grace. Absent: there is no former secret.
    *
    * @generated from field: google.protobuf.Timestamp former_secret_end_time = 9;
    */
   formerSecretEndTime?: Timestamp | undefined;
 
   /**
-   * USD micros in the time that limit_reset says, 0 or more; absent: no limit.
+   * USD micros in the period of limit_reset, 0 or more. Absent: no limit.
    *
    * @generated from field: optional int64 monthly_usd_micros_limit = 10;
    */
   monthlyUsdMicrosLimit?: bigint | undefined;
 
   /**
-   * Requests a minute of this key, 1 to 1,000,000; default 3000.
+   * Requests a minute of this key, 1 to 1,000,000. Default 3000.
    *
    * @generated from field: int32 requests_per_minute = 11;
    */
@@ -636,42 +636,42 @@ export type ApiKey = Message<"genmesh.auth.v1.ApiKey"> & {
   revision: bigint;
 
   /**
-   * What people call it, up to 200 characters; empty: it has no name.
+   * The name for people, up to 200 characters. Empty: it has no name.
    *
    * @generated from field: string name = 13;
    */
   name: string;
 
   /**
-   * It is refused like a revoked one, until it is enabled again.
+   * A disabled key is refused like a deleted one, until it is enabled again.
    *
    * @generated from field: bool disabled = 14;
    */
   disabled: boolean;
 
   /**
-   * When it was last used, to the minute and not later than the truth; absent: not that is known.
+   * When it was last used, to the minute, rounded down. Absent: no use is known.
    *
    * @generated from field: google.protobuf.Timestamp last_use_time = 15;
    */
   lastUseTime?: Timestamp | undefined;
 
   /**
-   * When it was last changed, by an update or a rotation; absent: never.
+   * When it was last changed, by an update or a rotation. Absent: never.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 16;
    */
   updateTime?: Timestamp | undefined;
 
   /**
-   * Told of the ends of its jobs whose submissions name no address; empty: nobody is.
+   * Gets a webhook at the end of each of its jobs whose request names no address. Empty: none is sent.
    *
    * @generated from field: string webhook_url = 17;
    */
   webhookUrl: string;
 
   /**
-   * Of the limit.
+   * The period of the limit.
    *
    * @generated from field: genmesh.common.v1.KeyLimitReset limit_reset = 18;
    */
@@ -686,7 +686,7 @@ export const ApiKeySchema: GenMessage<ApiKey> = /*@__PURE__*/
   messageDesc(file_genmesh_auth_v1_auth_service, 17);
 
 /**
- * The hash of what a caller sent as its key.
+ * The hash of a secret that a caller sent.
  *
  * @generated from message genmesh.auth.v1.LookUpKeyRequest
  */
@@ -720,7 +720,7 @@ export type LookUpKeyResponse = Message<"genmesh.auth.v1.LookUpKeyResponse"> & {
   key?: ApiKey | undefined;
 
   /**
-   * End of this secret's validity (expiry, or end of grace, the earlier); absent: none.
+   * End of this secret's validity (expiry, or end of grace, the earlier). Absent: none.
    *
    * @generated from field: google.protobuf.Timestamp valid_until = 2;
    */
@@ -741,7 +741,7 @@ export type LookUpKeyResponse = Message<"genmesh.auth.v1.LookUpKeyResponse"> & {
   accountRequestsPerMinute: number;
 
   /**
-   * The account is suspended: its keys may only read. A peer of before says nothing: it is not.
+   * The account is suspended: its keys may only read. False where a peer of an earlier release answers.
    *
    * @generated from field: bool account_suspended = 5;
    */
@@ -756,13 +756,13 @@ export const LookUpKeyResponseSchema: GenMessage<LookUpKeyResponse> = /*@__PURE_
   messageDesc(file_genmesh_auth_v1_auth_service, 19);
 
 /**
- * Where to begin.
+ * The beginning of the watch.
  *
  * @generated from message genmesh.auth.v1.WatchKeysRequest
  */
 export type WatchKeysRequest = Message<"genmesh.auth.v1.WatchKeysRequest"> & {
   /**
-   * The last revision heard; 0: from now.
+   * The last revision received. 0: from now.
    *
    * @generated from field: int64 since_revision = 1;
    */
@@ -790,7 +790,7 @@ export type WatchKeysResponse = Message<"genmesh.auth.v1.WatchKeysResponse"> & {
   revision: bigint;
 
   /**
-   * Keys that changed since the last message: drop what is cached of them.
+   * Keys that changed since the last message. The caller drops its cached copies of them.
    *
    * @generated from field: repeated string changed_key_ids = 2;
    */
@@ -818,21 +818,21 @@ export type CreateAccountRequest = Message<"genmesh.auth.v1.CreateAccountRequest
   name: string;
 
   /**
-   * The first key's secret, 20 to 200 characters of [A-Za-z0-9_-]; empty: one is made.
+   * The first key's secret, 20 to 200 characters of [A-Za-z0-9_-]. Empty: one is made.
    *
    * @generated from field: string api_key = 2;
    */
   apiKey: string;
 
   /**
-   * Chosen by the caller, 1 to 128 characters: the same id makes one account. Empty: each call makes one.
+   * Chosen by the caller, 1 to 128 characters. Calls with the same id make one account. Empty: each call makes one.
    *
    * @generated from field: string operation_id = 3;
    */
   operationId: string;
 
   /**
-   * The first key's route families; empty: all but those that are never implied. Not looked at in a repeat.
+   * The first key's route families. Empty: all except those that are never implied. A repeat ignores them.
    *
    * @generated from field: repeated genmesh.common.v1.Scope scopes = 4;
    */
@@ -867,7 +867,7 @@ export type CreateAccountResponse = Message<"genmesh.auth.v1.CreateAccountRespon
   key?: ApiKey | undefined;
 
   /**
-   * The secret; empty on a repeat of the operation that did not bring it itself.
+   * The secret. Empty in a repeat of the operation that did not bring it.
    *
    * @generated from field: string secret = 3;
    */
@@ -889,7 +889,7 @@ export const CreateAccountResponseSchema: GenMessage<CreateAccountResponse> = /*
   messageDesc(file_genmesh_auth_v1_auth_service, 23);
 
 /**
- * Which account.
+ * The account to get.
  *
  * @generated from message genmesh.auth.v1.GetAccountRequest
  */
@@ -944,15 +944,15 @@ export type ListAccountsRequest = Message<"genmesh.auth.v1.ListAccountsRequest">
   pageSize: number;
 
   /**
-   * From the last answer; empty: the first page.
+   * From the last answer. Empty: the first page.
    *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
 
   /**
-   * Only accounts whose id ("acct_…") begins so, or whose name does, case ignored; these come in the order of their ids or
-   * names. Up to 200 characters. Empty: all.
+   * Only accounts whose id ("acct_…") or name has this beginning, case ignored. They come in the order of their ids or names. Up to
+   * 200 characters. Empty: all.
    *
    * @generated from field: string query = 60;
    */
@@ -1008,8 +1008,8 @@ export type AddKeyRequest = Message<"genmesh.auth.v1.AddKeyRequest"> & {
   accountId: string;
 
   /**
-   * The JSON object that POST /keys takes. Here `name` may be left out. A part that is not named has no bound: all models, no
-   * limit, no expiry, the scopes that are implied, 3000 requests a minute.
+   * The JSON object of POST /keys, but `name` may be absent. An absent part means all models, no limit, no expiry, the implied
+   * scopes, or 3000 requests a minute.
    *
    * @generated from field: bytes body = 2;
    */
@@ -1024,7 +1024,7 @@ export const AddKeyRequestSchema: GenMessage<AddKeyRequest> = /*@__PURE__*/
   messageDesc(file_genmesh_auth_v1_auth_service, 28);
 
 /**
- * The key, with its secret, which is shown this once.
+ * The key, with its secret, which is shown only this time.
  *
  * @generated from message genmesh.auth.v1.AddKeyResponse
  */
@@ -1052,7 +1052,7 @@ export const AddKeyResponseSchema: GenMessage<AddKeyResponse> = /*@__PURE__*/
   messageDesc(file_genmesh_auth_v1_auth_service, 29);
 
 /**
- * A new key, as it was asked for before AddKey.
+ * A new key, in the form of releases before AddKey.
  *
  * @generated from message genmesh.auth.v1.CreateKeyRequest
  */
@@ -1065,56 +1065,56 @@ export type CreateKeyRequest = Message<"genmesh.auth.v1.CreateKeyRequest"> & {
   accountId: string;
 
   /**
-   * Route families; empty: all.
+   * Route families. Empty: all.
    *
    * @generated from field: repeated genmesh.common.v1.Scope scopes = 2;
    */
   scopes: Scope[];
 
   /**
-   * Model ids; empty: all.
+   * Model ids. Empty: all.
    *
    * @generated from field: repeated string allowed_models = 3;
    */
   allowedModels: string[];
 
   /**
-   * Must lie in the future; absent: never.
+   * Must be in the future. Absent: never.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 4;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * USD micros in the time that limit_reset says, 0 or more; absent: no limit.
+   * USD micros in the period of limit_reset, 0 or more. Absent: no limit.
    *
    * @generated from field: optional int64 monthly_usd_micros_limit = 5;
    */
   monthlyUsdMicrosLimit?: bigint | undefined;
 
   /**
-   * 1 to 1,000,000; 0: the default of 3000.
+   * 1 to 1,000,000. 0: the default of 3000.
    *
    * @generated from field: int32 requests_per_minute = 6;
    */
   requestsPerMinute: number;
 
   /**
-   * Up to 200 characters; empty: none.
+   * Up to 200 characters. Empty: none.
    *
    * @generated from field: string name = 7;
    */
   name: string;
 
   /**
-   * Of the limit.
+   * The period of the limit.
    *
    * @generated from field: genmesh.common.v1.KeyLimitReset limit_reset = 8;
    */
   limitReset: KeyLimitReset;
 
   /**
-   * As in ApiKey; empty: none.
+   * As in ApiKey. Empty: none.
    *
    * @generated from field: string webhook_url = 9;
    */
@@ -1142,7 +1142,7 @@ export type UpdateKeyRequest = Message<"genmesh.auth.v1.UpdateKeyRequest"> & {
   keyId: string;
 
   /**
-   * The JSON object that PATCH /keys/{id} takes: what is not named stays.
+   * The JSON object of PATCH /keys/{id}. Fields that it lacks stay unchanged.
    *
    * @generated from field: bytes body = 2;
    */
@@ -1157,7 +1157,7 @@ export const UpdateKeyRequestSchema: GenMessage<UpdateKeyRequest> = /*@__PURE__*
   messageDesc(file_genmesh_auth_v1_auth_service, 31);
 
 /**
- * The key after it.
+ * The changed key.
  *
  * @generated from message genmesh.auth.v1.UpdateKeyResponse
  */
@@ -1185,13 +1185,13 @@ export const UpdateKeyResponseSchema: GenMessage<UpdateKeyResponse> = /*@__PURE_
   messageDesc(file_genmesh_auth_v1_auth_service, 32);
 
 /**
- * What a change of a key asks of billing, which keeps that.
+ * The part of a key's change that billing stores.
  *
  * @generated from message genmesh.auth.v1.LowBalanceChange
  */
 export type LowBalanceChange = Message<"genmesh.auth.v1.LowBalanceChange"> & {
   /**
-   * The key's webhook is told when the account's available USD micros fall below this; absent: it is not told any more.
+   * The key's webhook gets an alert when the account's available USD micros fall below this. Absent: it gets none any more.
    *
    * @generated from field: optional int64 usd_micros = 1;
    */
@@ -1206,7 +1206,7 @@ export const LowBalanceChangeSchema: GenMessage<LowBalanceChange> = /*@__PURE__*
   messageDesc(file_genmesh_auth_v1_auth_service, 33);
 
 /**
- * Whose address.
+ * Asks for the address of a key.
  *
  * @generated from message genmesh.auth.v1.GetKeyWebhookRequest
  */
@@ -1227,13 +1227,13 @@ export const GetKeyWebhookRequestSchema: GenMessage<GetKeyWebhookRequest> = /*@_
   messageDesc(file_genmesh_auth_v1_auth_service, 34);
 
 /**
- * Where a key's alerts go.
+ * The address of a key's alerts.
  *
  * @generated from message genmesh.auth.v1.GetKeyWebhookResponse
  */
 export type GetKeyWebhookResponse = Message<"genmesh.auth.v1.GetKeyWebhookResponse"> & {
   /**
-   * Empty: it has none, is revoked, or there is no such key.
+   * Empty: the key has none, is deleted, or does not exist.
    *
    * @generated from field: string webhook_url = 1;
    */
@@ -1261,7 +1261,7 @@ export type CreateKeyResponse = Message<"genmesh.auth.v1.CreateKeyResponse"> & {
   key?: ApiKey | undefined;
 
   /**
-   * Shown this once.
+   * Shown only this time.
    *
    * @generated from field: string secret = 2;
    */
@@ -1276,13 +1276,13 @@ export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE_
   messageDesc(file_genmesh_auth_v1_auth_service, 36);
 
 /**
- * Whose requests.
+ * Asks for requests of a key.
  *
  * @generated from message genmesh.auth.v1.LeaseRequestsRequest
  */
 export type LeaseRequestsRequest = Message<"genmesh.auth.v1.LeaseRequestsRequest"> & {
   /**
-   * The key, as LookUpKey gave it.
+   * The key, from the answer of LookUpKey.
    *
    * @generated from field: string key_id = 1;
    */
@@ -1303,7 +1303,7 @@ export type LeaseRequestsRequest = Message<"genmesh.auth.v1.LeaseRequestsRequest
   requestsPerMinute: number;
 
   /**
-   * Requests a minute of the account, 1 to 1,000,000; the key's own where that is more.
+   * Requests a minute of the account, 1 to 1,000,000. The key's own where that is more.
    *
    * @generated from field: int32 account_requests_per_minute = 4;
    */
@@ -1325,7 +1325,7 @@ export const LeaseRequestsRequestSchema: GenMessage<LeaseRequestsRequest> = /*@_
   messageDesc(file_genmesh_auth_v1_auth_service, 37);
 
 /**
- * What was counted, told of the tighter of the two: key or account.
+ * The number that was counted, and the state of the tighter limit: the key's or the account's.
  *
  * @generated from message genmesh.auth.v1.LeaseRequestsResponse
  */
@@ -1352,14 +1352,14 @@ export type LeaseRequestsResponse = Message<"genmesh.auth.v1.LeaseRequestsRespon
   remaining: number;
 
   /**
-   * Milliseconds until all of the limit is there again.
+   * Milliseconds until the whole limit is free again.
    *
    * @generated from field: double reset_ms = 4;
    */
   resetMs: number;
 
   /**
-   * Milliseconds until there is room for one; 0 where any was granted.
+   * Milliseconds until there is room for one request. 0 where any was granted.
    *
    * @generated from field: int32 retry_after_ms = 5;
    */
@@ -1374,7 +1374,7 @@ export const LeaseRequestsResponseSchema: GenMessage<LeaseRequestsResponse> = /*
   messageDesc(file_genmesh_auth_v1_auth_service, 38);
 
 /**
- * Which key to rotate.
+ * A key to rotate.
  *
  * @generated from message genmesh.auth.v1.RotateKeyRequest
  */
@@ -1387,7 +1387,7 @@ export type RotateKeyRequest = Message<"genmesh.auth.v1.RotateKeyRequest"> & {
   keyId: string;
 
   /**
-   * Seconds for which the former secret stays valid, 0 to 2,592,000 (30 days); absent: 86,400 (24 h).
+   * Seconds for which the former secret stays valid, 0 to 2,592,000 (30 days). Absent: 86,400 (24 h).
    *
    * @generated from field: optional int32 grace_seconds = 2;
    */
@@ -1415,7 +1415,7 @@ export type RotateKeyResponse = Message<"genmesh.auth.v1.RotateKeyResponse"> & {
   key?: ApiKey | undefined;
 
   /**
-   * Shown this once.
+   * Shown only this time.
    *
    * @generated from field: string secret = 2;
    */
@@ -1430,7 +1430,7 @@ export const RotateKeyResponseSchema: GenMessage<RotateKeyResponse> = /*@__PURE_
   messageDesc(file_genmesh_auth_v1_auth_service, 40);
 
 /**
- * Which key to revoke.
+ * A key to delete.
  *
  * @generated from message genmesh.auth.v1.RevokeKeyRequest
  */
@@ -1451,7 +1451,7 @@ export const RevokeKeyRequestSchema: GenMessage<RevokeKeyRequest> = /*@__PURE__*
   messageDesc(file_genmesh_auth_v1_auth_service, 41);
 
 /**
- * The revoked key.
+ * The deleted key.
  *
  * @generated from message genmesh.auth.v1.RevokeKeyResponse
  */
@@ -1472,7 +1472,7 @@ export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE_
   messageDesc(file_genmesh_auth_v1_auth_service, 42);
 
 /**
- * Whose keys.
+ * Asks for the keys of an account.
  *
  * @generated from message genmesh.auth.v1.ListKeysRequest
  */
@@ -1493,7 +1493,7 @@ export const ListKeysRequestSchema: GenMessage<ListKeysRequest> = /*@__PURE__*/
   messageDesc(file_genmesh_auth_v1_auth_service, 43);
 
 /**
- * The keys of an account; at most 1,000 exist.
+ * The keys of an account, at most 1,000.
  *
  * @generated from message genmesh.auth.v1.ListKeysResponse
  */
@@ -1514,7 +1514,7 @@ export const ListKeysResponseSchema: GenMessage<ListKeysResponse> = /*@__PURE__*
   messageDesc(file_genmesh_auth_v1_auth_service, 44);
 
 /**
- * What an account is to be.
+ * The new state of an account.
  *
  * @generated from message genmesh.auth.v1.SetAccountStateRequest
  */
@@ -1527,7 +1527,7 @@ export type SetAccountStateRequest = Message<"genmesh.auth.v1.SetAccountStateReq
   accountId: string;
 
   /**
-   * True: suspended; false: active.
+   * True: suspended. False: active.
    *
    * @generated from field: bool suspended = 2;
    */
@@ -1542,7 +1542,7 @@ export const SetAccountStateRequestSchema: GenMessage<SetAccountStateRequest> = 
   messageDesc(file_genmesh_auth_v1_auth_service, 45);
 
 /**
- * What it is.
+ * The account after the change.
  *
  * @generated from message genmesh.auth.v1.SetAccountStateResponse
  */
@@ -1569,7 +1569,7 @@ export const SetAccountStateResponseSchema: GenMessage<SetAccountStateResponse> 
  */
 export type NoteKeyUsesRequest = Message<"genmesh.auth.v1.NoteKeyUsesRequest"> & {
   /**
-   * 1 to 1000, each key once. Those of keys that are unknown are passed over.
+   * 1 to 1000, each key once. Unknown keys are skipped.
    *
    * @generated from field: repeated genmesh.auth.v1.KeyUse uses = 1;
    */
@@ -1612,7 +1612,7 @@ export const KeyUseSchema: GenMessage<KeyUse> = /*@__PURE__*/
   messageDesc(file_genmesh_auth_v1_auth_service, 48);
 
 /**
- * They are noted.
+ * The uses are recorded.
  *
  * @generated from message genmesh.auth.v1.NoteKeyUsesResponse
  */
@@ -1627,7 +1627,7 @@ export const NoteKeyUsesResponseSchema: GenMessage<NoteKeyUsesResponse> = /*@__P
   messageDesc(file_genmesh_auth_v1_auth_service, 49);
 
 /**
- * The principal says which.
+ * Asks for the principal's own key.
  *
  * @generated from message genmesh.auth.v1.GetOwnKeyRequest
  */
@@ -1663,20 +1663,20 @@ export const GetOwnKeyResponseSchema: GenMessage<GetOwnKeyResponse> = /*@__PURE_
   messageDesc(file_genmesh_auth_v1_auth_service, 51);
 
 /**
- * Which of the account's keys.
+ * Selects keys of the principal's account.
  *
  * @generated from message genmesh.auth.v1.ListOwnKeysRequest
  */
 export type ListOwnKeysRequest = Message<"genmesh.auth.v1.ListOwnKeysRequest"> & {
   /**
-   * Also those that are disabled.
+   * Also disabled ones.
    *
    * @generated from field: bool include_disabled = 1;
    */
   includeDisabled: boolean;
 
   /**
-   * How many to pass over, 0 or more.
+   * The number of keys to skip, 0 or more.
    *
    * @generated from field: int32 offset = 2;
    */
@@ -1719,7 +1719,7 @@ export const ListOwnKeysResponseSchema: GenMessage<ListOwnKeysResponse> = /*@__P
   messageDesc(file_genmesh_auth_v1_auth_service, 53);
 
 /**
- * Which key.
+ * A key to get.
  *
  * @generated from message genmesh.auth.v1.GetManagedKeyRequest
  */
@@ -1761,7 +1761,7 @@ export const GetManagedKeyResponseSchema: GenMessage<GetManagedKeyResponse> = /*
   messageDesc(file_genmesh_auth_v1_auth_service, 55);
 
 /**
- * A new key, as a caller of the public API asks for it.
+ * A new key, by a caller of the public API.
  *
  * @generated from message genmesh.auth.v1.CreateManagedKeyRequest
  */
@@ -1774,14 +1774,14 @@ export type CreateManagedKeyRequest = Message<"genmesh.auth.v1.CreateManagedKeyR
   body: Uint8Array;
 
   /**
-   * How its caller was admitted.
+   * The admission of the caller.
    *
    * @generated from field: genmesh.common.v1.Admission admission = 2;
    */
   admission?: Admission | undefined;
 
   /**
-   * The caller's idempotency key; absent: each call makes a key.
+   * The caller's idempotency key. Absent: each call makes a key.
    *
    * @generated from field: optional string idempotency_key = 3;
    */
@@ -1809,7 +1809,7 @@ export type CreateManagedKeyResponse = Message<"genmesh.auth.v1.CreateManagedKey
   key?: ApiKey | undefined;
 
   /**
-   * Shown this once; empty in a repeat.
+   * Shown only this time. Empty in a repeat.
    *
    * @generated from field: string secret = 2;
    */
@@ -1823,7 +1823,7 @@ export type CreateManagedKeyResponse = Message<"genmesh.auth.v1.CreateManagedKey
   replayed: boolean;
 
   /**
-   * Properties of the body that are known and have no effect here.
+   * Properties of the body that are known and have no effect.
    *
    * @generated from field: repeated string ignored_parameters = 4;
    */
@@ -1866,7 +1866,7 @@ export const UpdateManagedKeyRequestSchema: GenMessage<UpdateManagedKeyRequest> 
   messageDesc(file_genmesh_auth_v1_auth_service, 58);
 
 /**
- * The key after it.
+ * The changed key.
  *
  * @generated from message genmesh.auth.v1.UpdateManagedKeyResponse
  */
@@ -1879,14 +1879,14 @@ export type UpdateManagedKeyResponse = Message<"genmesh.auth.v1.UpdateManagedKey
   key?: ApiKey | undefined;
 
   /**
-   * Properties of the body that are known and have no effect here.
+   * Properties of the body that are known and have no effect.
    *
    * @generated from field: repeated string ignored_parameters = 2;
    */
   ignoredParameters: string[];
 
   /**
-   * Absent: nothing.
+   * Absent: unchanged.
    *
    * @generated from field: genmesh.auth.v1.LowBalanceChange low_balance = 3;
    */
@@ -1901,7 +1901,7 @@ export const UpdateManagedKeyResponseSchema: GenMessage<UpdateManagedKeyResponse
   messageDesc(file_genmesh_auth_v1_auth_service, 59);
 
 /**
- * A rotation, as a caller of the public API asks for it.
+ * A rotation, by a caller of the public API.
  *
  * @generated from message genmesh.auth.v1.RotateManagedKeyRequest
  */
@@ -1914,21 +1914,21 @@ export type RotateManagedKeyRequest = Message<"genmesh.auth.v1.RotateManagedKeyR
   keyId: string;
 
   /**
-   * The JSON body; empty: an empty object.
+   * The JSON body. Empty: an empty object.
    *
    * @generated from field: bytes body = 2;
    */
   body: Uint8Array;
 
   /**
-   * How its caller was admitted.
+   * The admission of the caller.
    *
    * @generated from field: genmesh.common.v1.Admission admission = 3;
    */
   admission?: Admission | undefined;
 
   /**
-   * The caller's idempotency key; absent: each call rotates.
+   * The caller's idempotency key. Absent: each call rotates.
    *
    * @generated from field: optional string idempotency_key = 4;
    */
@@ -1956,7 +1956,7 @@ export type RotateManagedKeyResponse = Message<"genmesh.auth.v1.RotateManagedKey
   key?: ApiKey | undefined;
 
   /**
-   * Shown this once; empty in a repeat.
+   * Shown only this time. Empty in a repeat.
    *
    * @generated from field: string secret = 2;
    */
@@ -1978,7 +1978,7 @@ export const RotateManagedKeyResponseSchema: GenMessage<RotateManagedKeyResponse
   messageDesc(file_genmesh_auth_v1_auth_service, 61);
 
 /**
- * Which key to revoke.
+ * A key to delete.
  *
  * @generated from message genmesh.auth.v1.DeleteManagedKeyRequest
  */
@@ -1999,7 +1999,7 @@ export const DeleteManagedKeyRequestSchema: GenMessage<DeleteManagedKeyRequest> 
   messageDesc(file_genmesh_auth_v1_auth_service, 62);
 
 /**
- * It is revoked.
+ * The key is deleted.
  *
  * @generated from message genmesh.auth.v1.DeleteManagedKeyResponse
  */
@@ -2034,14 +2034,14 @@ export type CreateSessionRequest = Message<"genmesh.auth.v1.CreateSessionRequest
   secretSha256: Uint8Array;
 
   /**
-   * Whose failures are counted together: 1 to 128 characters that stand for an address and do not tell it.
+   * Failures of the same client are counted together. It has 1 to 128 characters that represent an address and do not reveal it.
    *
    * @generated from field: string client = 3;
    */
   client: string;
 
   /**
-   * Operators sign in at the same place: failures stand in their audit log, of a minute together.
+   * Operators sign in at the same place. Their audit log then has the failures, those of a minute in one line.
    *
    * @generated from field: bool among_operators = 4;
    */
@@ -2069,7 +2069,7 @@ export type CreateSessionResponse = Message<"genmesh.auth.v1.CreateSessionRespon
   session?: ConsoleSession | undefined;
 
   /**
-   * The key that it acts with.
+   * The key of the session.
    *
    * @generated from field: genmesh.auth.v1.ApiKey key = 2;
    */
@@ -2084,7 +2084,7 @@ export const CreateSessionResponseSchema: GenMessage<CreateSessionResponse> = /*
   messageDesc(file_genmesh_auth_v1_auth_service, 65);
 
 /**
- * A person by an identity provider's word.
+ * A person, as an identity provider names it.
  *
  * @generated from message genmesh.auth.v1.Identity
  */
@@ -2104,7 +2104,7 @@ export type Identity = Message<"genmesh.auth.v1.Identity"> & {
   subject: string;
 
   /**
-   * The provider has asked for the person's password, or the like, for this very sign-in.
+   * The provider asked for the person's password or another proof for this sign-in.
    *
    * @generated from field: bool confirmed = 3;
    */
@@ -2139,14 +2139,14 @@ export type CreateIdentitySessionRequest = Message<"genmesh.auth.v1.CreateIdenti
   identity?: Identity | undefined;
 
   /**
-   * The account, by a claim.
+   * The account that a claim names.
    *
    * @generated from field: string account_id = 3;
    */
   accountId: string;
 
   /**
-   * May the person's key manage keys, and read all of the account, by a claim?
+   * May the person's key manage keys, and read all of the account? A claim decides it.
    *
    * @generated from field: bool owner = 4;
    */
@@ -2174,7 +2174,7 @@ export type CreateIdentitySessionResponse = Message<"genmesh.auth.v1.CreateIdent
   session?: ConsoleSession | undefined;
 
   /**
-   * The key that it acts with.
+   * The key of the session.
    *
    * @generated from field: genmesh.auth.v1.ApiKey key = 2;
    */
@@ -2189,7 +2189,7 @@ export const CreateIdentitySessionResponseSchema: GenMessage<CreateIdentitySessi
   messageDesc(file_genmesh_auth_v1_auth_service, 68);
 
 /**
- * An operator's sign-in: the gateway has compared the admin token, or an identity provider has vouched.
+ * An operator's sign-in. The gateway has compared the admin token, or an identity provider has confirmed the person.
  *
  * @generated from message genmesh.auth.v1.CreateOperatorSessionRequest
  */
@@ -2202,21 +2202,21 @@ export type CreateOperatorSessionRequest = Message<"genmesh.auth.v1.CreateOperat
   sessionSha256: Uint8Array;
 
   /**
-   * SHA-256 of the admin token, 32 bytes: with another token the session has ended.
+   * SHA-256 of the admin token, 32 bytes. The session ends when the token is another one.
    *
    * @generated from field: bytes secret_sha256 = 2;
    */
   secretSha256: Uint8Array;
 
   /**
-   * As in CreateSession; empty for an identity.
+   * As in CreateSession. Empty for an identity.
    *
    * @generated from field: string client = 3;
    */
   client: string;
 
   /**
-   * The person; absent: who knows the admin token.
+   * The person. Absent: a person with the admin token.
    *
    * @generated from field: genmesh.auth.v1.Identity identity = 4;
    */
@@ -2258,7 +2258,7 @@ export const CreateOperatorSessionResponseSchema: GenMessage<CreateOperatorSessi
  */
 export type ConsoleSession = Message<"genmesh.auth.v1.ConsoleSession"> & {
   /**
-   * An operator's: it has no key.
+   * An operator's session. It has no key.
    *
    * @generated from field: bool operator = 1;
    */
@@ -2279,14 +2279,14 @@ export type ConsoleSession = Message<"genmesh.auth.v1.ConsoleSession"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * Its end where it is not used before that.
+   * Its end unless it is used before that.
    *
    * @generated from field: google.protobuf.Timestamp idle_end_time = 4;
    */
   idleEndTime?: Timestamp | undefined;
 
   /**
-   * The person; absent: who knows the secret.
+   * The person. Absent: a person with the secret.
    *
    * @generated from field: genmesh.auth.v1.Identity identity = 5;
    */
@@ -2301,7 +2301,7 @@ export const ConsoleSessionSchema: GenMessage<ConsoleSession> = /*@__PURE__*/
   messageDesc(file_genmesh_auth_v1_auth_service, 71);
 
 /**
- * Which session.
+ * The session to find.
  *
  * @generated from message genmesh.auth.v1.LookUpSessionRequest
  */
@@ -2314,7 +2314,7 @@ export type LookUpSessionRequest = Message<"genmesh.auth.v1.LookUpSessionRequest
   sessionSha256: Uint8Array;
 
   /**
-   * SHA-256 of the gateway's admin token; empty: the gateway has none, and operators' sessions are unknown to it.
+   * SHA-256 of the gateway's admin token. Empty: the gateway has none, and operators' sessions are unknown to it.
    *
    * @generated from field: bytes admin_sha256 = 2;
    */
@@ -2329,7 +2329,7 @@ export const LookUpSessionRequestSchema: GenMessage<LookUpSessionRequest> = /*@_
   messageDesc(file_genmesh_auth_v1_auth_service, 72);
 
 /**
- * The session, and its key as LookUpKey answers it.
+ * The session, and its key as in the answer of LookUpKey.
  *
  * @generated from message genmesh.auth.v1.LookUpSessionResponse
  */
@@ -2342,7 +2342,7 @@ export type LookUpSessionResponse = Message<"genmesh.auth.v1.LookUpSessionRespon
   session?: ConsoleSession | undefined;
 
   /**
-   * The key that it acts with; absent for an operator.
+   * The key of the session. Absent for an operator.
    *
    * @generated from field: genmesh.auth.v1.ApiKey key = 2;
    */
@@ -2371,7 +2371,7 @@ export const LookUpSessionResponseSchema: GenMessage<LookUpSessionResponse> = /*
   messageDesc(file_genmesh_auth_v1_auth_service, 73);
 
 /**
- * A secret that was asked for again.
+ * A secret that the console asked for again.
  *
  * @generated from message genmesh.auth.v1.ConfirmSessionRequest
  */
@@ -2384,7 +2384,7 @@ export type ConfirmSessionRequest = Message<"genmesh.auth.v1.ConfirmSessionReque
   sessionSha256: Uint8Array;
 
   /**
-   * SHA-256 of what was sent, 32 bytes.
+   * SHA-256 of the sent secret, 32 bytes.
    *
    * @generated from field: bytes secret_sha256 = 2;
    */
@@ -2427,7 +2427,7 @@ export const ConfirmSessionResponseSchema: GenMessage<ConfirmSessionResponse> = 
   messageDesc(file_genmesh_auth_v1_auth_service, 75);
 
 /**
- * Which session.
+ * The session to end.
  *
  * @generated from message genmesh.auth.v1.EndSessionRequest
  */
@@ -2448,7 +2448,7 @@ export const EndSessionRequestSchema: GenMessage<EndSessionRequest> = /*@__PURE_
   messageDesc(file_genmesh_auth_v1_auth_service, 76);
 
 /**
- * It has ended.
+ * The session has ended.
  *
  * @generated from message genmesh.auth.v1.EndSessionResponse
  */
@@ -2463,27 +2463,27 @@ export const EndSessionResponseSchema: GenMessage<EndSessionResponse> = /*@__PUR
   messageDesc(file_genmesh_auth_v1_auth_service, 77);
 
 /**
- * What became of an operator's action.
+ * The outcome of an operator's action.
  *
  * @generated from enum genmesh.auth.v1.ActionOutcome
  */
 export const ActionOutcome = {
   /**
-   * Nothing is known: it is under way, or its caller's process ended, or its answer was lost.
+   * Unknown: the action is running, or its caller's process ended, or its answer was lost.
    *
    * @generated from enum value: ACTION_OUTCOME_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * It was done.
+   * The action was done.
    *
    * @generated from enum value: ACTION_OUTCOME_DONE = 1;
    */
   DONE: 1,
 
   /**
-   * It was refused, and nothing was changed.
+   * The action was refused, and nothing was changed.
    *
    * @generated from enum value: ACTION_OUTCOME_REFUSED = 2;
    */
@@ -2491,7 +2491,7 @@ export const ActionOutcome = {
 } as const;
 
 /**
- * What became of an operator's action.
+ * The outcome of an operator's action.
  *
  * @generated from enum genmesh.auth.v1.ActionOutcome
  */
@@ -2510,8 +2510,8 @@ export const ActionOutcomeSchema: GenEnum<ActionOutcome> = /*@__PURE__*/
  */
 export const AuthService: GenService<{
   /**
-   * Finds the key of a secret, by the secret's hash. Refuses with INVALID_API_KEY what is unknown, revoked,
-   * expired, or past its grace. Idempotent. Mesh token.
+   * Finds the key of a secret, by the secret's hash. Refuses with INVALID_API_KEY where the key is unknown, deleted, expired, or
+   * past its grace. Idempotent. Mesh token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.LookUpKey
    */
@@ -2521,9 +2521,8 @@ export const AuthService: GenService<{
     output: typeof LookUpKeyResponseSchema;
   },
   /**
-   * Tells, from a revision on, which keys changed, and a heartbeat at least every second, until the caller
-   * leaves. A caller that heard nothing for 5 s honours no cached key. Refuses with WATCH_RESET where the revision
-   * is not known any more. Mesh token.
+   * Lists changed keys, from a revision on, and sends a heartbeat at least every second, until the caller leaves. A caller that
+   * received nothing for 5 s must not use a cached key. Refuses with WATCH_RESET where the revision is no longer known. Mesh token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.WatchKeys
    */
@@ -2533,9 +2532,9 @@ export const AuthService: GenService<{
     output: typeof WatchKeysResponseSchema;
   },
   /**
-   * Counts requests of a key before they are made, for a gateway that shares the key's rate with others: as many as key
-   * and account have room for, up to what is wanted. What is not made is not given back. The counts live in the memory of
-   * the replica that is asked, so an account's gateways ask the same one. Mesh token.
+   * Counts requests of a key before they are made, for a gateway that shares the key's rate with others. Grants up to `wanted`, as
+   * far as key and account have room. Granted requests that are not made are not given back. The counts are in the memory of the
+   * asked replica, so an account's gateways ask the same one. Mesh token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.LeaseRequests
    */
@@ -2545,8 +2544,8 @@ export const AuthService: GenService<{
     output: typeof LeaseRequestsResponseSchema;
   },
   /**
-   * Makes an account with a first key. The same operation id makes one, and shows the secret only to a repeat that brings it.
-   * Admin token.
+   * Makes an account with a first key. Calls with the same operation id make one account. A repeat gets the secret only if it brings
+   * it. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.CreateAccount
    */
@@ -2566,7 +2565,7 @@ export const AuthService: GenService<{
     output: typeof GetAccountResponseSchema;
   },
   /**
-   * All accounts, oldest first, paged; or those whose id or name begins with a query, in its order. Admin token.
+   * All accounts, oldest first, paged. Or the accounts whose id or name begins with a query, in the order of the query. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.ListAccounts
    */
@@ -2576,7 +2575,7 @@ export const AuthService: GenService<{
     output: typeof ListAccountsResponseSchema;
   },
   /**
-   * Adds a key to an account, on the operator's behalf. Refuses with ACCOUNT_NOT_FOUND, and as POST /keys does. Not idempotent: each
+   * Adds a key to an account, on the operator's behalf. Refuses with ACCOUNT_NOT_FOUND, and like POST /keys. Not idempotent: each
    * call makes a key. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.AddKey
@@ -2587,7 +2586,7 @@ export const AuthService: GenService<{
     output: typeof AddKeyResponseSchema;
   },
   /**
-   * The same, as commands and gateways of before ask for it. It goes with the next release. Admin token.
+   * Adds a key for commands and gateways of an earlier release. The next release removes it. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.CreateKey
    */
@@ -2597,8 +2596,8 @@ export const AuthService: GenService<{
     output: typeof CreateKeyResponseSchema;
   },
   /**
-   * Changes a key: what its body names. Idempotent. Refuses with KEY_NOT_FOUND, OPERATION_CONFLICT where the key is revoked, and
-   * as PATCH /keys/{id} does. Admin token.
+   * Changes the fields of a key that the body names. Idempotent. Refuses with KEY_NOT_FOUND, OPERATION_CONFLICT where the key is
+   * deleted, and like PATCH /keys/{id}. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.UpdateKey
    */
@@ -2608,7 +2607,7 @@ export const AuthService: GenService<{
     output: typeof UpdateKeyResponseSchema;
   },
   /**
-   * Where a key's alerts go. Mesh token.
+   * The address of a key's alerts. Mesh token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.GetKeyWebhook
    */
@@ -2618,9 +2617,8 @@ export const AuthService: GenService<{
     output: typeof GetKeyWebhookResponseSchema;
   },
   /**
-   * Gives a key a new secret under the same key id. The former secret stays valid for the grace time; one that was
-   * already former ends at once. Refuses with KEY_NOT_FOUND, and OPERATION_CONFLICT where the key is revoked. Not
-   * idempotent. Admin token.
+   * Gives a key a new secret under the same key id. The former secret stays valid for the grace time. An earlier former secret ends
+   * at once. Refuses with KEY_NOT_FOUND, and OPERATION_CONFLICT where the key is deleted. Not idempotent. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.RotateKey
    */
@@ -2630,7 +2628,7 @@ export const AuthService: GenService<{
     output: typeof RotateKeyResponseSchema;
   },
   /**
-   * Ends a key for new requests on every gateway within 1 s. Idempotent. Refuses with KEY_NOT_FOUND. Admin token.
+   * Deletes a key: every gateway refuses its new requests within 1 s. Idempotent. Refuses with KEY_NOT_FOUND. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.RevokeKey
    */
@@ -2640,8 +2638,8 @@ export const AuthService: GenService<{
     output: typeof RevokeKeyResponseSchema;
   },
   /**
-   * Suspends an account, or resumes it: while it is suspended the gateways refuse everything but reading, within 1 s. What
-   * runs ends and is charged. Idempotent. Refuses with ACCOUNT_NOT_FOUND. Admin token.
+   * Suspends an account, or resumes it. While it is suspended the gateways refuse everything except reads, within 1 s. Running work
+   * ends and is charged. Idempotent. Refuses with ACCOUNT_NOT_FOUND. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.SetAccountState
    */
@@ -2651,9 +2649,8 @@ export const AuthService: GenService<{
     output: typeof SetAccountStateResponseSchema;
   },
   /**
-   * Closes an account for good: its keys end within 1 s, its name and those of its keys are erased. What runs ends and is
-   * charged; the gateways have what it left in other services erased. Idempotent. Refuses with ACCOUNT_NOT_FOUND. Admin
-   * token.
+   * Closes an account for good. Its keys end within 1 s. Its name and those of its keys are erased. Running work ends and is
+   * charged. The gateways have its data in other services erased. Idempotent. Refuses with ACCOUNT_NOT_FOUND. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.CloseAccount
    */
@@ -2663,7 +2660,7 @@ export const AuthService: GenService<{
     output: typeof CloseAccountResponseSchema;
   },
   /**
-   * Accounts that are being closed and not closed yet, with the ids of all their keys; up to 100. Mesh token.
+   * Accounts whose closing has begun and not ended, with the ids of all their keys. At most 100. Mesh token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.ListClosingAccounts
    */
@@ -2673,9 +2670,9 @@ export const AuthService: GenService<{
     output: typeof ListClosingAccountsResponseSchema;
   },
   /**
-   * Ends a closing account's keys once more (one may have been under way) and, where the caller found that nothing of it
-   * runs and nothing is left elsewhere, says that it is closed. Idempotent. Refuses with ACCOUNT_NOT_FOUND, and with
-   * OPERATION_CONFLICT where it is not being closed. Mesh token.
+   * Ends a closing account's keys again, because one may have been added meanwhile. Marks the account as closed where the caller
+   * found no running work and no data in other services. Idempotent. Refuses with ACCOUNT_NOT_FOUND, and with OPERATION_CONFLICT
+   * where the account is not being closed. Mesh token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.AdvanceClosing
    */
@@ -2685,7 +2682,7 @@ export const AuthService: GenService<{
     output: typeof AdvanceClosingResponseSchema;
   },
   /**
-   * The keys of all accounts, oldest first, paged; or those whose id begins with a query. Admin token.
+   * The keys of all accounts, oldest first, paged. Or the keys whose id begins with a query. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.ListAllKeys
    */
@@ -2695,7 +2692,7 @@ export const AuthService: GenService<{
     output: typeof ListAllKeysResponseSchema;
   },
   /**
-   * Writes down that an operator begins to change something. Idempotent by action id. Admin token.
+   * Records that an operator's action begins. Idempotent by action id. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.BeginAction
    */
@@ -2705,7 +2702,7 @@ export const AuthService: GenService<{
     output: typeof BeginActionResponseSchema;
   },
   /**
-   * Writes down what became of it, once: a repeat changes nothing. Admin token.
+   * Records the outcome of an action, once: a repeat changes nothing. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.EndAction
    */
@@ -2715,7 +2712,7 @@ export const AuthService: GenService<{
     output: typeof EndActionResponseSchema;
   },
   /**
-   * What operators did, newest first, paged. Admin token.
+   * The operators' actions, newest first, paged. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.ListActions
    */
@@ -2725,7 +2722,8 @@ export const AuthService: GenService<{
     output: typeof ListActionsResponseSchema;
   },
   /**
-   * Notes when keys were used, to the minute. What is lost is lost: the next minute's use tells again. Mesh token.
+   * Records the times of keys' last uses, to the minute. A lost call is not repeated: the use in the next minute is recorded
+   * instead. Mesh token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.NoteKeyUses
    */
@@ -2745,9 +2743,9 @@ export const AuthService: GenService<{
     output: typeof GetOwnKeyResponseSchema;
   },
   /**
-   * The keys of the principal's account that are not revoked, newest first. This method and those below refuse with
-   * PERMISSION_DENIED where the principal's key lacks the scope `keys`, and with KEY_NOT_FOUND a key that is revoked, of
-   * another account, or never was.
+   * The keys of the principal's account that are not deleted, newest first. This method and those below refuse with
+   * PERMISSION_DENIED where the principal's key lacks the scope `keys`. They refuse with KEY_NOT_FOUND a key that is deleted,
+   * unknown, or of another account.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.ListOwnKeys
    */
@@ -2767,8 +2765,8 @@ export const AuthService: GenService<{
     output: typeof GetManagedKeyResponseSchema;
   },
   /**
-   * Adds a key to the principal's account, which may do no more than the principal's own key, else PERMISSION_DENIED.
-   * Idempotent by the caller's idempotency key; a repeat does not show the secret.
+   * Adds a key to the principal's account. It may do no more than the principal's own key, or the call is refused with
+   * PERMISSION_DENIED. Idempotent by the caller's idempotency key. A repeat does not show the secret.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.CreateManagedKey
    */
@@ -2778,7 +2776,8 @@ export const AuthService: GenService<{
     output: typeof CreateManagedKeyResponseSchema;
   },
   /**
-   * Changes a key. What is named may not exceed the principal's own key; nor may the whole key where it is enabled.
+   * Changes a key. The named fields may not exceed the principal's own key. Where the key is enabled, its other fields may not
+   * either.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.UpdateManagedKey
    */
@@ -2788,8 +2787,8 @@ export const AuthService: GenService<{
     output: typeof UpdateManagedKeyResponseSchema;
   },
   /**
-   * Gives a key a new secret, as RotateKey does. The key may do no more than the principal's own, for the secret is shown.
-   * Idempotent by the caller's idempotency key, which is remembered with the key's last rotations.
+   * Gives a key a new secret, like RotateKey. The key may do no more than the principal's own, because the secret is shown.
+   * Idempotent by the caller's idempotency key, which is kept with the key's last rotations.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.RotateManagedKey
    */
@@ -2799,7 +2798,7 @@ export const AuthService: GenService<{
     output: typeof RotateManagedKeyResponseSchema;
   },
   /**
-   * Revokes a key, as RevokeKey does.
+   * Deletes a key, like RevokeKey.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.DeleteManagedKey
    */
@@ -2819,9 +2818,9 @@ export const AuthService: GenService<{
     output: typeof ListKeysResponseSchema;
   },
   /**
-   * Begins a session of the console with the key of a secret. Refuses with INVALID_API_KEY as LookUpKey does, and with
-   * RATE_LIMIT_EXCEEDED where the client failed too often within a minute, or where all of them did and the secret is wrong. These
-   * failures are counted in the memory of the replica that is asked, so all gateways ask the same one. Mesh token.
+   * Begins a session of the console with the key of a secret. Refuses with INVALID_API_KEY like LookUpKey. Refuses with
+   * RATE_LIMIT_EXCEEDED where the client failed too often within a minute, or where all clients together did and the secret is
+   * wrong. Failures are counted in the memory of the asked replica, so all gateways ask the same one. Mesh token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.CreateSession
    */
@@ -2831,9 +2830,9 @@ export const AuthService: GenService<{
     output: typeof CreateSessionResponseSchema;
   },
   /**
-   * The same for a person whom an identity provider vouches for: with the person's own key of the account, which is made
-   * at the first sign-in. Refuses with INVALID_API_KEY where that key was revoked or disabled, or there is no such account.
-   * Mesh token.
+   * Begins a session for a person who signed in at an identity provider. It uses the person's own key of the account, which is made
+   * at the first sign-in. Refuses with INVALID_API_KEY where that key is deleted or disabled, or the account does not exist. Mesh
+   * token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.CreateIdentitySession
    */
@@ -2843,7 +2842,7 @@ export const AuthService: GenService<{
     output: typeof CreateIdentitySessionResponseSchema;
   },
   /**
-   * The same for an operator, who has no key. Admin token.
+   * Begins a session for an operator, who has no key. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.CreateOperatorSession
    */
@@ -2853,8 +2852,8 @@ export const AuthService: GenService<{
     output: typeof CreateOperatorSessionResponseSchema;
   },
   /**
-   * Finds a session, and notes that it was used. Refuses with INVALID_API_KEY one that is unknown or has ended: signed
-   * out, idle or old, or its key was revoked, rotated, disabled, or has expired. Mesh token.
+   * Finds a session, and records its use. Refuses with INVALID_API_KEY where it is unknown or has ended. It ends when the user signs
+   * out, when it is idle or old, or when its key is deleted, rotated, disabled, or expires. Mesh token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.LookUpSession
    */
@@ -2864,7 +2863,7 @@ export const AuthService: GenService<{
     output: typeof LookUpSessionResponseSchema;
   },
   /**
-   * Is this the secret with which the session began? Failures count and are refused as in CreateSession. Mesh token.
+   * Checks the secret against the one with which the session began. Failures count and are refused as in CreateSession. Mesh token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.ConfirmSession
    */

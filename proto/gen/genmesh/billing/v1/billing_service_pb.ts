@@ -54,7 +54,7 @@ export type ReserveRequest = Message<"genmesh.billing.v1.ReserveRequest"> & {
   amount: bigint;
 
   /**
-   * What it stands for.
+   * The kind of work.
    *
    * @generated from field: genmesh.billing.v1.HoldKind kind = 5;
    */
@@ -68,37 +68,37 @@ export type ReserveRequest = Message<"genmesh.billing.v1.ReserveRequest"> & {
   keyId: string;
 
   /**
-   * What people look it up by: the id of the job or request, up to 100 characters.
+   * The id of the job or request, by which people find the hold. Up to 100 characters.
    *
    * @generated from field: string ref = 7;
    */
   ref: string;
 
   /**
-   * When its owner is asked about it if it is still open.
+   * The time at which the owner is asked about a hold that is still open.
    *
    * @generated from field: google.protobuf.Timestamp check_time = 8;
    */
   checkTime?: Timestamp | undefined;
 
   /**
-   * The key's limit of USD micros, spent and held together in the time that key_limit_reset says, checked in the same step;
-   * absent: none. Not part of the operation's content: a repeat may bring another.
+   * The key's limit of USD micros for its charges and holds together, in the period of key_limit_reset. It is checked in the same
+   * step. Absent: none. It is not part of the operation's content, so a repeat may have another limit.
    *
    * @generated from field: optional int64 key_monthly_limit = 9;
    */
   keyMonthlyLimit?: bigint | undefined;
 
   /**
-   * Where what is free, or what the key has left, does not cover the amount: the least that is worth holding, 0 up to the
-   * amount. The hold then takes what there is. Absent: the amount and nothing less.
+   * The least amount that is worth a hold, 0 up to the amount. Where the wallet or the key has less than the amount, the hold takes
+   * all that there is. Absent: the whole amount is needed.
    *
    * @generated from field: optional int64 least_amount = 10;
    */
   leastAmount?: bigint | undefined;
 
   /**
-   * Of the key's limit.
+   * The period of the key's limit.
    *
    * @generated from field: genmesh.common.v1.KeyLimitReset key_limit_reset = 11;
    */
@@ -113,13 +113,13 @@ export const ReserveRequestSchema: GenMessage<ReserveRequest> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 0);
 
 /**
- * The hold is open, or was when this operation was first made.
+ * The hold is open, or was open after the first call of this operation.
  *
  * @generated from message genmesh.billing.v1.ReserveResponse
  */
 export type ReserveResponse = Message<"genmesh.billing.v1.ReserveResponse"> & {
   /**
-   * How the hold stands now.
+   * The present state of the hold.
    *
    * @generated from field: genmesh.billing.v1.HoldState state = 1;
    */
@@ -133,7 +133,7 @@ export type ReserveResponse = Message<"genmesh.billing.v1.ReserveResponse"> & {
   replayed: boolean;
 
   /**
-   * What was set aside when the hold was opened; absent from a peer of before least amounts: the amount.
+   * The held amount at the hold's opening. Absent from a peer of a release without least amounts: the amount.
    *
    * @generated from field: optional int64 held_amount = 3;
    */
@@ -175,14 +175,14 @@ export type SettleRequest = Message<"genmesh.billing.v1.SettleRequest"> & {
   holdId: string;
 
   /**
-   * 0 or more; what is above the hold is not charged.
+   * 0 or more. The part above the hold is not charged.
    *
    * @generated from field: int64 amount = 4;
    */
   amount: bigint;
 
   /**
-   * What is kept of what was paid for; absent from an owner of before.
+   * The journal's record of the paid request. Absent from an owner of an earlier release.
    *
    * @generated from field: genmesh.billing.v1.RequestRecord record = 40;
    */
@@ -210,7 +210,7 @@ export type SettleResponse = Message<"genmesh.billing.v1.SettleResponse"> & {
   state: HoldState;
 
   /**
-   * What was charged.
+   * The charged amount.
    *
    * @generated from field: int64 charged_amount = 2;
    */
@@ -259,7 +259,7 @@ export type ReleaseRequest = Message<"genmesh.billing.v1.ReleaseRequest"> & {
   holdId: string;
 
   /**
-   * What is kept of what was not paid for; absent from an owner of before.
+   * The journal's record of the unpaid request. Absent from an owner of an earlier release.
    *
    * @generated from field: genmesh.billing.v1.RequestRecord record = 40;
    */
@@ -287,7 +287,7 @@ export type ReleaseResponse = Message<"genmesh.billing.v1.ReleaseResponse"> & {
   state: HoldState;
 
   /**
-   * What was charged: 0 unless it was settled first.
+   * The charged amount: 0 unless it was settled first.
    *
    * @generated from field: int64 charged_amount = 2;
    */
@@ -309,7 +309,7 @@ export const ReleaseResponseSchema: GenMessage<ReleaseResponse> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 5);
 
 /**
- * What the journal keeps of a request. Never a prompt, an answer or anything else that a caller wrote.
+ * The journal's record of a request. Never a prompt, an answer or other text of a caller.
  *
  * @generated from message genmesh.billing.v1.RequestRecord
  */
@@ -343,42 +343,42 @@ export type RequestRecord = Message<"genmesh.billing.v1.RequestRecord"> & {
   streamed: boolean;
 
   /**
-   * Its tokens were counted here, not reported.
+   * Its tokens were counted by genmesh, not reported.
    *
    * @generated from field: bool estimated = 5;
    */
   estimated: boolean;
 
   /**
-   * Name of the upstream that answered; empty where none did.
+   * Name of the upstream that answered. Empty where none did.
    *
    * @generated from field: string upstream = 6;
    */
   upstream: string;
 
   /**
-   * Tokens that were charged, the cached ones included.
+   * Charged tokens of the input, the cached ones included.
    *
    * @generated from field: int64 input_tokens = 7;
    */
   inputTokens: bigint;
 
   /**
-   * Of these, cached ones.
+   * The cached tokens among these.
    *
    * @generated from field: int64 cached_input_tokens = 8;
    */
   cachedInputTokens: bigint;
 
   /**
-   * Tokens that were charged, those of reasoning included.
+   * Charged tokens of the output, those of reasoning included.
    *
    * @generated from field: int64 output_tokens = 9;
    */
   outputTokens: bigint;
 
   /**
-   * Of these, tokens of reasoning, as far as upstream told.
+   * The tokens of reasoning among these, as far as the upstream reported them.
    *
    * @generated from field: int64 reasoning_tokens = 10;
    */
@@ -392,7 +392,7 @@ export type RequestRecord = Message<"genmesh.billing.v1.RequestRecord"> & {
   startTime?: Timestamp | undefined;
 
   /**
-   * When its first output came; absent where none was seen.
+   * When its first output came. Absent where none was seen.
    *
    * @generated from field: google.protobuf.Timestamp first_output_time = 12;
    */
@@ -406,28 +406,28 @@ export type RequestRecord = Message<"genmesh.billing.v1.RequestRecord"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * Characters that were charged, of a speech.
+   * Charged characters of a speech.
    *
    * @generated from field: int64 characters = 14;
    */
   characters: bigint;
 
   /**
-   * Images that were made.
+   * Generated images.
    *
    * @generated from field: int64 images = 40;
    */
   images: bigint;
 
   /**
-   * Milliseconds of video, music or speech that were made, or of sound that was transcribed.
+   * Milliseconds of generated video, music or speech, or of transcribed audio.
    *
    * @generated from field: int64 media_ms = 41;
    */
   mediaMs: bigint;
 
   /**
-   * The id that its caller knows the answer by, up to 100 characters; empty: that of its hold.
+   * The caller's id of the answer, up to 100 characters. Empty: the id of its hold.
    *
    * @generated from field: string answer_id = 42;
    */
@@ -441,7 +441,7 @@ export type RequestRecord = Message<"genmesh.billing.v1.RequestRecord"> & {
   requestId: string;
 
   /**
-   * Why the answer ended, in OpenAI's words ("stop", "length", …).
+   * The reason why the answer ended, in OpenAI's words ("stop", "length", …).
    *
    * @generated from field: string finish_reason = 44;
    */
@@ -476,14 +476,14 @@ export type DrawRequest = Message<"genmesh.billing.v1.DrawRequest"> & {
   unit: Unit;
 
   /**
-   * The request's hold. Its charge has one slot in the wallet: the first draw wins, every repeat reads what it charged.
+   * The request's hold. Its charge has one slot in the wallet. The first charge wins, and every repeat reads its amount.
    *
    * @generated from field: string hold_id = 3;
    */
   holdId: string;
 
   /**
-   * 0 or more; what is above the hold is not charged.
+   * 0 or more. The part above the hold is not charged.
    *
    * @generated from field: int64 amount = 4;
    */
@@ -497,15 +497,15 @@ export type DrawRequest = Message<"genmesh.billing.v1.DrawRequest"> & {
   keyId: string;
 
   /**
-   * What is kept of the request.
+   * The journal's record of the request.
    *
    * @generated from field: genmesh.billing.v1.RequestRecord record = 6;
    */
   record?: RequestRecord | undefined;
 
   /**
-   * Where the hold is closed and nothing was charged: true takes the amount out of what is free, if wallet and key have
-   * all of it; else nothing is charged. Either is recorded.
+   * For a hold that is closed without a charge. True takes the amount from the free money, if wallet and key have all of it.
+   * Otherwise nothing is charged. Both outcomes are recorded.
    *
    * @generated from field: bool from_free = 7;
    */
@@ -534,7 +534,7 @@ export const DrawRequestSchema: GenMessage<DrawRequest> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 7);
 
 /**
- * What was charged, by this call or an earlier one.
+ * The charge, by this call or an earlier one.
  *
  * @generated from message genmesh.billing.v1.DrawResponse
  */
@@ -547,7 +547,7 @@ export type DrawResponse = Message<"genmesh.billing.v1.DrawResponse"> & {
   chargedAmount: bigint;
 
   /**
-   * True where that was decided before.
+   * True where the charge was decided before.
    *
    * @generated from field: bool replayed = 2;
    */
@@ -562,7 +562,7 @@ export const DrawResponseSchema: GenMessage<DrawResponse> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 8);
 
 /**
- * One of the operations that owners of holds make.
+ * An operation of an owner of holds.
  *
  * @generated from message genmesh.billing.v1.Operation
  */
@@ -582,7 +582,7 @@ export type Operation = Message<"genmesh.billing.v1.Operation"> & {
     case: "reserve";
   } | {
     /**
-     * Ends one with a charge.
+     * Ends a hold with a charge.
      *
      * @generated from field: genmesh.billing.v1.SettleRequest settle = 2;
      */
@@ -590,7 +590,7 @@ export type Operation = Message<"genmesh.billing.v1.Operation"> & {
     case: "settle";
   } | {
     /**
-     * Ends one without.
+     * Ends a hold without a charge.
      *
      * @generated from field: genmesh.billing.v1.ReleaseRequest release = 3;
      */
@@ -598,7 +598,7 @@ export type Operation = Message<"genmesh.billing.v1.Operation"> & {
     case: "release";
   } | {
     /**
-     * Ends one with the charge of its request.
+     * Ends a hold with the charge of its request.
      *
      * @generated from field: genmesh.billing.v1.DrawRequest draw = 4;
      */
@@ -615,7 +615,7 @@ export const OperationSchema: GenMessage<Operation> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 9);
 
 /**
- * Why one operation of several was refused.
+ * The refusal of one operation of several.
  *
  * @generated from message genmesh.billing.v1.Refusal
  */
@@ -635,7 +635,7 @@ export type Refusal = Message<"genmesh.billing.v1.Refusal"> & {
   message: string;
 
   /**
-   * Everything dynamic of the text, by name.
+   * All variable parts of the text, by name.
    *
    * @generated from field: map<string, string> metadata = 3;
    */
@@ -650,13 +650,13 @@ export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 10);
 
 /**
- * What became of one operation.
+ * The outcome of one operation.
  *
  * @generated from message genmesh.billing.v1.Outcome
  */
 export type Outcome = Message<"genmesh.billing.v1.Outcome"> & {
   /**
-   * Exactly one is set; the kind is that of the operation, or a refusal.
+   * Exactly one is set: the one of the operation's kind, or a refusal.
    *
    * @generated from oneof genmesh.billing.v1.Outcome.outcome
    */
@@ -670,7 +670,7 @@ export type Outcome = Message<"genmesh.billing.v1.Outcome"> & {
     case: "reserve";
   } | {
     /**
-     * How it ended.
+     * The end of the hold.
      *
      * @generated from field: genmesh.billing.v1.SettleResponse settle = 2;
      */
@@ -678,7 +678,7 @@ export type Outcome = Message<"genmesh.billing.v1.Outcome"> & {
     case: "settle";
   } | {
     /**
-     * How it ended.
+     * The end of the hold.
      *
      * @generated from field: genmesh.billing.v1.ReleaseResponse release = 3;
      */
@@ -694,7 +694,7 @@ export type Outcome = Message<"genmesh.billing.v1.Outcome"> & {
     case: "refusal";
   } | {
     /**
-     * What was charged.
+     * The charge.
      *
      * @generated from field: genmesh.billing.v1.DrawResponse draw = 5;
      */
@@ -711,7 +711,7 @@ export const OutcomeSchema: GenMessage<Outcome> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 11);
 
 /**
- * Operations that travel together.
+ * Operations in one message.
  *
  * @generated from message genmesh.billing.v1.ApplyRequest
  */
@@ -732,7 +732,7 @@ export const ApplyRequestSchema: GenMessage<ApplyRequest> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 12);
 
 /**
- * What became of them.
+ * The outcomes.
  *
  * @generated from message genmesh.billing.v1.ApplyResponse
  */
@@ -753,7 +753,7 @@ export const ApplyResponseSchema: GenMessage<ApplyResponse> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 13);
 
 /**
- * Whose balance.
+ * Asks for a balance.
  *
  * @generated from message genmesh.billing.v1.GetBalanceRequest
  */
@@ -774,7 +774,7 @@ export const GetBalanceRequestSchema: GenMessage<GetBalanceRequest> = /*@__PURE_
   messageDesc(file_genmesh_billing_v1_billing_service, 14);
 
 /**
- * A wallet as it stands.
+ * The state of a wallet.
  *
  * @generated from message genmesh.billing.v1.Wallet
  */
@@ -787,7 +787,7 @@ export type Wallet = Message<"genmesh.billing.v1.Wallet"> & {
   unit: Unit;
 
   /**
-   * Free and held together.
+   * Free and held money together.
    *
    * @generated from field: int64 available = 2;
    */
@@ -801,7 +801,7 @@ export type Wallet = Message<"genmesh.billing.v1.Wallet"> & {
   reserved: bigint;
 
   /**
-   * Free: what a new hold may take.
+   * The free money, which a new hold may take.
    *
    * @generated from field: int64 spendable = 4;
    */
@@ -815,14 +815,14 @@ export type Wallet = Message<"genmesh.billing.v1.Wallet"> & {
   monthSpent: bigint;
 
   /**
-   * All that was ever put in.
+   * The sum of all grants.
    *
    * @generated from field: int64 granted = 6;
    */
   granted: bigint;
 
   /**
-   * All that was ever charged.
+   * The sum of all charges.
    *
    * @generated from field: int64 spent = 7;
    */
@@ -865,7 +865,7 @@ export const GetBalanceResponseSchema: GenMessage<GetBalanceResponse> = /*@__PUR
   messageDesc(file_genmesh_billing_v1_billing_service, 16);
 
 /**
- * Which usage.
+ * Selects usage.
  *
  * @generated from message genmesh.billing.v1.GetUsageRequest
  */
@@ -878,7 +878,7 @@ export type GetUsageRequest = Message<"genmesh.billing.v1.GetUsageRequest"> & {
   accountId: string;
 
   /**
-   * Where the first bucket begins: seconds since 1970, a multiple of the width.
+   * The beginning of the first bucket: seconds since 1970, a multiple of the width.
    *
    * @generated from field: int64 start_seconds = 2;
    */
@@ -899,42 +899,42 @@ export type GetUsageRequest = Message<"genmesh.billing.v1.GetUsageRequest"> & {
   buckets: number;
 
   /**
-   * Only these; empty: all. Up to 1000.
+   * Only these keys. Empty: all. Up to 1000.
    *
    * @generated from field: repeated string key_ids = 5;
    */
   keyIds: string[];
 
   /**
-   * Only these; empty: all. Up to 100.
+   * Only these models. Empty: all. Up to 100.
    *
    * @generated from field: repeated string models = 6;
    */
   models: string[];
 
   /**
-   * Only these; empty: all.
+   * Only these kinds. Empty: all.
    *
    * @generated from field: repeated string kinds = 7;
    */
   kinds: string[];
 
   /**
-   * One result a key.
+   * One result for each key.
    *
    * @generated from field: bool by_key = 8;
    */
   byKey: boolean;
 
   /**
-   * One result a model.
+   * One result for each model.
    *
    * @generated from field: bool by_model = 9;
    */
   byModel: boolean;
 
   /**
-   * One result a kind.
+   * One result for each kind.
    *
    * @generated from field: bool by_kind = 10;
    */
@@ -949,13 +949,14 @@ export const GetUsageRequestSchema: GenMessage<GetUsageRequest> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 17);
 
 /**
- * What was used.
+ * The usage.
  *
  * @generated from message genmesh.billing.v1.GetUsageResponse
  */
 export type GetUsageResponse = Message<"genmesh.billing.v1.GetUsageResponse"> & {
   /**
-   * In order of time. Fewer than were asked for where the results are many: what is left is asked for with another call.
+   * In order of time. Where the results are many, there are fewer buckets than asked for. The caller gets the rest with another
+   * call.
    *
    * @generated from field: repeated genmesh.billing.v1.UsageBucket buckets = 1;
    */
@@ -983,7 +984,7 @@ export type UsageBucket = Message<"genmesh.billing.v1.UsageBucket"> & {
   startSeconds: bigint;
 
   /**
-   * Empty where nothing was used.
+   * Empty where there was no usage.
    *
    * @generated from field: repeated genmesh.billing.v1.UsageResult results = 2;
    */
@@ -998,62 +999,62 @@ export const UsageBucketSchema: GenMessage<UsageBucket> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 19);
 
 /**
- * What was used of something in a bucket.
+ * The usage of a bucket, in whole or by key, model and kind.
  *
  * @generated from message genmesh.billing.v1.UsageResult
  */
 export type UsageResult = Message<"genmesh.billing.v1.UsageResult"> & {
   /**
-   * Empty where it is not by key.
+   * Empty where results are not by key.
    *
    * @generated from field: string key_id = 1;
    */
   keyId: string;
 
   /**
-   * Empty where it is not by model, and of jobs of an earlier release.
+   * Empty where results are not by model, and for jobs of an earlier release.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * Empty where it is not by kind; else "text", "speech", "image", "video", "music", or "job" of an earlier release.
+   * Empty where results are not by kind. Otherwise "text", "speech", "image", "video", "music", or "job" of an earlier release.
    *
    * @generated from field: string kind = 3;
    */
   kind: string;
 
   /**
-   * Requests and jobs that ended, also those that cost nothing.
+   * Ended requests and jobs, also those that cost nothing.
    *
    * @generated from field: int64 requests = 4;
    */
   requests: bigint;
 
   /**
-   * Tokens that were charged, the cached ones included.
+   * Charged tokens of the input, the cached ones included.
    *
    * @generated from field: int64 input_tokens = 5;
    */
   inputTokens: bigint;
 
   /**
-   * Of these, cached ones.
+   * The cached tokens among these.
    *
    * @generated from field: int64 cached_input_tokens = 6;
    */
   cachedInputTokens: bigint;
 
   /**
-   * Tokens that were charged, those of reasoning included.
+   * Charged tokens of the output, those of reasoning included.
    *
    * @generated from field: int64 output_tokens = 7;
    */
   outputTokens: bigint;
 
   /**
-   * Of these, tokens of reasoning.
+   * The tokens of reasoning among these.
    *
    * @generated from field: int64 reasoning_tokens = 8;
    */
@@ -1081,14 +1082,14 @@ export type UsageResult = Message<"genmesh.billing.v1.UsageResult"> & {
   characters: bigint;
 
   /**
-   * USD micros: what was charged less what was given back in this time, so it may be below 0.
+   * USD micros: the charges less the refunds of this time, so it may be below 0.
    *
    * @generated from field: int64 spent_usd_micros = 12;
    */
   spentUsdMicros: bigint;
 
   /**
-   * Credits, as the micros.
+   * Credits, like the micros.
    *
    * @generated from field: int64 spent_credits = 13;
    */
@@ -1103,7 +1104,7 @@ export const UsageResultSchema: GenMessage<UsageResult> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 20);
 
 /**
- * Which lines.
+ * Selects lines.
  *
  * @generated from message genmesh.billing.v1.ListLinesRequest
  */
@@ -1116,35 +1117,35 @@ export type ListLinesRequest = Message<"genmesh.billing.v1.ListLinesRequest"> & 
   accountId: string;
 
   /**
-   * Only those of this key; empty: all.
+   * Only lines of this key. Empty: all.
    *
    * @generated from field: string key_id = 2;
    */
   keyId: string;
 
   /**
-   * Only those of this model; empty: all.
+   * Only lines of this model. Empty: all.
    *
    * @generated from field: string model = 3;
    */
   model: string;
 
   /**
-   * Only those that ended so; empty: all.
+   * Only lines with this status. Empty: all.
    *
    * @generated from field: string status = 4;
    */
   status: string;
 
   /**
-   * Only these kinds, of UsageResult and "grant" and "refund"; empty: all.
+   * Only these kinds: those of UsageResult, "grant" and "refund". Empty: all.
    *
    * @generated from field: repeated string kinds = 5;
    */
   kinds: string[];
 
   /**
-   * Only those that changed what is available.
+   * Only lines that changed the available money.
    *
    * @generated from field: bool only_money = 6;
    */
@@ -1158,21 +1159,21 @@ export type ListLinesRequest = Message<"genmesh.billing.v1.ListLinesRequest"> & 
   pageSize: number;
 
   /**
-   * Cursor of a line: those older than it. At most one of these two is set.
+   * Cursor of a line. Only older lines. At most one of these two is set.
    *
    * @generated from field: string after = 8;
    */
   after: string;
 
   /**
-   * Cursor of a line: those newer than it, of which the oldest are answered.
+   * Cursor of a line. Only newer lines. The page has the oldest of them.
    *
    * @generated from field: string before = 9;
    */
   before: string;
 
   /**
-   * Only those before this time; not beside the two above.
+   * Only lines before this time. Not beside the two above.
    *
    * @generated from field: google.protobuf.Timestamp until_time = 10;
    */
@@ -1200,15 +1201,14 @@ export type ListLinesResponse = Message<"genmesh.billing.v1.ListLinesResponse"> 
   lines: Line[];
 
   /**
-   * More follow in the direction that was asked for, perhaps: a filter that fits few lines looks through some thousands
-   * at a time.
+   * More lines may follow in the asked direction. A filter that fits few lines looks through some thousands at a time.
    *
    * @generated from field: bool has_more = 2;
    */
   hasMore: boolean;
 
   /**
-   * Where the next older page begins; empty on the last one, and with `before`.
+   * The beginning of the next older page. Empty on the last page, and with `before`.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -1229,7 +1229,7 @@ export const ListLinesResponseSchema: GenMessage<ListLinesResponse> = /*@__PURE_
  */
 export type Line = Message<"genmesh.billing.v1.Line"> & {
   /**
-   * Its place among all, for pages.
+   * Its place among all lines, for pages.
    *
    * @generated from field: string cursor = 1;
    */
@@ -1250,21 +1250,21 @@ export type Line = Message<"genmesh.billing.v1.Line"> & {
   number: bigint;
 
   /**
-   * A kind of UsageResult for what was paid for, "grant" or "refund".
+   * A kind of UsageResult for a charge, "grant" or "refund".
    *
    * @generated from field: string kind = 4;
    */
   kind: string;
 
   /**
-   * Of a refund: the kind of what was paid for.
+   * For a refund: the kind of the refunded charge.
    *
    * @generated from field: string refunded_kind = 5;
    */
   refundedKind: string;
 
   /**
-   * The key that paid; empty for grants.
+   * The key that paid. Empty for grants.
    *
    * @generated from field: string key_id = 6;
    */
@@ -1285,35 +1285,35 @@ export type Line = Message<"genmesh.billing.v1.Line"> & {
   time?: Timestamp | undefined;
 
   /**
-   * Change of what is available: below 0 for a charge.
+   * Change of the available money: below 0 for a charge.
    *
    * @generated from field: int64 amount = 9;
    */
   amount: bigint;
 
   /**
-   * What is available in the wallet after it.
+   * The available money in the wallet after this line.
    *
    * @generated from field: int64 balance = 10;
    */
   balance: bigint;
 
   /**
-   * What its caller knows it by; empty for grants.
+   * The id that its caller knows. Empty for grants.
    *
    * @generated from field: string id = 11;
    */
   id: string;
 
   /**
-   * What is kept of the request or job; absent where an earlier release made it, and for grants. Names no upstream.
+   * The journal's record of the request or job. Absent where an earlier release made it, and for grants. It names no upstream.
    *
    * @generated from field: genmesh.billing.v1.RequestRecord record = 12;
    */
   record?: RequestRecord | undefined;
 
   /**
-   * Of a refund: the number of the entry, in the same wallet, whose charge it gives back; else 0.
+   * For a refund: the number of the entry, in the same wallet, whose charge it gives back. Otherwise 0.
    *
    * @generated from field: int64 refund_of = 13;
    */
@@ -1328,7 +1328,7 @@ export const LineSchema: GenMessage<Line> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 23);
 
 /**
- * Which request.
+ * Names a request.
  *
  * @generated from message genmesh.billing.v1.FindLineRequest
  */
@@ -1341,14 +1341,14 @@ export type FindLineRequest = Message<"genmesh.billing.v1.FindLineRequest"> & {
   accountId: string;
 
   /**
-   * Only where it is this key's; empty: any.
+   * Only a request of this key. Empty: any.
    *
    * @generated from field: string key_id = 2;
    */
   keyId: string;
 
   /**
-   * Of its answer, its hold, or the caller's request; of several the newest.
+   * The id of its answer, its hold, or the caller's request. Of several the newest is found.
    *
    * @generated from field: string id = 3;
    */
@@ -1384,7 +1384,7 @@ export const FindLineResponseSchema: GenMessage<FindLineResponse> = /*@__PURE__*
   messageDesc(file_genmesh_billing_v1_billing_service, 25);
 
 /**
- * Whose holds.
+ * Selects open holds of an account.
  *
  * @generated from message genmesh.billing.v1.ListAccountHoldsRequest
  */
@@ -1397,7 +1397,7 @@ export type ListAccountHoldsRequest = Message<"genmesh.billing.v1.ListAccountHol
   accountId: string;
 
   /**
-   * Only those of this key; empty: all.
+   * Only holds of this key. Empty: all.
    *
    * @generated from field: string key_id = 2;
    */
@@ -1411,7 +1411,7 @@ export type ListAccountHoldsRequest = Message<"genmesh.billing.v1.ListAccountHol
   pageSize: number;
 
   /**
-   * From the last answer; empty: the first page.
+   * From the last answer. Empty: the first page.
    *
    * @generated from field: string page_token = 4;
    */
@@ -1454,7 +1454,7 @@ export const ListAccountHoldsResponseSchema: GenMessage<ListAccountHoldsResponse
   messageDesc(file_genmesh_billing_v1_billing_service, 27);
 
 /**
- * Whose usage.
+ * Selects keys.
  *
  * @generated from message genmesh.billing.v1.GetKeyUsageRequest
  */
@@ -1482,13 +1482,13 @@ export const GetKeyUsageRequestSchema: GenMessage<GetKeyUsageRequest> = /*@__PUR
   messageDesc(file_genmesh_billing_v1_billing_service, 28);
 
 /**
- * The usage of each key that was asked for, in that order.
+ * The usage of each asked key, in the same order.
  *
  * @generated from message genmesh.billing.v1.GetKeyUsageResponse
  */
 export type GetKeyUsageResponse = Message<"genmesh.billing.v1.GetKeyUsageResponse"> & {
   /**
-   * One a key.
+   * One for each key.
    *
    * @generated from field: repeated genmesh.billing.v1.KeyUsage keys = 1;
    */
@@ -1503,7 +1503,7 @@ export const GetKeyUsageResponseSchema: GenMessage<GetKeyUsageResponse> = /*@__P
   messageDesc(file_genmesh_billing_v1_billing_service, 29);
 
 /**
- * What a key was charged, in USD micros. Days, weeks (from Monday) and months are those of UTC.
+ * The charges of a key, in USD micros. Days, weeks (from Monday) and months are those of UTC.
  *
  * @generated from message genmesh.billing.v1.KeyUsage
  */
@@ -1523,14 +1523,14 @@ export type KeyUsage = Message<"genmesh.billing.v1.KeyUsage"> & {
   monthSpent: bigint;
 
   /**
-   * What is held for its requests now.
+   * Money that is held for its requests now.
    *
    * @generated from field: int64 held = 3;
    */
   held: bigint;
 
   /**
-   * Ever; absent, like the two below, while a long journal is being counted for the first time.
+   * All charges so far. Absent, like the two below, while a long journal is being counted for the first time.
    *
    * @generated from field: optional int64 spent = 4;
    */
@@ -1551,7 +1551,7 @@ export type KeyUsage = Message<"genmesh.billing.v1.KeyUsage"> & {
   weekSpent?: bigint | undefined;
 
   /**
-   * Its webhook is told when the account's available USD micros fall below this; absent: it is not.
+   * Its webhook gets an alert when the account's available USD micros fall below this. Absent: no alert.
    *
    * @generated from field: optional int64 low_balance_usd_micros = 7;
    */
@@ -1566,7 +1566,7 @@ export const KeyUsageSchema: GenMessage<KeyUsage> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 30);
 
 /**
- * Whose alerts.
+ * Asks for an account's settings of alerts.
  *
  * @generated from message genmesh.billing.v1.GetAlertsRequest
  */
@@ -1587,20 +1587,20 @@ export const GetAlertsRequestSchema: GenMessage<GetAlertsRequest> = /*@__PURE__*
   messageDesc(file_genmesh_billing_v1_billing_service, 31);
 
 /**
- * What an account set.
+ * An account's settings of alerts.
  *
  * @generated from message genmesh.billing.v1.GetAlertsResponse
  */
 export type GetAlertsResponse = Message<"genmesh.billing.v1.GetAlertsResponse"> & {
   /**
-   * It is told when its available USD micros fall below this; absent: it is not.
+   * The account gets an alert when its available USD micros fall below this. Absent: no alert.
    *
    * @generated from field: optional int64 low_balance_usd_micros = 1;
    */
   lowBalanceUsdMicros?: bigint | undefined;
 
   /**
-   * Where it is told, and of limits of keys that have no webhook; empty: nowhere.
+   * The address of these alerts, and of those about limits of keys that have no webhook. Empty: none is sent.
    *
    * @generated from field: string webhook_url = 2;
    */
@@ -1615,7 +1615,7 @@ export const GetAlertsResponseSchema: GenMessage<GetAlertsResponse> = /*@__PURE_
   messageDesc(file_genmesh_billing_v1_billing_service, 32);
 
 /**
- * A change of what an account set.
+ * A change of an account's settings of alerts.
  *
  * @generated from message genmesh.billing.v1.UpdateAlertsRequest
  */
@@ -1628,7 +1628,7 @@ export type UpdateAlertsRequest = Message<"genmesh.billing.v1.UpdateAlertsReques
   accountId: string;
 
   /**
-   * The JSON object that PATCH /billing/alerts takes: what is not named stays.
+   * The JSON object of PATCH /billing/alerts. Fields that it lacks stay unchanged.
    *
    * @generated from field: bytes body = 2;
    */
@@ -1643,13 +1643,13 @@ export const UpdateAlertsRequestSchema: GenMessage<UpdateAlertsRequest> = /*@__P
   messageDesc(file_genmesh_billing_v1_billing_service, 33);
 
 /**
- * What is set after it.
+ * The changed settings.
  *
  * @generated from message genmesh.billing.v1.UpdateAlertsResponse
  */
 export type UpdateAlertsResponse = Message<"genmesh.billing.v1.UpdateAlertsResponse"> & {
   /**
-   * All of it.
+   * All settings.
    *
    * @generated from field: genmesh.billing.v1.GetAlertsResponse alerts = 1;
    */
@@ -1664,7 +1664,7 @@ export const UpdateAlertsResponseSchema: GenMessage<UpdateAlertsResponse> = /*@_
   messageDesc(file_genmesh_billing_v1_billing_service, 34);
 
 /**
- * A change of one key.
+ * A change of one key's alert.
  *
  * @generated from message genmesh.billing.v1.SetKeyLowBalanceRequest
  */
@@ -1684,7 +1684,7 @@ export type SetKeyLowBalanceRequest = Message<"genmesh.billing.v1.SetKeyLowBalan
   keyId: string;
 
   /**
-   * 0 or more; absent: it is not told any more.
+   * 0 or more. Absent: the key gets no alert any more.
    *
    * @generated from field: optional int64 usd_micros = 3;
    */
@@ -1699,7 +1699,7 @@ export const SetKeyLowBalanceRequestSchema: GenMessage<SetKeyLowBalanceRequest> 
   messageDesc(file_genmesh_billing_v1_billing_service, 35);
 
 /**
- * It is set.
+ * The balance is set.
  *
  * @generated from message genmesh.billing.v1.SetKeyLowBalanceResponse
  */
@@ -1714,7 +1714,7 @@ export const SetKeyLowBalanceResponseSchema: GenMessage<SetKeyLowBalanceResponse
   messageDesc(file_genmesh_billing_v1_billing_service, 36);
 
 /**
- * Some of all accounts' alerts.
+ * Asks for alerts of all accounts.
  *
  * @generated from message genmesh.billing.v1.ListWaitingAlertsRequest
  */
@@ -1750,13 +1750,13 @@ export const ListWaitingAlertsResponseSchema: GenMessage<ListWaitingAlertsRespon
   messageDesc(file_genmesh_billing_v1_billing_service, 38);
 
 /**
- * Something to be told.
+ * An alert that waits for delivery.
  *
  * @generated from message genmesh.billing.v1.WaitingAlert
  */
 export type WaitingAlert = Message<"genmesh.billing.v1.WaitingAlert"> & {
   /**
-   * "evt_" and 24 characters, made of what it tells: the same for the same event.
+   * "evt_" and 24 characters, derived from the content: the same for the same event.
    *
    * @generated from field: string alert_id = 1;
    */
@@ -1770,7 +1770,7 @@ export type WaitingAlert = Message<"genmesh.billing.v1.WaitingAlert"> & {
   accountId: string;
 
   /**
-   * The key whose webhook is told; empty: the account's.
+   * The key whose webhook gets the alert. Empty: the account's.
    *
    * @generated from field: string key_id = 3;
    */
@@ -1784,14 +1784,14 @@ export type WaitingAlert = Message<"genmesh.billing.v1.WaitingAlert"> & {
   type: string;
 
   /**
-   * What is signed and sent: JSON.
+   * The signed and sent body: JSON.
    *
    * @generated from field: string body = 5;
    */
   body: string;
 
   /**
-   * Where it is told if the key has no webhook; empty: nowhere.
+   * The address if the key has no webhook. Empty: none.
    *
    * @generated from field: string account_webhook_url = 6;
    */
@@ -1806,7 +1806,7 @@ export const WaitingAlertSchema: GenMessage<WaitingAlert> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 39);
 
 /**
- * Which alert.
+ * Names an alert.
  *
  * @generated from message genmesh.billing.v1.EndAlertRequest
  */
@@ -1827,7 +1827,7 @@ export const EndAlertRequestSchema: GenMessage<EndAlertRequest> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 40);
 
 /**
- * It is not listed any more.
+ * The alert is no longer listed.
  *
  * @generated from message genmesh.billing.v1.EndAlertResponse
  */
@@ -1842,7 +1842,7 @@ export const EndAlertResponseSchema: GenMessage<EndAlertResponse> = /*@__PURE__*
   messageDesc(file_genmesh_billing_v1_billing_service, 41);
 
 /**
- * Whose.
+ * Names an account.
  *
  * @generated from message genmesh.billing.v1.EraseAlertsRequest
  */
@@ -1898,14 +1898,14 @@ export type GrantRequest = Message<"genmesh.billing.v1.GrantRequest"> & {
   unit: Unit;
 
   /**
-   * 1 or more, in the wallet's unit; at most 9 * 10^15.
+   * 1 or more, in the wallet's unit, at most 9 * 10^15.
    *
    * @generated from field: int64 amount = 3;
    */
   amount: bigint;
 
   /**
-   * Chosen by the caller, 1 to 128 characters of [A-Za-z0-9_.:-]: the same id adds once.
+   * Chosen by the caller, 1 to 128 characters of [A-Za-z0-9_.:-]. Calls with the same id add once.
    *
    * @generated from field: string operation_id = 4;
    */
@@ -1926,7 +1926,7 @@ export const GrantRequestSchema: GenMessage<GrantRequest> = /*@__PURE__*/
  */
 export type GrantResponse = Message<"genmesh.billing.v1.GrantResponse"> & {
   /**
-   * As it stands.
+   * Its present state.
    *
    * @generated from field: genmesh.billing.v1.Wallet wallet = 1;
    */
@@ -1948,7 +1948,7 @@ export const GrantResponseSchema: GenMessage<GrantResponse> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 45);
 
 /**
- * Which charge to give back.
+ * Names a charge to give back.
  *
  * @generated from message genmesh.billing.v1.RefundRequest
  */
@@ -1968,21 +1968,21 @@ export type RefundRequest = Message<"genmesh.billing.v1.RefundRequest"> & {
   unit: Unit;
 
   /**
-   * The number of the entry that charged.
+   * The number of the entry of the charge.
    *
    * @generated from field: int64 entry_number = 3;
    */
   entryNumber: bigint;
 
   /**
-   * 1 up to what was charged; absent: all of it.
+   * 1 up to the charged amount. Absent: all of it.
    *
    * @generated from field: optional int64 amount = 4;
    */
   amount?: bigint | undefined;
 
   /**
-   * Chosen by the caller, 1 to 128 characters of [A-Za-z0-9_.:-]: a repeat with the same id reads the first outcome.
+   * Chosen by the caller, 1 to 128 characters of [A-Za-z0-9_.:-]. A repeat with the same id reads the first outcome.
    *
    * @generated from field: string operation_id = 5;
    */
@@ -2003,14 +2003,14 @@ export const RefundRequestSchema: GenMessage<RefundRequest> = /*@__PURE__*/
  */
 export type RefundResponse = Message<"genmesh.billing.v1.RefundResponse"> & {
   /**
-   * As it stands.
+   * Its present state.
    *
    * @generated from field: genmesh.billing.v1.Wallet wallet = 1;
    */
   wallet?: Wallet | undefined;
 
   /**
-   * What was given back.
+   * The refunded amount.
    *
    * @generated from field: int64 refunded_amount = 2;
    */
@@ -2039,20 +2039,20 @@ export const RefundResponseSchema: GenMessage<RefundResponse> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 47);
 
 /**
- * What to audit.
+ * Selects the wallets to audit.
  *
  * @generated from message genmesh.billing.v1.AuditLedgerRequest
  */
 export type AuditLedgerRequest = Message<"genmesh.billing.v1.AuditLedgerRequest"> & {
   /**
-   * One account; empty: all.
+   * One account. Empty: all.
    *
    * @generated from field: string account_id = 1;
    */
   accountId: string;
 
   /**
-   * Whether what each wallet comes to is sent too.
+   * True also asks for the sums of each wallet.
    *
    * @generated from field: bool totals = 2;
    */
@@ -2067,7 +2067,7 @@ export const AuditLedgerRequestSchema: GenMessage<AuditLedgerRequest> = /*@__PUR
   messageDesc(file_genmesh_billing_v1_billing_service, 48);
 
 /**
- * A difference, what a wallet comes to, or at the end the summary.
+ * A difference, the sums of a wallet, or at the end the summary.
  *
  * @generated from message genmesh.billing.v1.AuditLedgerResponse
  */
@@ -2079,7 +2079,7 @@ export type AuditLedgerResponse = Message<"genmesh.billing.v1.AuditLedgerRespons
    */
   finding: {
     /**
-     * Something does not add up.
+     * A sum that is wrong.
      *
      * @generated from field: genmesh.billing.v1.LedgerDifference difference = 1;
      */
@@ -2087,7 +2087,7 @@ export type AuditLedgerResponse = Message<"genmesh.billing.v1.AuditLedgerRespons
     case: "difference";
   } | {
     /**
-     * All was read.
+     * The summary at the end.
      *
      * @generated from field: genmesh.billing.v1.AuditSummary summary = 2;
      */
@@ -2095,7 +2095,7 @@ export type AuditLedgerResponse = Message<"genmesh.billing.v1.AuditLedgerRespons
     case: "summary";
   } | {
     /**
-     * What a wallet comes to; after its differences.
+     * The sums of a wallet, after its differences.
      *
      * @generated from field: genmesh.billing.v1.AuditedWallet totals = 3;
      */
@@ -2112,7 +2112,7 @@ export const AuditLedgerResponseSchema: GenMessage<AuditLedgerResponse> = /*@__P
   messageDesc(file_genmesh_billing_v1_billing_service, 49);
 
 /**
- * What the entries of a wallet come to, and what usage has of them, at one moment.
+ * The sums of a wallet's entries, and the usage of the same entries, at one moment.
  *
  * @generated from message genmesh.billing.v1.AuditedWallet
  */
@@ -2125,14 +2125,14 @@ export type AuditedWallet = Message<"genmesh.billing.v1.AuditedWallet"> & {
   accountId: string;
 
   /**
-   * As its entries say.
+   * By its entries.
    *
    * @generated from field: genmesh.billing.v1.Wallet wallet = 2;
    */
   wallet?: Wallet | undefined;
 
   /**
-   * Those that were charged, or for which a request ended.
+   * The keys that were charged, or whose requests ended.
    *
    * @generated from field: repeated genmesh.billing.v1.AuditedKey keys = 3;
    */
@@ -2147,7 +2147,7 @@ export const AuditedWalletSchema: GenMessage<AuditedWallet> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 50);
 
 /**
- * What one key came to in a wallet, ever.
+ * The sums of one key in a wallet.
  *
  * @generated from message genmesh.billing.v1.AuditedKey
  */
@@ -2160,28 +2160,28 @@ export type AuditedKey = Message<"genmesh.billing.v1.AuditedKey"> & {
   keyId: string;
 
   /**
-   * Requests and jobs that ended, by the entries.
+   * Ended requests and jobs, by the entries.
    *
    * @generated from field: int64 requests = 2;
    */
   requests: bigint;
 
   /**
-   * What they were charged less what was given back, by the entries, in the wallet's unit.
+   * Their charges less their refunds, by the entries, in the wallet's unit.
    *
    * @generated from field: int64 spent = 3;
    */
   spent: bigint;
 
   /**
-   * The requests of the same entries in the rollup by hours, which usage is read from.
+   * The requests of the same entries in the rollup by hours, from which usage is read.
    *
    * @generated from field: int64 rollup_requests = 4;
    */
   rollupRequests: bigint;
 
   /**
-   * The charges of the same entries there.
+   * The charges of the same entries in the rollup.
    *
    * @generated from field: int64 rollup_spent = 5;
    */
@@ -2196,7 +2196,7 @@ export const AuditedKeySchema: GenMessage<AuditedKey> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 51);
 
 /**
- * Something that does not add up.
+ * A sum that is wrong.
  *
  * @generated from message genmesh.billing.v1.LedgerDifference
  */
@@ -2216,29 +2216,28 @@ export type LedgerDifference = Message<"genmesh.billing.v1.LedgerDifference"> & 
   unit: Unit;
 
   /**
-   * What differs: "free", "held", "spent", "granted", "month", "key", "hold", "refund", "usage", "sequence" or
-   * "chain".
+   * The differing field: `free`, `held`, `spent`, `granted`, `month`, `key`, `hold`, `refund`, `usage`, `sequence` or `chain`.
    *
    * @generated from field: string field = 3;
    */
   field: string;
 
   /**
-   * What the wallet, or the entry, says.
+   * The value in the wallet or the entry.
    *
    * @generated from field: string recorded = 4;
    */
   recorded: string;
 
   /**
-   * What the entries add up to.
+   * The sum of the entries.
    *
    * @generated from field: string computed = 5;
    */
   computed: string;
 
   /**
-   * The entry's number where one entry is at fault, else 0.
+   * The number of the wrong entry. 0 where the fault is not of one entry.
    *
    * @generated from field: int64 entry_number = 6;
    */
@@ -2253,7 +2252,7 @@ export const LedgerDifferenceSchema: GenMessage<LedgerDifference> = /*@__PURE__*
   messageDesc(file_genmesh_billing_v1_billing_service, 52);
 
 /**
- * What an audit read.
+ * The extent of an audit.
  *
  * @generated from message genmesh.billing.v1.AuditSummary
  */
@@ -2315,14 +2314,14 @@ export type Hold = Message<"genmesh.billing.v1.Hold"> & {
   unit: Unit;
 
   /**
-   * What is set aside.
+   * The held amount.
    *
    * @generated from field: int64 amount = 4;
    */
   amount: bigint;
 
   /**
-   * What it stands for.
+   * The kind of work.
    *
    * @generated from field: genmesh.billing.v1.HoldKind kind = 5;
    */
@@ -2350,7 +2349,7 @@ export type Hold = Message<"genmesh.billing.v1.Hold"> & {
   openTime?: Timestamp | undefined;
 
   /**
-   * When its owner is asked next.
+   * The next time at which its owner is asked.
    *
    * @generated from field: google.protobuf.Timestamp check_time = 9;
    */
@@ -2365,13 +2364,13 @@ export const HoldSchema: GenMessage<Hold> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 54);
 
 /**
- * Which holds.
+ * Selects holds.
  *
  * @generated from message genmesh.billing.v1.ListHoldsRequest
  */
 export type ListHoldsRequest = Message<"genmesh.billing.v1.ListHoldsRequest"> & {
   /**
-   * One account; empty: all.
+   * One account. Empty: all.
    *
    * @generated from field: string account_id = 1;
    */
@@ -2385,7 +2384,7 @@ export type ListHoldsRequest = Message<"genmesh.billing.v1.ListHoldsRequest"> & 
   pageSize: number;
 
   /**
-   * From the last answer; empty: the first page.
+   * From the last answer. Empty: the first page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -2455,7 +2454,7 @@ export type EndHoldRequest = Message<"genmesh.billing.v1.EndHoldRequest"> & {
   holdId: string;
 
   /**
-   * What to charge, 0 up to the hold's amount; absent: release.
+   * The amount to charge, 0 up to the hold's amount. Absent: release.
    *
    * @generated from field: optional int64 settle_amount = 4;
    */
@@ -2470,7 +2469,7 @@ export const EndHoldRequestSchema: GenMessage<EndHoldRequest> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 57);
 
 /**
- * How it ended.
+ * The end of the hold.
  *
  * @generated from message genmesh.billing.v1.EndHoldResponse
  */
@@ -2483,7 +2482,7 @@ export type EndHoldResponse = Message<"genmesh.billing.v1.EndHoldResponse"> & {
   state: HoldState;
 
   /**
-   * What was charged.
+   * The charged amount.
    *
    * @generated from field: int64 charged_amount = 2;
    */
@@ -2532,35 +2531,35 @@ export type Entry = Message<"genmesh.billing.v1.Entry"> & {
   operationId: string;
 
   /**
-   * What it did.
+   * Its effect.
    *
    * @generated from field: genmesh.billing.v1.EntryKind kind = 5;
    */
   kind: EntryKind;
 
   /**
-   * The hold that it opened, changed or ended, of a refund its charge's; empty for grants.
+   * The hold that it opened, changed or ended. For a refund, the hold of its charge. Empty for grants.
    *
    * @generated from field: string hold_id = 6;
    */
   holdId: string;
 
   /**
-   * Change of what is free.
+   * Change of the free money.
    *
    * @generated from field: int64 free_delta = 7;
    */
   freeDelta: bigint;
 
   /**
-   * Change of what is held.
+   * Change of the held money.
    *
    * @generated from field: int64 held_delta = 8;
    */
   heldDelta: bigint;
 
   /**
-   * Change of what is spent.
+   * Change of the sum of charges.
    *
    * @generated from field: int64 spent_delta = 9;
    */
@@ -2574,28 +2573,28 @@ export type Entry = Message<"genmesh.billing.v1.Entry"> & {
   ref: string;
 
   /**
-   * When.
+   * The time of the entry.
    *
    * @generated from field: google.protobuf.Timestamp time = 11;
    */
   time?: Timestamp | undefined;
 
   /**
-   * SHA-256 over the entry and the hash before it, lower-case hexadecimal.
+   * SHA-256 over the entry and the previous hash, lower-case hexadecimal.
    *
    * @generated from field: string hash = 12;
    */
   hash: string;
 
   /**
-   * Of an end: what is kept of its request or job.
+   * For an end: the record of its request or job.
    *
    * @generated from field: genmesh.billing.v1.RequestRecord record = 13;
    */
   record?: RequestRecord | undefined;
 
   /**
-   * Of a refund: the number of the entry whose charge it gives back; else 0.
+   * For a refund: the number of the entry whose charge it gives back. Otherwise 0.
    *
    * @generated from field: int64 refund_of = 50;
    */
@@ -2610,7 +2609,7 @@ export const EntrySchema: GenMessage<Entry> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 59);
 
 /**
- * Which entries.
+ * Selects entries.
  *
  * @generated from message genmesh.billing.v1.ListEntriesRequest
  */
@@ -2623,7 +2622,7 @@ export type ListEntriesRequest = Message<"genmesh.billing.v1.ListEntriesRequest"
   accountId: string;
 
   /**
-   * Only those of this hold; empty: all.
+   * Only entries of this hold. Empty: all.
    *
    * @generated from field: string hold_id = 2;
    */
@@ -2637,7 +2636,7 @@ export type ListEntriesRequest = Message<"genmesh.billing.v1.ListEntriesRequest"
   pageSize: number;
 
   /**
-   * From the last answer; empty: the first page.
+   * From the last answer. Empty: the first page.
    *
    * @generated from field: string page_token = 4;
    */
@@ -2680,7 +2679,7 @@ export const ListEntriesResponseSchema: GenMessage<ListEntriesResponse> = /*@__P
   messageDesc(file_genmesh_billing_v1_billing_service, 61);
 
 /**
- * What a wallet counts.
+ * The unit of a wallet.
  *
  * @generated from enum genmesh.billing.v1.Unit
  */
@@ -2708,7 +2707,7 @@ export const Unit = {
 } as const;
 
 /**
- * What a wallet counts.
+ * The unit of a wallet.
  *
  * @generated from enum genmesh.billing.v1.Unit
  */
@@ -2721,7 +2720,7 @@ export const UnitSchema: GenEnum<Unit> = /*@__PURE__*/
   enumDesc(file_genmesh_billing_v1_billing_service, 0);
 
 /**
- * What a hold stands for, and so who is asked about it.
+ * The kind of work of a hold. It decides which service is asked about the hold.
  *
  * @generated from enum genmesh.billing.v1.HoldKind
  */
@@ -2734,21 +2733,21 @@ export const HoldKind = {
   UNSPECIFIED: 0,
 
   /**
-   * A text request; its owner is the text service.
+   * A text request. Its owner is the text service.
    *
    * @generated from enum value: HOLD_KIND_TEXT = 1;
    */
   TEXT: 1,
 
   /**
-   * A speech request; its owner is the media service.
+   * A speech request. Its owner is the media service.
    *
    * @generated from enum value: HOLD_KIND_SPEECH = 2;
    */
   SPEECH: 2,
 
   /**
-   * An image, video or music job; its owner is the media service.
+   * An image, video or music job. Its owner is the media service.
    *
    * @generated from enum value: HOLD_KIND_JOB = 3;
    */
@@ -2756,7 +2755,7 @@ export const HoldKind = {
 } as const;
 
 /**
- * What a hold stands for, and so who is asked about it.
+ * The kind of work of a hold. It decides which service is asked about the hold.
  *
  * @generated from enum genmesh.billing.v1.HoldKind
  */
@@ -2769,7 +2768,7 @@ export const HoldKindSchema: GenEnum<HoldKind> = /*@__PURE__*/
   enumDesc(file_genmesh_billing_v1_billing_service, 1);
 
 /**
- * What an entry of the journal did.
+ * The effect of an entry of the journal.
  *
  * @generated from enum genmesh.billing.v1.EntryKind
  */
@@ -2782,28 +2781,28 @@ export const EntryKind = {
   UNSPECIFIED: 0,
 
   /**
-   * Funds came in: free rises.
+   * Funds came in: `free` rises.
    *
    * @generated from enum value: ENTRY_KIND_GRANT = 1;
    */
   GRANT: 1,
 
   /**
-   * A hold was opened: free falls, held rises.
+   * A hold was opened: `free` falls, `held` rises.
    *
    * @generated from enum value: ENTRY_KIND_HOLD = 2;
    */
   HOLD: 2,
 
   /**
-   * A hold ended with a charge: held falls, spent and free rise.
+   * A hold ended with a charge: `held` falls, `spent` and `free` rise.
    *
    * @generated from enum value: ENTRY_KIND_SETTLE = 3;
    */
   SETTLE: 3,
 
   /**
-   * A hold ended without a charge: held falls, free rises.
+   * A hold ended without a charge: `held` falls, `free` rises.
    *
    * @generated from enum value: ENTRY_KIND_RELEASE = 4;
    */
@@ -2817,15 +2816,15 @@ export const EntryKind = {
   EXTEND: 5,
 
   /**
-   * A request was charged and its hold ended: held falls, spent and free rise. Where its hold was closed before, the
-   * charge came out of what was free, or is 0.
+   * A request was charged and its hold ended: `held` falls, `spent` and `free` rise. Where its hold was closed before, the charge
+   * came from the free money, or is 0.
    *
    * @generated from enum value: ENTRY_KIND_DRAW = 6;
    */
   DRAW: 6,
 
   /**
-   * A charge was given back: spent falls, free rises.
+   * A charge was given back: `spent` falls, `free` rises.
    *
    * @generated from enum value: ENTRY_KIND_REFUND = 50;
    */
@@ -2833,7 +2832,7 @@ export const EntryKind = {
 } as const;
 
 /**
- * What an entry of the journal did.
+ * The effect of an entry of the journal.
  *
  * @generated from enum genmesh.billing.v1.EntryKind
  */
@@ -2846,7 +2845,7 @@ export const EntryKindSchema: GenEnum<EntryKind> = /*@__PURE__*/
   enumDesc(file_genmesh_billing_v1_billing_service, 2);
 
 /**
- * How a hold stands.
+ * The state of a hold.
  *
  * @generated from enum genmesh.billing.v1.HoldState
  */
@@ -2859,7 +2858,7 @@ export const HoldState = {
   UNSPECIFIED: 0,
 
   /**
-   * Its amount is set aside.
+   * The hold keeps its amount.
    *
    * @generated from enum value: HOLD_STATE_OPEN = 1;
    */
@@ -2881,7 +2880,7 @@ export const HoldState = {
 } as const;
 
 /**
- * How a hold stands.
+ * The state of a hold.
  *
  * @generated from enum genmesh.billing.v1.HoldState
  */
@@ -2894,18 +2893,18 @@ export const HoldStateSchema: GenEnum<HoldState> = /*@__PURE__*/
   enumDesc(file_genmesh_billing_v1_billing_service, 3);
 
 /**
- * Prepaid wallets: one for each account and unit, with holds and an append-only journal. All amounts are
- * integers. In every observable state: free + held + spent == granted, each at least 0.
+ * Prepaid wallets: one for each account and unit, with holds and an append-only journal. All amounts are integers. In every
+ * observable state `free + held + spent == granted`, each at least 0.
  *
  * @generated from service genmesh.billing.v1.BillingService
  */
 export const BillingService: GenService<{
   /**
-   * Takes an amount out of what is free into a hold, or, where a least amount is named, as much of it as wallet and
-   * key have. Idempotent by hold id: a repeat with the same content gives the first answer, with other content
-   * OPERATION_MISMATCH. Refuses, unrecorded, with INSUFFICIENT_BALANCE or INSUFFICIENT_CREDITS, KEY_LIMIT_EXCEEDED, and
-   * TOO_MANY_OPEN_REQUESTS past 1,000 open holds of a wallet; with OPERATION_CONFLICT where its request was drawn before
-   * the hold was ever open. Mesh token.
+   * Moves an amount from the free money into a hold. Where a least amount is named, the hold takes as much of the amount as wallet
+   * and key have. Idempotent by hold id. A repeat with the same content gives the first answer, with other content
+   * OPERATION_MISMATCH. Refuses with INSUFFICIENT_BALANCE or INSUFFICIENT_CREDITS, KEY_LIMIT_EXCEEDED, and TOO_MANY_OPEN_REQUESTS
+   * beyond 1,000 open holds of a wallet. These refusals are not recorded. Refuses with OPERATION_CONFLICT where the request was
+   * charged before the hold was opened. Mesh token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.Reserve
    */
@@ -2915,8 +2914,8 @@ export const BillingService: GenService<{
     output: typeof ReserveResponseSchema;
   },
   /**
-   * Ends a hold by charging min(amount, hold); the rest is free again. Settle and release share one slot: the first
-   * wins, the other reads its outcome. Refuses with HOLD_NOT_FOUND. Mesh token.
+   * Ends a hold by charging min(amount, hold). The rest becomes free again. Settle and Release share one slot: the first wins, and
+   * the other reads its outcome. Refuses with HOLD_NOT_FOUND. Mesh token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.Settle
    */
@@ -2926,7 +2925,7 @@ export const BillingService: GenService<{
     output: typeof SettleResponseSchema;
   },
   /**
-   * Ends a hold without a charge. The same slot as Settle. Refuses with HOLD_NOT_FOUND. Mesh token.
+   * Ends a hold without a charge. Uses the same slot as Settle. Refuses with HOLD_NOT_FOUND. Mesh token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.Release
    */
@@ -2936,8 +2935,8 @@ export const BillingService: GenService<{
     output: typeof ReleaseResponseSchema;
   },
   /**
-   * Several operations in one message, each with an outcome of its own and in order; what a single operation
-   * refuses, the others do not feel. Idempotent as its parts are. Mesh token.
+   * Does several operations of one message in order, each with a separate outcome. A refusal of one does not affect the others.
+   * Idempotent like its parts. Mesh token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.Apply
    */
@@ -2947,7 +2946,7 @@ export const BillingService: GenService<{
     output: typeof ApplyResponseSchema;
   },
   /**
-   * Both wallets of an account, from a read that does not roll back. An account without entries has zeros. Mesh token.
+   * Both wallets of an account, from a read that cannot be rolled back. An account without entries has zeros. Mesh token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.GetBalance
    */
@@ -2957,8 +2956,8 @@ export const BillingService: GenService<{
     output: typeof GetBalanceResponseSchema;
   },
   /**
-   * What an account used and was charged, by hours or days, added up from its journal. Refuses with USAGE_BEING_COUNTED
-   * while a long journal of an earlier release is being added up. Mesh token.
+   * The usage of an account and its charges, by hours or days, as sums of its journal. Refuses with USAGE_BEING_COUNTED while a long
+   * journal of an earlier release is being added up. Mesh token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.GetUsage
    */
@@ -2968,8 +2967,8 @@ export const BillingService: GenService<{
     output: typeof GetUsageResponseSchema;
   },
   /**
-   * Lines of an account's two journals, newest first: requests and jobs that ended, grants and refunds. Refuses as
-   * GetUsage. Mesh token.
+   * Lines of an account's two journals, newest first: ended requests and jobs, grants and refunds. Refuses like GetUsage. Mesh
+   * token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.ListLines
    */
@@ -2979,7 +2978,7 @@ export const BillingService: GenService<{
     output: typeof ListLinesResponseSchema;
   },
   /**
-   * One request by the id of its answer, of its hold, or the caller's request id. Refuses with REQUEST_NOT_FOUND, and as
+   * Finds one request by the id of its answer or its hold, or by the caller's request id. Refuses with REQUEST_NOT_FOUND, and like
    * GetUsage. Mesh token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.FindLine
@@ -3000,7 +2999,7 @@ export const BillingService: GenService<{
     output: typeof ListAccountHoldsResponseSchema;
   },
   /**
-   * What keys of an account were charged in its USD wallet. A key without entries has zeros. Mesh token.
+   * The charges of an account's keys in its USD wallet. A key without entries has zeros. Mesh token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.GetKeyUsage
    */
@@ -3010,7 +3009,7 @@ export const BillingService: GenService<{
     output: typeof GetKeyUsageResponseSchema;
   },
   /**
-   * When an account is told that its funds run low, and where. Mesh token, as for those below.
+   * An account's settings of alerts about low funds. Mesh token, also for the methods below.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.GetAlerts
    */
@@ -3020,7 +3019,7 @@ export const BillingService: GenService<{
     output: typeof GetAlertsResponseSchema;
   },
   /**
-   * Changes what its body names. Refuses as PATCH /billing/alerts does.
+   * Changes the settings that its body names. Refuses like PATCH /billing/alerts.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.UpdateAlerts
    */
@@ -3030,7 +3029,7 @@ export const BillingService: GenService<{
     output: typeof UpdateAlertsResponseSchema;
   },
   /**
-   * When a key's webhook is told that its account's funds run low.
+   * Sets the balance at which a key's webhook gets an alert of low funds.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.SetKeyLowBalance
    */
@@ -3040,7 +3039,7 @@ export const BillingService: GenService<{
     output: typeof SetKeyLowBalanceResponseSchema;
   },
   /**
-   * Alerts that were not handed over for delivery yet, oldest first, as many as are handed over in one go.
+   * Alerts that wait for delivery, oldest first. One answer has as many as one round of delivery takes.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.ListWaitingAlerts
    */
@@ -3050,7 +3049,7 @@ export const BillingService: GenService<{
     output: typeof ListWaitingAlertsResponseSchema;
   },
   /**
-   * An alert was handed over, or has no receiver.
+   * Ends an alert that was handed over for delivery, or has no receiver.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.EndAlert
    */
@@ -3060,7 +3059,7 @@ export const BillingService: GenService<{
     output: typeof EndAlertResponseSchema;
   },
   /**
-   * Erases an account's alerts and what it set for them: it is being closed.
+   * Erases an account's alerts and their settings, while the account is being closed.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.EraseAlerts
    */
@@ -3070,7 +3069,7 @@ export const BillingService: GenService<{
     output: typeof EraseAlertsResponseSchema;
   },
   /**
-   * Adds funds. Idempotent by operation id; with other content OPERATION_MISMATCH. Admin token.
+   * Adds funds. Idempotent by operation id. A repeat with other content gets OPERATION_MISMATCH. Admin token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.Grant
    */
@@ -3080,10 +3079,9 @@ export const BillingService: GenService<{
     output: typeof GrantResponseSchema;
   },
   /**
-   * Gives a charge back, all of it or a part, at most once. It counts at the time of its charge: months, keys' limits and
-   * usage are what they would be had the charge been less. Idempotent by charge and operation id; with another amount
-   * OPERATION_MISMATCH; where the charge was given back by another operation OPERATION_CONFLICT. Refuses with
-   * ENTRY_NOT_FOUND. Admin token.
+   * Gives a charge back, in whole or in part, at most once. The refund counts at the time of its charge: months, keys' limits and
+   * usage become as if the charge had been less. Idempotent by charge and operation id. Refuses with OPERATION_MISMATCH for another
+   * amount, and with OPERATION_CONFLICT where another operation gave the charge back. Refuses with ENTRY_NOT_FOUND. Admin token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.Refund
    */
@@ -3093,8 +3091,8 @@ export const BillingService: GenService<{
     output: typeof RefundResponseSchema;
   },
   /**
-   * Recomputes every wallet from its entries and sends each difference, what each wallet comes to where that is asked
-   * for, then one summary. Admin token.
+   * Recomputes every wallet from its entries. Sends each difference, then each wallet's sums where the caller asks for them, then
+   * one summary. Admin token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.AuditLedger
    */
@@ -3114,8 +3112,8 @@ export const BillingService: GenService<{
     output: typeof ListHoldsResponseSchema;
   },
   /**
-   * The operator ends a hold that stands in review, by its one close slot. Refuses with HOLD_NOT_FOUND, and with
-   * OPERATION_CONFLICT where it was closed otherwise. Admin token.
+   * Ends a hold in review, for the operator, by its one close slot. Refuses with HOLD_NOT_FOUND, and with OPERATION_CONFLICT where
+   * it was closed otherwise. Admin token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.EndHold
    */
@@ -3125,7 +3123,7 @@ export const BillingService: GenService<{
     output: typeof EndHoldResponseSchema;
   },
   /**
-   * Entries of an account, newest first, paged; may be narrowed to one hold. Admin token.
+   * Entries of an account, newest first, paged. The caller may ask for one hold's entries. Admin token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.ListEntries
    */

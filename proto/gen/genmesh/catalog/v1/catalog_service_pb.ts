@@ -35,34 +35,34 @@ export const CheckDraftRequestSchema: GenMessage<CheckDraftRequest> = /*@__PURE_
   messageDesc(file_genmesh_catalog_v1_catalog_service, 0);
 
 /**
- * What is to be said of a draft.
+ * The findings about a draft.
  *
  * @generated from message genmesh.catalog.v1.CheckDraftResponse
  */
 export type CheckDraftResponse = Message<"genmesh.catalog.v1.CheckDraftResponse"> & {
   /**
-   * Models that it has; 0 where it has faults.
+   * The number of its models. 0 where it has faults.
    *
    * @generated from field: int32 models = 1;
    */
   models: number;
 
   /**
-   * Empty: it can be put in force.
+   * Empty: the operator can put it in force.
    *
    * @generated from field: repeated genmesh.catalog.v1.DraftFault faults = 2;
    */
   faults: DraftFault[];
 
   /**
-   * Against what is in force; empty where it has faults.
+   * The changes against the catalog in force. Empty where it has faults.
    *
    * @generated from field: repeated genmesh.catalog.v1.DraftChange changes = 3;
    */
   changes: DraftChange[];
 
   /**
-   * More fields differ than are told: an answer has at most 256 KiB of them.
+   * More fields differ than are listed: an answer has at most 256 KiB of them.
    *
    * @generated from field: bool is_shortened = 4;
    */
@@ -77,13 +77,13 @@ export const CheckDraftResponseSchema: GenMessage<CheckDraftResponse> = /*@__PUR
   messageDesc(file_genmesh_catalog_v1_catalog_service, 1);
 
 /**
- * Why a draft cannot be put in force.
+ * A fault because of which a draft cannot be put in force.
  *
  * @generated from message genmesh.catalog.v1.DraftFault
  */
 export type DraftFault = Message<"genmesh.catalog.v1.DraftFault"> & {
   /**
-   * Where; empty: the file as a whole.
+   * The place of the fault. Empty: the file as a whole.
    *
    * @generated from field: string path = 1;
    */
@@ -105,7 +105,7 @@ export const DraftFaultSchema: GenMessage<DraftFault> = /*@__PURE__*/
   messageDesc(file_genmesh_catalog_v1_catalog_service, 2);
 
 /**
- * A model or upstream that would be another.
+ * A model or upstream that the draft would change.
  *
  * @generated from message genmesh.catalog.v1.DraftChange
  */
@@ -118,14 +118,14 @@ export type DraftChange = Message<"genmesh.catalog.v1.DraftChange"> & {
   subject: string;
 
   /**
-   * How it changes.
+   * The kind of the change.
    *
    * @generated from field: genmesh.catalog.v1.DraftChange.Kind kind = 2;
    */
   kind: DraftChange_Kind;
 
   /**
-   * Which fields differ.
+   * The differing fields.
    *
    * @generated from field: repeated genmesh.catalog.v1.DraftField fields = 3;
    */
@@ -140,7 +140,7 @@ export const DraftChangeSchema: GenMessage<DraftChange> = /*@__PURE__*/
   messageDesc(file_genmesh_catalog_v1_catalog_service, 3);
 
 /**
- * How.
+ * The kind of the change.
  *
  * @generated from enum genmesh.catalog.v1.DraftChange.Kind
  */
@@ -153,21 +153,21 @@ export const DraftChange_Kind = {
   UNSPECIFIED: 0,
 
   /**
-   * It is new.
+   * The draft adds it.
    *
    * @generated from enum value: KIND_ADDED = 1;
    */
   ADDED: 1,
 
   /**
-   * It goes.
+   * The draft removes it.
    *
    * @generated from enum value: KIND_REMOVED = 2;
    */
   REMOVED: 2,
 
   /**
-   * Fields of it differ.
+   * Some of its fields differ.
    *
    * @generated from enum value: KIND_CHANGED = 3;
    */
@@ -175,7 +175,7 @@ export const DraftChange_Kind = {
 } as const;
 
 /**
- * How.
+ * The kind of the change.
  *
  * @generated from enum genmesh.catalog.v1.DraftChange.Kind
  */
@@ -188,7 +188,7 @@ export const DraftChange_KindSchema: GenEnum<DraftChange_Kind> = /*@__PURE__*/
   enumDesc(file_genmesh_catalog_v1_catalog_service, 3, 0);
 
 /**
- * A field that would be another.
+ * A field that the draft would change.
  *
  * @generated from message genmesh.catalog.v1.DraftField
  */
@@ -201,14 +201,14 @@ export type DraftField = Message<"genmesh.catalog.v1.DraftField"> & {
   path: string;
 
   /**
-   * As JSON; empty: it is not there, or is a developer prompt, which nothing shows.
+   * As JSON. Empty: the field is absent, or it is a developer prompt, which is never shown.
    *
    * @generated from field: string before = 2;
    */
   before: string;
 
   /**
-   * As JSON; as before.
+   * As JSON. Like `before`.
    *
    * @generated from field: string after = 3;
    */
@@ -223,13 +223,13 @@ export const DraftFieldSchema: GenMessage<DraftField> = /*@__PURE__*/
   messageDesc(file_genmesh_catalog_v1_catalog_service, 4);
 
 /**
- * Which snapshot the caller has.
+ * Asks for the snapshot in force.
  *
  * @generated from message genmesh.catalog.v1.GetSnapshotRequest
  */
 export type GetSnapshotRequest = Message<"genmesh.catalog.v1.GetSnapshotRequest"> & {
   /**
-   * Its version; the answer is then empty where it is still in force. Empty: send it in any case.
+   * The version that the caller has. The answer is empty where it is still in force. Empty: the snapshot is sent in any case.
    *
    * @generated from field: string known_version = 1;
    */
@@ -244,7 +244,7 @@ export const GetSnapshotRequestSchema: GenMessage<GetSnapshotRequest> = /*@__PUR
   messageDesc(file_genmesh_catalog_v1_catalog_service, 5);
 
 /**
- * The snapshot, or nothing where the caller has it.
+ * The snapshot in force. Absent where the caller has it.
  *
  * @generated from message genmesh.catalog.v1.GetSnapshotResponse
  */
@@ -265,13 +265,13 @@ export const GetSnapshotResponseSchema: GenMessage<GetSnapshotResponse> = /*@__P
   messageDesc(file_genmesh_catalog_v1_catalog_service, 6);
 
 /**
- * Which snapshot the caller has.
+ * Begins a watch.
  *
  * @generated from message genmesh.catalog.v1.WatchSnapshotsRequest
  */
 export type WatchSnapshotsRequest = Message<"genmesh.catalog.v1.WatchSnapshotsRequest"> & {
   /**
-   * Its version; empty: none.
+   * The version that the caller has. Empty: none.
    *
    * @generated from field: string known_version = 1;
    */
@@ -307,34 +307,34 @@ export const WatchSnapshotsResponseSchema: GenMessage<WatchSnapshotsResponse> = 
   messageDesc(file_genmesh_catalog_v1_catalog_service, 8);
 
 /**
- * A catalog file, checked and with its defaults filled in.
+ * A checked catalog file, with its defaults filled in.
  *
  * @generated from message genmesh.catalog.v1.Snapshot
  */
 export type Snapshot = Message<"genmesh.catalog.v1.Snapshot"> & {
   /**
-   * First 16 hexadecimal characters of the SHA-256 over the content; equal content has an equal version.
+   * First 16 hexadecimal characters of the SHA-256 over the content. Equal content has an equal version.
    *
    * @generated from field: string version = 1;
    */
   version: string;
 
   /**
-   * The file's developerPrompt; models may replace it. May be empty.
+   * The file's developerPrompt, which models may replace. May be empty.
    *
    * @generated from field: string developer_prompt = 2;
    */
   developerPrompt: string;
 
   /**
-   * By name.
+   * The upstreams by name.
    *
    * @generated from field: map<string, genmesh.catalog.v1.Upstream> upstreams = 3;
    */
   upstreams: { [key: string]: Upstream };
 
   /**
-   * In the file's order, inactive ones too.
+   * In the file's order, with inactive ones.
    *
    * @generated from field: repeated genmesh.catalog.v1.Model models = 4;
    */
@@ -349,7 +349,7 @@ export const SnapshotSchema: GenMessage<Snapshot> = /*@__PURE__*/
   messageDesc(file_genmesh_catalog_v1_catalog_service, 9);
 
 /**
- * Where models are served. Never shown to a caller.
+ * A server for models. Never shown to a caller.
  *
  * @generated from message genmesh.catalog.v1.Upstream
  */
@@ -362,84 +362,84 @@ export type Upstream = Message<"genmesh.catalog.v1.Upstream"> & {
   name: string;
 
   /**
-   * How it is spoken to.
+   * Its protocol.
    *
    * @generated from field: genmesh.catalog.v1.UpstreamProtocol protocol = 2;
    */
   protocol: UpstreamProtocol;
 
   /**
-   * Without a trailing slash; empty for builtin.
+   * Without a trailing slash. Empty for builtin.
    *
    * @generated from field: string base_url = 3;
    */
   baseUrl: string;
 
   /**
-   * Name of the variable that holds its key; empty: no Authorization header.
+   * Name of the variable that holds its key. Empty: no Authorization header.
    *
    * @generated from field: string api_key_env = 4;
    */
   apiKeyEnv: string;
 
   /**
-   * Milliseconds for one request from its start to its last byte; default 600,000.
+   * Milliseconds for one request from its start to its last byte. Default 600,000.
    *
    * @generated from field: int64 timeout_ms = 5;
    */
   timeoutMs: bigint;
 
   /**
-   * Milliseconds without a byte after which a stream counts as cut; default 120,000.
+   * Milliseconds without a byte after which a stream counts as cut. Default 120,000.
    *
    * @generated from field: int64 idle_timeout_ms = 6;
    */
   idleTimeoutMs: bigint;
 
   /**
-   * Milliseconds to connect; default 10,000.
+   * Milliseconds to connect. Default 10,000.
    *
    * @generated from field: int64 connect_timeout_ms = 7;
    */
   connectTimeoutMs: bigint;
 
   /**
-   * True: input image URLs are fetched by the guarded fetcher and sent inline.
+   * True: the guarded fetcher fetches input image URLs, and the images are sent inline.
    *
    * @generated from field: bool inline_images = 8;
    */
   inlineImages: boolean;
 
   /**
-   * Requests and jobs in flight to it from one process; 0: no bound of its own.
+   * Requests and jobs in flight to it from one process. 0: the upstream has no such bound.
    *
    * @generated from field: int32 max_concurrent = 9;
    */
   maxConcurrent: number;
 
   /**
-   * builtin only: milliseconds between two text deltas; 0: none.
+   * builtin only: milliseconds between two text deltas. 0: none.
    *
    * @generated from field: int32 token_delay_ms = 10;
    */
   tokenDelayMs: number;
 
   /**
-   * What it calls the bound of a text answer's output.
+   * The name of its bound of a text answer's output.
    *
    * @generated from field: genmesh.catalog.v1.OutputLimit output_limit = 11;
    */
   outputLimit: OutputLimit;
 
   /**
-   * How it is given reference images.
+   * The way in which it gets reference images.
    *
    * @generated from field: genmesh.catalog.v1.ReferenceTransport references = 12;
    */
   references: ReferenceTransport;
 
   /**
-   * True: it charges for a job that is cancelled after it was sent there, so that job's caller pays its price. False: a
+   * True: it charges for a job that is cancelled after the job was sent. That job's caller then pays the job's price. False: a
    * cancelled job costs nothing.
    *
    * @generated from field: bool charges_when_cancelled = 20;
@@ -447,7 +447,7 @@ export type Upstream = Message<"genmesh.catalog.v1.Upstream"> & {
   chargesWhenCancelled: boolean;
 
   /**
-   * What becomes of a job whose answer from here was lost.
+   * The treatment of a job whose answer from this upstream was lost.
    *
    * @generated from field: genmesh.catalog.v1.LostAnswer lost_answer = 21;
    */
@@ -462,7 +462,7 @@ export const UpstreamSchema: GenMessage<Upstream> = /*@__PURE__*/
   messageDesc(file_genmesh_catalog_v1_catalog_service, 10);
 
 /**
- * A model and what may be asked of it.
+ * A model with its limits and prices.
  *
  * @generated from message genmesh.catalog.v1.Model
  */
@@ -475,14 +475,14 @@ export type Model = Message<"genmesh.catalog.v1.Model"> & {
   id: string;
 
   /**
-   * What it generates.
+   * The kind of its results.
    *
    * @generated from field: genmesh.catalog.v1.ModelKind kind = 2;
    */
   kind: ModelKind;
 
   /**
-   * For people; default the id.
+   * For people. Default: the id.
    *
    * @generated from field: string name = 3;
    */
@@ -496,49 +496,49 @@ export type Model = Message<"genmesh.catalog.v1.Model"> & {
   active: boolean;
 
   /**
-   * Published as the default of its kind; never assumed.
+   * Published as the default of its kind. Genmesh itself never assumes it.
    *
    * @generated from field: bool is_default = 5;
    */
   isDefault: boolean;
 
   /**
-   * Name of its upstream.
+   * The name of its upstream.
    *
    * @generated from field: string upstream = 6;
    */
   upstream: string;
 
   /**
-   * What it is called there; default the id.
+   * The upstream's name of the model. Default: the id.
    *
    * @generated from field: string upstream_model = 7;
    */
   upstreamModel: string;
 
   /**
-   * Tried in order when the first cannot serve before any output.
+   * Used in order when the first upstream cannot answer, before any output.
    *
    * @generated from field: repeated string fallback_upstreams = 8;
    */
   fallbackUpstreams: string[];
 
   /**
-   * For people; may be empty.
+   * For people. May be empty.
    *
    * @generated from field: string description = 9;
    */
   description: string;
 
   /**
-   * Jobs of this model at the upstream at once; 0: no bound of its own.
+   * Jobs of this model at the upstream at once. 0: the model has no such bound.
    *
    * @generated from field: int32 max_concurrent = 10;
    */
   maxConcurrent: number;
 
   /**
-   * What its kind adds; exactly the one of its kind is set.
+   * The fields of its kind. Exactly the one of its kind is set.
    *
    * @generated from oneof genmesh.catalog.v1.Model.spec
    */
@@ -601,14 +601,14 @@ export type Model = Message<"genmesh.catalog.v1.Model"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * How its upstreams are called, where they are called by a template; one for each mode.
+   * The calls of its upstreams, where they are called by a template: one for each mode.
    *
    * @generated from field: repeated genmesh.catalog.v1.ModelCall calls = 16;
    */
   calls: ModelCall[];
 
   /**
-   * Of a model of images, videos or music: what becomes of a job whose answer was lost, in place of what its upstream says.
+   * For a model of images, videos or music: the treatment of a job whose answer was lost. It replaces the upstream's own.
    *
    * @generated from field: genmesh.catalog.v1.LostAnswer lost_answer = 17;
    */
@@ -623,48 +623,48 @@ export const ModelSchema: GenMessage<Model> = /*@__PURE__*/
   messageDesc(file_genmesh_catalog_v1_catalog_service, 11);
 
 /**
- * How an upstream's model is called, where each model has an input of its own.
+ * The call of an upstream's model, where each model has a separate input.
  *
  * @generated from message genmesh.catalog.v1.ModelCall
  */
 export type ModelCall = Message<"genmesh.catalog.v1.ModelCall"> & {
   /**
-   * "" for the only call of a model; of video "t2v", "i2v" or "firstLast" (a first and a last frame).
+   * "" for the only call of a model. For video "t2v", "i2v" or "firstLast" (a first and a last frame).
    *
    * @generated from field: string mode = 1;
    */
   mode: string;
 
   /**
-   * What it is called there.
+   * The upstream's name of the model.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * Its input, JSON with ${names} where a generation's values go.
+   * Its input, as JSON with ${names} for the values of a request.
    *
    * @generated from field: string input = 3;
    */
   input: string;
 
   /**
-   * Where its outputs stand in an answer: a path like images[*].url; of a workflow the id of a node.
+   * The place of outputs in an answer: a path like images[*].url. For a workflow, the id of a node.
    *
    * @generated from field: string output = 4;
    */
   output: string;
 
   /**
-   * Where an answer says which outputs were refused for their content; empty: it does not.
+   * The place in an answer that tells which outputs were refused for their content. Empty: no place does.
    *
    * @generated from field: string refused = 5;
    */
   refused: string;
 
   /**
-   * The workflow's graph as JSON, for ComfyUI; empty for others.
+   * The workflow's graph as JSON, for ComfyUI. Empty for others.
    *
    * @generated from field: string workflow = 6;
    */
@@ -699,21 +699,21 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
   maxOutputTokens: bigint;
 
   /**
-   * Tokens kept free of the input; default 0.
+   * Tokens kept free of the input. Default 0.
    *
    * @generated from field: int64 safety_margin_tokens = 3;
    */
   safetyMarginTokens: bigint;
 
   /**
-   * Accepted values of reasoning effort; empty: none is accepted.
+   * Accepted values of reasoning effort. Empty: none is accepted.
    *
    * @generated from field: repeated string reasoning_efforts = 4;
    */
   reasoningEfforts: string[];
 
   /**
-   * Other names of efforts, lower case, to the effort.
+   * Other names of efforts, lower case, and the effort of each.
    *
    * @generated from field: map<string, string> reasoning_aliases = 5;
    */
@@ -727,14 +727,14 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
   inputModalities: string[];
 
   /**
-   * Tool types that are forwarded; "*": all; empty: none.
+   * Tool types that are forwarded. "*": all. Empty: none.
    *
    * @generated from field: repeated string tools = 7;
    */
   tools: string[];
 
   /**
-   * Replaces the snapshot's developer prompt; absent: that one applies.
+   * Replaces the snapshot's developer prompt. Absent: that one applies.
    *
    * @generated from field: optional string developer_prompt = 8;
    */
@@ -748,7 +748,7 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
   inputUsdMicrosPerMillionTokens: bigint;
 
   /**
-   * USD micros for a million cached input tokens; default as input.
+   * USD micros for a million cached input tokens. Default: the price of input.
    *
    * @generated from field: int64 cached_input_usd_micros_per_million_tokens = 10;
    */
@@ -762,49 +762,49 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
   outputUsdMicrosPerMillionTokens: bigint;
 
   /**
-   * Sent upstream as service_tier; empty: not sent.
+   * Sent to the upstream as service_tier. Empty: not sent.
    *
    * @generated from field: string service_tier = 12;
    */
   serviceTier: string;
 
   /**
-   * Request properties that go upstream beside those that every model takes, at the top and within; "*": all.
+   * Request properties that the upstream gets, in addition to those that every model has, at the top and within. "*": all.
    *
    * @generated from field: repeated string pass_parameters = 13;
    */
   passParameters: string[];
 
   /**
-   * Least tokens of one image in the bound of the input, whatever its size; 0: not said, 1,536.
+   * The lowest token count of one image of any size, for the bound of the input. 0: unknown, 1,536.
    *
    * @generated from field: int64 image_tokens_at_least = 16;
    */
   imageTokensAtLeast: bigint;
 
   /**
-   * Tokens of output that each second without output counts as, where the caller left before its upstream told what it used; 0: none.
+   * Output tokens for each second without output, where the caller left before its upstream reported usage. 0: none.
    *
    * @generated from field: int64 hidden_tokens_per_second = 22;
    */
   hiddenTokensPerSecond: bigint;
 
   /**
-   * Of a model that counts images in tiles: tokens of each tile of 512 pixels; 0: it counts otherwise.
+   * For a model that counts images in tiles: tokens of each tile of 512 pixels. 0: it counts otherwise.
    *
    * @generated from field: int64 image_tokens_per_tile = 18;
    */
   imageTokensPerTile: bigint;
 
   /**
-   * Tokens of each image beside its tiles.
+   * Tokens of each image in addition to its tiles.
    *
    * @generated from field: int64 image_tokens_base = 19;
    */
   imageTokensBase: bigint;
 
   /**
-   * Tokens of each second of sound; 0: not said.
+   * Tokens of each second of audio. 0: unknown.
    *
    * @generated from field: int64 audio_tokens_per_second = 21;
    */
@@ -832,14 +832,14 @@ export type ImageSpec = Message<"genmesh.catalog.v1.ImageSpec"> & {
   creditPrice: bigint;
 
   /**
-   * "WxH", accepted beside "auto".
+   * "WxH", accepted in addition to "auto".
    *
    * @generated from field: repeated string sizes = 2;
    */
   sizes: string[];
 
   /**
-   * Accepted resolutions; may be empty.
+   * Accepted resolutions. May be empty.
    *
    * @generated from field: repeated string resolutions = 3;
    */
@@ -853,14 +853,14 @@ export type ImageSpec = Message<"genmesh.catalog.v1.ImageSpec"> & {
   aspectRatios: string[];
 
   /**
-   * Most references; 0: none are taken.
+   * Most references. 0: none are accepted.
    *
    * @generated from field: int32 max_references = 5;
    */
   maxReferences: number;
 
   /**
-   * Most images of one job; 0: not said, 10.
+   * Most images of one job. 0: unknown, 10.
    *
    * @generated from field: int32 max_images = 6;
    */
@@ -881,7 +881,7 @@ export const ImageSpecSchema: GenMessage<ImageSpec> = /*@__PURE__*/
  */
 export type VideoSpec = Message<"genmesh.catalog.v1.VideoSpec"> & {
   /**
-   * In the catalog's order: the first that fits is the default.
+   * In the catalog's order. The first that fits is the default.
    *
    * @generated from field: repeated genmesh.catalog.v1.VideoOption options = 1;
    */
@@ -902,7 +902,7 @@ export type VideoSpec = Message<"genmesh.catalog.v1.VideoSpec"> & {
   maxReferences: number;
 
   /**
-   * Seconds, published; 0: not said.
+   * Seconds, published. 0: unknown.
    *
    * @generated from field: int32 approx_runtime_seconds = 4;
    */
@@ -923,7 +923,7 @@ export type VideoSpec = Message<"genmesh.catalog.v1.VideoSpec"> & {
   i2vSafetyCheck: SafetyCheck;
 
   /**
-   * Sound.
+   * Audio of the videos.
    *
    * @generated from field: genmesh.catalog.v1.NativeAudio native_audio = 7;
    */
@@ -1007,21 +1007,21 @@ export type SpeechSpec = Message<"genmesh.catalog.v1.SpeechSpec"> & {
   voices: string[];
 
   /**
-   * Accepted languages; empty: the field is not checked.
+   * Accepted languages. Empty: the field is not checked.
    *
    * @generated from field: repeated string languages = 2;
    */
   languages: string[];
 
   /**
-   * What its upstreams call a voice, by its public name; absent: the same.
+   * The upstreams' name of a voice, by its public name. Absent: the same.
    *
    * @generated from field: map<string, string> upstream_voices = 60;
    */
   upstreamVoices: { [key: string]: string };
 
   /**
-   * Formats of its sounds, by OpenAI's names; empty: mp3 alone.
+   * Formats of its speech, by OpenAI's names. Empty: only mp3.
    *
    * @generated from field: repeated string formats = 61;
    */
@@ -1105,7 +1105,7 @@ export const EmbeddingSpecSchema: GenMessage<EmbeddingSpec> = /*@__PURE__*/
  */
 export type TranscriptionSpec = Message<"genmesh.catalog.v1.TranscriptionSpec"> & {
   /**
-   * Seconds of one sound.
+   * Seconds of one audio file.
    *
    * @generated from field: int64 max_seconds = 1;
    */
@@ -1127,7 +1127,7 @@ export const TranscriptionSpecSchema: GenMessage<TranscriptionSpec> = /*@__PURE_
   messageDesc(file_genmesh_catalog_v1_catalog_service, 20);
 
 /**
- * What a model generates.
+ * The kind of a model's results.
  *
  * @generated from enum genmesh.catalog.v1.ModelKind
  */
@@ -1190,7 +1190,7 @@ export const ModelKind = {
 } as const;
 
 /**
- * What a model generates.
+ * The kind of a model's results.
  *
  * @generated from enum genmesh.catalog.v1.ModelKind
  */
@@ -1203,7 +1203,7 @@ export const ModelKindSchema: GenEnum<ModelKind> = /*@__PURE__*/
   enumDesc(file_genmesh_catalog_v1_catalog_service, 0);
 
 /**
- * How an upstream is spoken to.
+ * The protocol of an upstream.
  *
  * @generated from enum genmesh.catalog.v1.UpstreamProtocol
  */
@@ -1244,28 +1244,28 @@ export const UpstreamProtocol = {
   BUILTIN: 4,
 
   /**
-   * fal's queue; its models are called by a template.
+   * The queue of fal. Its models are called by a template.
    *
    * @generated from enum value: UPSTREAM_PROTOCOL_FAL = 5;
    */
   FAL: 5,
 
   /**
-   * Replicate's predictions; its models are called by a template.
+   * The predictions of Replicate. Its models are called by a template.
    *
    * @generated from enum value: UPSTREAM_PROTOCOL_REPLICATE = 6;
    */
   REPLICATE: 6,
 
   /**
-   * A ComfyUI server; its models are workflows.
+   * A ComfyUI server. Its models are workflows.
    *
    * @generated from enum value: UPSTREAM_PROTOCOL_COMFYUI = 7;
    */
   COMFYUI: 7,
 
   /**
-   * ElevenLabs' speech.
+   * The speech API of ElevenLabs.
    *
    * @generated from enum value: UPSTREAM_PROTOCOL_ELEVENLABS = 8;
    */
@@ -1273,7 +1273,7 @@ export const UpstreamProtocol = {
 } as const;
 
 /**
- * How an upstream is spoken to.
+ * The protocol of an upstream.
  *
  * @generated from enum genmesh.catalog.v1.UpstreamProtocol
  */
@@ -1286,13 +1286,13 @@ export const UpstreamProtocolSchema: GenEnum<UpstreamProtocol> = /*@__PURE__*/
   enumDesc(file_genmesh_catalog_v1_catalog_service, 1);
 
 /**
- * How an upstream that is called by a template is given reference images.
+ * The way in which an upstream that is called by a template gets reference images.
  *
  * @generated from enum genmesh.catalog.v1.ReferenceTransport
  */
 export const ReferenceTransport = {
   /**
-   * As its protocol does by default.
+   * The default of its protocol.
    *
    * @generated from enum value: REFERENCE_TRANSPORT_UNSPECIFIED = 0;
    */
@@ -1306,7 +1306,7 @@ export const ReferenceTransport = {
   INLINE: 1,
 
   /**
-   * Uploaded to it before, and named in the request.
+   * Uploaded to the upstream first, and named in the request.
    *
    * @generated from enum value: REFERENCE_TRANSPORT_UPLOAD = 2;
    */
@@ -1314,7 +1314,7 @@ export const ReferenceTransport = {
 } as const;
 
 /**
- * How an upstream that is called by a template is given reference images.
+ * The way in which an upstream that is called by a template gets reference images.
  *
  * @generated from enum genmesh.catalog.v1.ReferenceTransport
  */
@@ -1327,27 +1327,27 @@ export const ReferenceTransportSchema: GenEnum<ReferenceTransport> = /*@__PURE__
   enumDesc(file_genmesh_catalog_v1_catalog_service, 2);
 
 /**
- * What becomes of a job that its upstream may have begun, when the answer was lost and the upstream has named no task.
+ * The treatment of a job whose answer was lost before the upstream named a task. The upstream may have begun it.
  *
  * @generated from enum genmesh.catalog.v1.LostAnswer
  */
 export const LostAnswer = {
   /**
-   * AGAIN for images, and where the upstream repeats a submission safely; else FAIL.
+   * AGAIN for images, and where the upstream repeats a request safely. FAIL otherwise.
    *
    * @generated from enum value: LOST_ANSWER_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * It is asked for again, three times in all at most; each may be on the operator's bill.
+   * The job is sent again, three times in all at most. The operator may have to pay for each time.
    *
    * @generated from enum value: LOST_ANSWER_AGAIN = 1;
    */
   AGAIN: 1,
 
   /**
-   * It fails, and its caller pays nothing.
+   * The job fails, and its caller pays nothing.
    *
    * @generated from enum value: LOST_ANSWER_FAIL = 2;
    */
@@ -1355,7 +1355,7 @@ export const LostAnswer = {
 } as const;
 
 /**
- * What becomes of a job that its upstream may have begun, when the answer was lost and the upstream has named no task.
+ * The treatment of a job whose answer was lost before the upstream named a task. The upstream may have begun it.
  *
  * @generated from enum genmesh.catalog.v1.LostAnswer
  */
@@ -1368,13 +1368,13 @@ export const LostAnswerSchema: GenEnum<LostAnswer> = /*@__PURE__*/
   enumDesc(file_genmesh_catalog_v1_catalog_service, 3);
 
 /**
- * The name under which an upstream takes the bound of a text answer's output.
+ * The name of an upstream's parameter for the bound of a text answer's output.
  *
  * @generated from enum genmesh.catalog.v1.OutputLimit
  */
 export const OutputLimit = {
   /**
-   * The usual one of its protocol: max_output_tokens for Responses, max_tokens for Chat Completions.
+   * The usual name in its protocol: max_output_tokens for Responses, max_tokens for Chat Completions.
    *
    * @generated from enum value: OUTPUT_LIMIT_UNSPECIFIED = 0;
    */
@@ -1402,7 +1402,7 @@ export const OutputLimit = {
   MAX_OUTPUT_TOKENS: 3,
 
   /**
-   * It knows none: it is told nothing, and its output is cut here.
+   * The upstream has no such parameter and gets none. Genmesh cuts the output off.
    *
    * @generated from enum value: OUTPUT_LIMIT_NONE = 4;
    */
@@ -1410,7 +1410,7 @@ export const OutputLimit = {
 } as const;
 
 /**
- * The name under which an upstream takes the bound of a text answer's output.
+ * The name of an upstream's parameter for the bound of a text answer's output.
  *
  * @generated from enum genmesh.catalog.v1.OutputLimit
  */
@@ -1423,7 +1423,7 @@ export const OutputLimitSchema: GenEnum<OutputLimit> = /*@__PURE__*/
   enumDesc(file_genmesh_catalog_v1_catalog_service, 4);
 
 /**
- * How a video is begun.
+ * The start of a video.
  *
  * @generated from enum genmesh.catalog.v1.VideoMode
  */
@@ -1451,7 +1451,7 @@ export const VideoMode = {
 } as const;
 
 /**
- * How a video is begun.
+ * The start of a video.
  *
  * @generated from enum genmesh.catalog.v1.VideoMode
  */
@@ -1464,20 +1464,20 @@ export const VideoModeSchema: GenEnum<VideoMode> = /*@__PURE__*/
   enumDesc(file_genmesh_catalog_v1_catalog_service, 5);
 
 /**
- * Whether an upstream checks what it is asked for. Published, not enforced here.
+ * Does an upstream check the content of requests? This is published, not enforced by genmesh.
  *
  * @generated from enum genmesh.catalog.v1.SafetyCheck
  */
 export const SafetyCheck = {
   /**
-   * Not said.
+   * Unknown.
    *
    * @generated from enum value: SAFETY_CHECK_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * The upstream's own stricter check.
+   * A stricter check of the upstream.
    *
    * @generated from enum value: SAFETY_CHECK_APPLIED = 1;
    */
@@ -1499,7 +1499,7 @@ export const SafetyCheck = {
 } as const;
 
 /**
- * Whether an upstream checks what it is asked for. Published, not enforced here.
+ * Does an upstream check the content of requests? This is published, not enforced by genmesh.
  *
  * @generated from enum genmesh.catalog.v1.SafetyCheck
  */
@@ -1512,13 +1512,13 @@ export const SafetyCheckSchema: GenEnum<SafetyCheck> = /*@__PURE__*/
   enumDesc(file_genmesh_catalog_v1_catalog_service, 6);
 
 /**
- * Whether a video has sound of its own.
+ * Does a video have audio?
  *
  * @generated from enum genmesh.catalog.v1.NativeAudio
  */
 export const NativeAudio = {
   /**
-   * As NONE.
+   * Like NONE.
    *
    * @generated from enum value: NATIVE_AUDIO_UNSPECIFIED = 0;
    */
@@ -1547,7 +1547,7 @@ export const NativeAudio = {
 } as const;
 
 /**
- * Whether a video has sound of its own.
+ * Does a video have audio?
  *
  * @generated from enum genmesh.catalog.v1.NativeAudio
  */
@@ -1560,7 +1560,7 @@ export const NativeAudioSchema: GenEnum<NativeAudio> = /*@__PURE__*/
   enumDesc(file_genmesh_catalog_v1_catalog_service, 7);
 
 /**
- * The models, their upstreams and prices. One request or job lives by one snapshot.
+ * The models, their upstreams and prices. One request or job uses one snapshot from its beginning to its end.
  *
  * @generated from service genmesh.catalog.v1.CatalogService
  */
@@ -1587,8 +1587,8 @@ export const CatalogService: GenService<{
     output: typeof WatchSnapshotsResponseSchema;
   },
   /**
-   * Judges the text of a catalog file that is not in force, and says what it would change. Workflow files are those of the
-   * file in force. Admin token.
+   * Checks the text of a catalog file that is not in force, and lists the changes that it would make. Workflow files are those of
+   * the file in force. Admin token.
    *
    * @generated from rpc genmesh.catalog.v1.CatalogService.CheckDraft
    */

@@ -15,50 +15,50 @@ export const file_genmesh_common_v1_access: GenFile = /*@__PURE__*/
   fileDesc("Ch5nZW5tZXNoL2NvbW1vbi92MS9hY2Nlc3MucHJvdG8SEWdlbm1lc2guY29tbW9uLnYxIoECCglBZG1pc3Npb24SMwoLcmVmdXNlX3dpdGgYASABKA4yHi5nZW5tZXNoLmNvbW1vbi52MS5FcnJvclJlYXNvbhIWCg5hbGxvd2VkX21vZGVscxgCIAMoCRIlChhtb250aGx5X3VzZF9taWNyb3NfbGltaXQYAyABKANIAIgBARIXCg9yZWZ1c2FsX21lc3NhZ2UYBCABKAkSEwoLd2ViaG9va191cmwYBSABKAkSNQoLbGltaXRfcmVzZXQYBiABKA4yIC5nZW5tZXNoLmNvbW1vbi52MS5LZXlMaW1pdFJlc2V0QhsKGV9tb250aGx5X3VzZF9taWNyb3NfbGltaXQqggIKBVNjb3BlEhUKEVNDT1BFX1VOU1BFQ0lGSUVEEAASDgoKU0NPUEVfVEVYVBABEhAKDFNDT1BFX0lNQUdFUxACEhAKDFNDT1BFX1ZJREVPUxADEg8KC1NDT1BFX01VU0lDEAQSEAoMU0NPUEVfU1BFRUNIEAUSDwoLU0NPUEVfRklMRVMQBhIQCgxTQ09QRV9NT0RFTFMQBxIRCg1TQ09QRV9CSUxMSU5HEAgSDgoKU0NPUEVfS0VZUxAJEhgKFFNDT1BFX1VTQUdFX1JFQURfQUxMEAoSFwoTU0NPUEVfSk9CU19SRUFEX0FMTBALEhIKDlNDT1BFX1dFQkhPT0tTEAwqnwEKDUtleUxpbWl0UmVzZXQSHwobS0VZX0xJTUlUX1JFU0VUX1VOU1BFQ0lGSUVEEAASGQoVS0VZX0xJTUlUX1JFU0VUX0RBSUxZEAESGgoWS0VZX0xJTUlUX1JFU0VUX1dFRUtMWRACEhsKF0tFWV9MSU1JVF9SRVNFVF9NT05USExZEAMSGQoVS0VZX0xJTUlUX1JFU0VUX05FVkVSEARiBnByb3RvMw", [file_genmesh_common_v1_error_reason]);
 
 /**
- * What the edge knows of the key behind a request, passed on to the service that admits it. An internal caller
- * may leave it out: then nothing is limited.
+ * The edge's knowledge of a request's key, for the service that admits the request. An internal caller may leave it out: then
+ * nothing is limited.
  *
  * @generated from message genmesh.common.v1.Admission
  */
 export type Admission = Message<"genmesh.common.v1.Admission"> & {
   /**
-   * The edge's own refusal (scope, rate). The service answers the request only if its idempotency key has a
-   * recorded answer, and otherwise refuses with this reason. Unspecified: admitted.
+   * The edge's own refusal (scope, rate). The service answers the request only if its idempotency key has a recorded answer.
+   * Otherwise it refuses with this reason. Unspecified: admitted.
    *
    * @generated from field: genmesh.common.v1.ErrorReason refuse_with = 1;
    */
   refuseWith: ErrorReason;
 
   /**
-   * Model ids that the key may use; empty: all.
+   * Model ids that the key may use. Empty: all.
    *
    * @generated from field: repeated string allowed_models = 2;
    */
   allowedModels: string[];
 
   /**
-   * The key's limit of USD micros, spent and held together, in the time that limit_reset says; absent: none.
+   * The key's limit of USD micros for its charges and holds together, in the period of limit_reset. Absent: none.
    *
    * @generated from field: optional int64 monthly_usd_micros_limit = 3;
    */
   monthlyUsdMicrosLimit?: bigint | undefined;
 
   /**
-   * Text of the refusal; empty: the registry's own.
+   * The text of the refusal. Empty: the registry's own.
    *
    * @generated from field: string refusal_message = 4;
    */
   refusalMessage: string;
 
   /**
-   * Told of the ends of the key's jobs whose submissions name no address; empty: nobody is.
+   * Gets a webhook at the end of each of the key's jobs whose request names no address. Empty: none is sent.
    *
    * @generated from field: string webhook_url = 5;
    */
   webhookUrl: string;
 
   /**
-   * Of the limit.
+   * The period of the limit.
    *
    * @generated from field: genmesh.common.v1.KeyLimitReset limit_reset = 6;
    */
@@ -142,28 +142,28 @@ export const Scope = {
   BILLING: 8,
 
   /**
-   * To manage the account's keys: /keys. A key without scopes does not have it.
+   * Managing the account's keys: /keys. A key without scopes does not have it.
    *
    * @generated from enum value: SCOPE_KEYS = 9;
    */
   KEYS: 9,
 
   /**
-   * To read the usage of all of the account's keys. As SCOPE_KEYS.
+   * Reading the usage of all of the account's keys. Like SCOPE_KEYS.
    *
    * @generated from enum value: SCOPE_USAGE_READ_ALL = 10;
    */
   USAGE_READ_ALL: 10,
 
   /**
-   * To list the jobs of all of the account's keys: GET /jobs. As SCOPE_KEYS.
+   * Listing the jobs of all of the account's keys: GET /jobs. Like SCOPE_KEYS.
    *
    * @generated from enum value: SCOPE_JOBS_READ_ALL = 11;
    */
   JOBS_READ_ALL: 11,
 
   /**
-   * Webhooks of all keys of the account: their log, another try, and the secret that they are signed with. Never implied.
+   * Webhooks of all keys of the account: their log, another try, and the secret that signs them. Never implied.
    *
    * @generated from enum value: SCOPE_WEBHOOKS = 12;
    */
@@ -184,7 +184,8 @@ export const ScopeSchema: GenEnum<Scope> = /*@__PURE__*/
   enumDesc(file_genmesh_common_v1_access, 0);
 
 /**
- * When what counts against a key's limit begins anew, at midnight UTC. Unspecified: monthly, as peers of before say it.
+ * The time at which the charges that count against a key's limit restart from zero, always at midnight UTC. Unspecified is monthly,
+ * because peers of earlier releases mean that.
  *
  * @generated from enum genmesh.common.v1.KeyLimitReset
  */
@@ -218,7 +219,7 @@ export const KeyLimitReset = {
   MONTHLY: 3,
 
   /**
-   * Never: all that the key ever spends counts.
+   * Never: all charges of the key count.
    *
    * @generated from enum value: KEY_LIMIT_RESET_NEVER = 4;
    */
@@ -226,7 +227,8 @@ export const KeyLimitReset = {
 } as const;
 
 /**
- * When what counts against a key's limit begins anew, at midnight UTC. Unspecified: monthly, as peers of before say it.
+ * The time at which the charges that count against a key's limit restart from zero, always at midnight UTC. Unspecified is monthly,
+ * because peers of earlier releases mean that.
  *
  * @generated from enum genmesh.common.v1.KeyLimitReset
  */

@@ -2,7 +2,7 @@
 // @generated from file genmesh/common/v1/error_reason.proto (package genmesh.common.v1, syntax proto3)
 /* eslint-disable */
 
-// What every genmesh service shares.
+// The messages that all genmesh services share.
 
 import type { GenEnum, GenFile } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
@@ -15,9 +15,8 @@ export const file_genmesh_common_v1_error_reason: GenFile = /*@__PURE__*/
   fileDesc("CiRnZW5tZXNoL2NvbW1vbi92MS9lcnJvcl9yZWFzb24ucHJvdG8SEWdlbm1lc2guY29tbW9uLnYxKsMVCgtFcnJvclJlYXNvbhIcChhFUlJPUl9SRUFTT05fVU5TUEVDSUZJRUQQABIgChxFUlJPUl9SRUFTT05fSU5WQUxJRF9BUElfS0VZEAESIAocRVJST1JfUkVBU09OX01PREVMX05PVF9GT1VORBACEikKJUVSUk9SX1JFQVNPTl9VTlNVUFBPUlRFRF9DT05URU5UX1RZUEUQAxIsCihFUlJPUl9SRUFTT05fTU9ERUxfTk9UX1JFU1BPTlNFU19DQVBBQkxFEAQSJgoiRVJST1JfUkVBU09OX1VOU1VQUE9SVEVEX1BBUkFNRVRFUhAFEh4KGkVSUk9SX1JFQVNPTl9JTlZBTElEX0lNQUdFEAYSJQohRVJST1JfUkVBU09OX0lNQUdFX0xJTUlUX0VYQ0VFREVEEAcSJQohRVJST1JfUkVBU09OX01PREVMX1JFUVVFU1RfRkFJTEVEEAgSIQodRVJST1JfUkVBU09OX1VOU1VQUE9SVEVEX1NJWkUQCRIoCiRFUlJPUl9SRUFTT05fSU5WQUxJRF9JTlBVVF9SRUZFUkVOQ0UQChIlCiFFUlJPUl9SRUFTT05fVU5TQUZFX1JFRkVSRU5DRV9VUkwQCxIoCiRFUlJPUl9SRUFTT05fSU5WQUxJRF9SRUZFUkVOQ0VfSU1BR0UQDBIlCiFFUlJPUl9SRUFTT05fSU5TVUZGSUNJRU5UX0NSRURJVFMQDRIdChlFUlJPUl9SRUFTT05fSU5WQUxJRF9KU09OEA4SKwonRVJST1JfUkVBU09OX01JU1NJTkdfUkVRVUlSRURfUEFSQU1FVEVSEA8SHQoZRVJST1JfUkVBU09OX0lOVkFMSURfVFlQRRAQEh4KGkVSUk9SX1JFQVNPTl9JTlZBTElEX1ZBTFVFEBESIAocRVJST1JfUkVBU09OX0lNQUdFX1RPT19MQVJHRRASEigKJEVSUk9SX1JFQVNPTl9DT05URVhUX0xFTkdUSF9FWENFRURFRBATEiUKIUVSUk9SX1JFQVNPTl9VTlNVUFBPUlRFRF9EVVJBVElPThAUEicKI0VSUk9SX1JFQVNPTl9VTlNVUFBPUlRFRF9SRVNPTFVUSU9OEBUSKQolRVJST1JfUkVBU09OX1VOU1VQUE9SVEVEX0FTUEVDVF9SQVRJTxAWEiEKHUVSUk9SX1JFQVNPTl9VTlNVUFBPUlRFRF9NT0RFEBcSJAogRVJST1JfUkVBU09OX1RPT19NQU5ZX1JFRkVSRU5DRVMQGBIkCiBFUlJPUl9SRUFTT05fUkVGRVJFTkNFX05PVF9GT1VORBAZEiYKIkVSUk9SX1JFQVNPTl9VUExPQURfUVVPVEFfRVhDRUVERUQQGhIiCh5FUlJPUl9SRUFTT05fVU5TVVBQT1JURURfVk9JQ0UQGxIlCiFFUlJPUl9SRUFTT05fVU5TVVBQT1JURURfTEFOR1VBR0UQHBIpCiVFUlJPUl9SRUFTT05fQ09OVEVOVF9QT0xJQ1lfVklPTEFUSU9OEB0SKAokRVJST1JfUkVBU09OX0lOVkFMSURfSURFTVBPVEVOQ1lfS0VZEB4SJQohRVJST1JfUkVBU09OX0lOU1VGRklDSUVOVF9CQUxBTkNFEB8SIgoeRVJST1JfUkVBU09OX1BFUk1JU1NJT05fREVOSUVEECASIwofRVJST1JfUkVBU09OX0tFWV9MSU1JVF9FWENFRURFRBAhEh4KGkVSUk9SX1JFQVNPTl9KT0JfTk9UX0ZPVU5EECISHwobRVJST1JfUkVBU09OX0ZJTEVfTk9UX0ZPVU5EECMSHgoaRVJST1JfUkVBU09OX1VOS05PV05fUk9VVEUQJBIjCh9FUlJPUl9SRUFTT05fTUVUSE9EX05PVF9BTExPV0VEECUSIgoeRVJST1JfUkVBU09OX1BBWUxPQURfVE9PX0xBUkdFECYSJwojRVJST1JfUkVBU09OX1VOU1VQUE9SVEVEX01FRElBX1RZUEUQJxImCiJFUlJPUl9SRUFTT05fUkFOR0VfTk9UX1NBVElTRklBQkxFECgSJwojRVJST1JfUkVBU09OX0lERU1QT1RFTkNZX0tFWV9SRVVTRUQQKRIkCiBFUlJPUl9SRUFTT05fUkFURV9MSU1JVF9FWENFRURFRBAqEh8KG0VSUk9SX1JFQVNPTl9JTlRFUk5BTF9FUlJPUhArEiQKIEVSUk9SX1JFQVNPTl9TRVJWSUNFX1VOQVZBSUxBQkxFECwSIQodRVJST1JfUkVBU09OX1VQU1RSRUFNX1RJTUVPVVQQLRImCiFFUlJPUl9SRUFTT05fVVBTVFJFQU1fVU5BVkFJTEFCTEUQlgESIgoeRVJST1JfUkVBU09OX0dFTkVSQVRJT05fRkFJTEVEEC4SHAoYRVJST1JfUkVBU09OX0pPQl9FWFBJUkVEEC8SHgoaRVJST1JfUkVBU09OX0pPQl9DQU5DRUxMRUQQWhIkCiBFUlJPUl9SRUFTT05fSk9CX05PVF9DQU5DRUxMQUJMRRBbEiIKHkVSUk9SX1JFQVNPTl9KT0JfTk9UX0RFTEVUQUJMRRBcEiwKKEVSUk9SX1JFQVNPTl9JREVNUE9URU5DWV9BTlNXRVJfTk9UX0tFUFQQRRInCiNFUlJPUl9SRUFTT05fVE9PX01BTllfT1BFTl9SRVFVRVNUUxBGEiIKHUVSUk9SX1JFQVNPTl9KT0JfTk9UX0ZJTklTSEVEEIwBEiIKHkVSUk9SX1JFQVNPTl9XRUJIT09LX05PVF9GT1VORBBkEiIKHkVSUk9SX1JFQVNPTl9BQ0NPVU5UX1NVU1BFTkRFRBBQEiAKHEVSUk9SX1JFQVNPTl9TRUNSRVRfUkVRVUlSRUQQeBIjCh9FUlJPUl9SRUFTT05fQ1JPU1NfU0lURV9SRVFVRVNUEHkSJAogRVJST1JfUkVBU09OX0lOU0VDVVJFX0NPTk5FQ1RJT04QehIiCh5FUlJPUl9SRUFTT05fUkVRVUVTVF9OT1RfRk9VTkQQbhIkCiBFUlJPUl9SRUFTT05fVVNBR0VfQkVJTkdfQ09VTlRFRBBvEiIKHkVSUk9SX1JFQVNPTl9BQ0NPVU5UX05PVF9GT1VORBA8Eh4KGkVSUk9SX1JFQVNPTl9LRVlfTk9UX0ZPVU5EED0SHwobRVJST1JfUkVBU09OX0hPTERfTk9UX0ZPVU5EED4SIAobRVJST1JfUkVBU09OX1NUQVRFX0NPTkZMSUNUEIMBEiIKHUVSUk9SX1JFQVNPTl9PQkpFQ1RfTk9UX0ZPVU5EEIQBEiEKHEVSUk9SX1JFQVNPTl9FTlRSWV9OT1RfRk9VTkQQggESIwofRVJST1JfUkVBU09OX09QRVJBVElPTl9NSVNNQVRDSBA/EicKI0VSUk9SX1JFQVNPTl9DQUxMRVJfVU5BVVRIRU5USUNBVEVEEEASIQodRVJST1JfUkVBU09OX0NBTExFUl9GT1JCSURERU4QQRIhCh1FUlJPUl9SRUFTT05fSU5WQUxJRF9BUkdVTUVOVBBCEiMKH0VSUk9SX1JFQVNPTl9PUEVSQVRJT05fQ09ORkxJQ1QQQxIcChhFUlJPUl9SRUFTT05fV0FUQ0hfUkVTRVQQRGIGcHJvdG8z");
 
 /**
- * Every reason for which a call is refused, defined once. On the wire it travels as google.rpc.ErrorInfo with
- * domain "genmesh" and the name below without its prefix; services/kit/base/errors.ts gives each its gRPC code,
- * HTTP status, type and code.
+ * Every reason for which a call is refused, defined once. On the wire it is a google.rpc.ErrorInfo with domain "genmesh" and the
+ * name below without its prefix. services/kit/base/error-registry.ts gives each its gRPC code, HTTP status, type and code.
  *
  * @generated from enum genmesh.common.v1.ErrorReason
  */
@@ -30,7 +29,7 @@ export const ErrorReason = {
   UNSPECIFIED: 0,
 
   /**
-   * The key is missing, malformed, unknown, revoked or expired. HTTP 401.
+   * The key is missing, malformed, unknown, deleted or expired. HTTP 401.
    *
    * @generated from enum value: ERROR_REASON_INVALID_API_KEY = 1;
    */
@@ -51,7 +50,7 @@ export const ErrorReason = {
   UNSUPPORTED_CONTENT_TYPE: 3,
 
   /**
-   * The model's upstream does not offer the operation that was asked for. HTTP 400.
+   * The model's upstream does not offer the asked operation. HTTP 400.
    *
    * @generated from enum value: ERROR_REASON_MODEL_NOT_RESPONSES_CAPABLE = 4;
    */
@@ -114,7 +113,7 @@ export const ErrorReason = {
   INVALID_REFERENCE_IMAGE: 12,
 
   /**
-   * The price of the job cannot be reserved. HTTP 402. Metadata: required, spendable.
+   * The wallet has too few credits to hold the price of the job. HTTP 402. Metadata: required, spendable.
    *
    * @generated from enum value: ERROR_REASON_INSUFFICIENT_CREDITS = 13;
    */
@@ -142,21 +141,21 @@ export const ErrorReason = {
   INVALID_TYPE: 16,
 
   /**
-   * A field has a value outside what is accepted. HTTP 400.
+   * A field has a value that is not accepted. HTTP 400.
    *
    * @generated from enum value: ERROR_REASON_INVALID_VALUE = 17;
    */
   INVALID_VALUE: 17,
 
   /**
-   * One image, or all of a request together, over 20 MiB. HTTP 400.
+   * One image, or all images of a request together, over 20 MiB. HTTP 400.
    *
    * @generated from enum value: ERROR_REASON_IMAGE_TOO_LARGE = 18;
    */
   IMAGE_TOO_LARGE: 18,
 
   /**
-   * Input and reserved output do not fit into the model's context. HTTP 400.
+   * Input and the bound of the output do not fit into the model's context. HTTP 400.
    *
    * @generated from enum value: ERROR_REASON_CONTEXT_LENGTH_EXCEEDED = 19;
    */
@@ -240,7 +239,7 @@ export const ErrorReason = {
   INVALID_IDEMPOTENCY_KEY: 30,
 
   /**
-   * The wallet cannot cover the request's bound. HTTP 402. Metadata: required, spendable, of text max_output_tokens.
+   * The wallet cannot cover the request's bound. HTTP 402. Metadata: required, spendable, and for text max_output_tokens.
    *
    * @generated from enum value: ERROR_REASON_INSUFFICIENT_BALANCE = 31;
    */
@@ -254,22 +253,21 @@ export const ErrorReason = {
   PERMISSION_DENIED: 32,
 
   /**
-   * The key's limit would be exceeded. HTTP 403. Metadata: limit, required, spendable, of text
-   * max_output_tokens.
+   * The key's limit would be exceeded. HTTP 403. Metadata: limit, required, spendable, and for text max_output_tokens.
    *
    * @generated from enum value: ERROR_REASON_KEY_LIMIT_EXCEEDED = 33;
    */
   KEY_LIMIT_EXCEEDED: 33,
 
   /**
-   * No such job for this key under this path. HTTP 404.
+   * The job does not exist for this key under this path. HTTP 404.
    *
    * @generated from enum value: ERROR_REASON_JOB_NOT_FOUND = 34;
    */
   JOB_NOT_FOUND: 34,
 
   /**
-   * No such file for this caller. HTTP 404.
+   * The file does not exist for this caller. HTTP 404.
    *
    * @generated from enum value: ERROR_REASON_FILE_NOT_FOUND = 35;
    */
@@ -297,7 +295,7 @@ export const ErrorReason = {
   PAYLOAD_TOO_LARGE: 38,
 
   /**
-   * The body's content type is not taken here. HTTP 415.
+   * The route does not accept the body's content type. HTTP 415.
    *
    * @generated from enum value: ERROR_REASON_UNSUPPORTED_MEDIA_TYPE = 39;
    */
@@ -325,7 +323,7 @@ export const ErrorReason = {
   RATE_LIMIT_EXCEEDED: 42,
 
   /**
-   * A fault of ours; no detail leaks. HTTP 500. Metadata: incident.
+   * A fault of genmesh. The answer has no details of it. HTTP 500. Metadata: incident.
    *
    * @generated from enum value: ERROR_REASON_INTERNAL_ERROR = 43;
    */
@@ -346,7 +344,7 @@ export const ErrorReason = {
   UPSTREAM_TIMEOUT: 45,
 
   /**
-   * No upstream of the model serves anything at the moment, for a reason that is its operator's to mend. HTTP 503.
+   * No upstream of the model can answer now, and only its operator can change that. HTTP 503.
    *
    * @generated from enum value: ERROR_REASON_UPSTREAM_UNAVAILABLE = 150;
    */
@@ -374,14 +372,14 @@ export const ErrorReason = {
   JOB_CANCELLED: 90,
 
   /**
-   * The job has ended, or is being charged: there is nothing left to cancel. HTTP 409.
+   * The job has ended, or is being charged, so it cannot be cancelled. HTTP 409.
    *
    * @generated from enum value: ERROR_REASON_JOB_NOT_CANCELLABLE = 91;
    */
   JOB_NOT_CANCELLABLE: 91,
 
   /**
-   * The job has not ended: it is cancelled first, and deleted then. HTTP 409.
+   * The job has not ended. The caller may cancel it and then delete it. HTTP 409.
    *
    * @generated from enum value: ERROR_REASON_JOB_NOT_DELETABLE = 92;
    */
@@ -396,21 +394,21 @@ export const ErrorReason = {
   IDEMPOTENCY_ANSWER_NOT_KEPT: 69,
 
   /**
-   * The wallet has as many open holds as it may have. HTTP 429. Metadata: limit, retry_after_ms.
+   * The wallet has the most open holds that it may have. HTTP 429. Metadata: limit, retry_after_ms.
    *
    * @generated from enum value: ERROR_REASON_TOO_MANY_OPEN_REQUESTS = 70;
    */
   TOO_MANY_OPEN_REQUESTS: 70,
 
   /**
-   * The caller waited for a job that has not ended in time; it goes on. HTTP 504. Metadata: job_id, status_url.
+   * The caller waited for a job that has not ended in time. The job goes on. HTTP 504. Metadata: job_id, status_url.
    *
    * @generated from enum value: ERROR_REASON_JOB_NOT_FINISHED = 140;
    */
   JOB_NOT_FINISHED: 140,
 
   /**
-   * No webhook of this id in the account. HTTP 404.
+   * The account has no webhook with this id. HTTP 404.
    *
    * @generated from enum value: ERROR_REASON_WEBHOOK_NOT_FOUND = 100;
    */
@@ -424,7 +422,7 @@ export const ErrorReason = {
   ACCOUNT_SUSPENDED: 80,
 
   /**
-   * The console asks for the secret again before this, in `x-console-secret`. HTTP 403.
+   * The console asks for the secret again before this request, in `x-console-secret`. HTTP 403.
    *
    * @generated from enum value: ERROR_REASON_SECRET_REQUIRED = 120;
    */
@@ -438,14 +436,14 @@ export const ErrorReason = {
   CROSS_SITE_REQUEST: 121,
 
   /**
-   * The console is not served over plain HTTP but on the loopback. HTTP 403.
+   * The console is served over plain HTTP only on the loopback. HTTP 403.
    *
    * @generated from enum value: ERROR_REASON_INSECURE_CONNECTION = 122;
    */
   INSECURE_CONNECTION: 122,
 
   /**
-   * No request of this id in the caller's part of the ledger. HTTP 404.
+   * The caller's part of the ledger has no request with this id. HTTP 404.
    *
    * @generated from enum value: ERROR_REASON_REQUEST_NOT_FOUND = 110;
    */
@@ -459,49 +457,49 @@ export const ErrorReason = {
   USAGE_BEING_COUNTED: 111,
 
   /**
-   * Operator calls: no such account.
+   * Calls of operators: the account does not exist.
    *
    * @generated from enum value: ERROR_REASON_ACCOUNT_NOT_FOUND = 60;
    */
   ACCOUNT_NOT_FOUND: 60,
 
   /**
-   * No such key of this account. HTTP 404.
+   * The account has no such key. HTTP 404.
    *
    * @generated from enum value: ERROR_REASON_KEY_NOT_FOUND = 61;
    */
   KEY_NOT_FOUND: 61,
 
   /**
-   * No such hold in this wallet.
+   * The wallet has no such hold.
    *
    * @generated from enum value: ERROR_REASON_HOLD_NOT_FOUND = 62;
    */
   HOLD_NOT_FOUND: 62,
 
   /**
-   * Console's operator routes: the state does not allow it, or its operation id was used for something else. HTTP 409.
+   * Operators' routes of the console: the state does not allow the action, or its operation id was used for another one. HTTP 409.
    *
    * @generated from enum value: ERROR_REASON_STATE_CONFLICT = 131;
    */
   STATE_CONFLICT: 131,
 
   /**
-   * Console's operator routes: no such account, hold or entry. HTTP 404.
+   * Operators' routes of the console: the account, hold or entry does not exist. HTTP 404.
    *
    * @generated from enum value: ERROR_REASON_OBJECT_NOT_FOUND = 132;
    */
   OBJECT_NOT_FOUND: 132,
 
   /**
-   * No entry of this number in this wallet.
+   * The wallet has no entry with this number.
    *
    * @generated from enum value: ERROR_REASON_ENTRY_NOT_FOUND = 130;
    */
   ENTRY_NOT_FOUND: 130,
 
   /**
-   * An operation id was used before with other content; nothing was changed.
+   * An operation id was used before with other content. Nothing was changed.
    *
    * @generated from enum value: ERROR_REASON_OPERATION_MISMATCH = 63;
    */
@@ -522,7 +520,7 @@ export const ErrorReason = {
   CALLER_FORBIDDEN: 65,
 
   /**
-   * An internal call's message breaks a rule that its field comments state. Metadata: field.
+   * An internal call's message breaks a rule of its field comments. Metadata: field.
    *
    * @generated from enum value: ERROR_REASON_INVALID_ARGUMENT = 66;
    */
@@ -536,7 +534,7 @@ export const ErrorReason = {
   OPERATION_CONFLICT: 67,
 
   /**
-   * A watch cannot continue from the given revision; begin again without one.
+   * A watch cannot continue from the given revision. The caller begins again without one.
    *
    * @generated from enum value: ERROR_REASON_WATCH_RESET = 68;
    */
@@ -544,9 +542,8 @@ export const ErrorReason = {
 } as const;
 
 /**
- * Every reason for which a call is refused, defined once. On the wire it travels as google.rpc.ErrorInfo with
- * domain "genmesh" and the name below without its prefix; services/kit/base/errors.ts gives each its gRPC code,
- * HTTP status, type and code.
+ * Every reason for which a call is refused, defined once. On the wire it is a google.rpc.ErrorInfo with domain "genmesh" and the
+ * name below without its prefix. services/kit/base/error-registry.ts gives each its gRPC code, HTTP status, type and code.
  *
  * @generated from enum genmesh.common.v1.ErrorReason
  */

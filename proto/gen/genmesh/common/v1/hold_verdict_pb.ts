@@ -15,7 +15,7 @@ export const file_genmesh_common_v1_hold_verdict: GenFile = /*@__PURE__*/
   fileDesc("CiRnZW5tZXNoL2NvbW1vbi92MS9ob2xkX3ZlcmRpY3QucHJvdG8SEWdlbm1lc2guY29tbW9uLnYxInYKC0hvbGRWZXJkaWN0EjAKCmtlZXBfdW50aWwYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAASFwoNc2V0dGxlX2Ftb3VudBgCIAEoA0gAEhEKB3JlbGVhc2UYAyABKAhIAEIJCgd2ZXJkaWN0YgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
- * What the owner of a hold answers when billing asks about one whose check time has passed.
+ * The answer of a hold's owner to billing, which asks about a hold whose check time has passed.
  *
  * @generated from message genmesh.common.v1.HoldVerdict
  */
@@ -27,7 +27,7 @@ export type HoldVerdict = Message<"genmesh.common.v1.HoldVerdict"> & {
    */
   verdict: {
     /**
-     * The work goes on, or stands in review: ask again at this time.
+     * The work goes on, or is in review. Billing asks again at this time.
      *
      * @generated from field: google.protobuf.Timestamp keep_until = 1;
      */
@@ -43,7 +43,7 @@ export type HoldVerdict = Message<"genmesh.common.v1.HoldVerdict"> & {
     case: "settleAmount";
   } | {
     /**
-     * The work ended without cost, or was never begun (the owner has no record of it).
+     * The work ended without cost, or was never begun. The owner then has no record of it.
      *
      * @generated from field: bool release = 3;
      */

@@ -15,7 +15,7 @@ export const file_genmesh_common_v1_rpc_access: GenFile = /*@__PURE__*/
   fileDesc("CiJnZW5tZXNoL2NvbW1vbi92MS9ycGNfYWNjZXNzLnByb3RvEhFnZW5tZXNoLmNvbW1vbi52MSpXCglScGNBY2Nlc3MSGgoWUlBDX0FDQ0VTU19VTlNQRUNJRklFRBAAEhgKFFJQQ19BQ0NFU1NfUFJJTkNJUEFMEAESFAoQUlBDX0FDQ0VTU19BRE1JThACOl0KCnJwY19hY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiNjAMgASgOMhwuZ2VubWVzaC5jb21tb24udjEuUnBjQWNjZXNzUglycGNBY2Nlc3NiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
- * Who may make an internal call. Enforced for every method by one interceptor (services/kit/rpc/access.ts).
+ * The callers of an internal method. One interceptor (services/kit/rpc/access.ts) enforces it for every method.
  *
  * @generated from enum genmesh.common.v1.RpcAccess
  */
@@ -35,7 +35,7 @@ export const RpcAccess = {
   PRINCIPAL: 1,
 
   /**
-   * The admin token and nothing else.
+   * Only the admin token.
    *
    * @generated from enum value: RPC_ACCESS_ADMIN = 2;
    */
@@ -43,7 +43,7 @@ export const RpcAccess = {
 } as const;
 
 /**
- * Who may make an internal call. Enforced for every method by one interceptor (services/kit/rpc/access.ts).
+ * The callers of an internal method. One interceptor (services/kit/rpc/access.ts) enforces it for every method.
  *
  * @generated from enum genmesh.common.v1.RpcAccess
  */
@@ -56,7 +56,7 @@ export const RpcAccessSchema: GenEnum<RpcAccess> = /*@__PURE__*/
   enumDesc(file_genmesh_common_v1_rpc_access, 0);
 
 /**
- * Who may call the method.
+ * The callers of the method.
  *
  * @generated from extension: genmesh.common.v1.RpcAccess rpc_access = 50701;
  */

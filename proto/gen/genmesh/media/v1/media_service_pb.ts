@@ -50,13 +50,13 @@ export const EraseAccountRequestSchema: GenMessage<EraseAccountRequest> = /*@__P
   messageDesc(file_genmesh_media_v1_media_service, 0);
 
 /**
- * How much of it is left.
+ * The progress of erasing.
  *
  * @generated from message genmesh.media.v1.EraseAccountResponse
  */
 export type EraseAccountResponse = Message<"genmesh.media.v1.EraseAccountResponse"> & {
   /**
-   * False: something is left; the call is to be repeated.
+   * False: data is left, and the caller must repeat the call.
    *
    * @generated from field: bool is_over = 1;
    */
@@ -84,7 +84,7 @@ export type Job = Message<"genmesh.media.v1.Job"> & {
   jobId: string;
 
   /**
-   * What it makes.
+   * The kind of its output.
    *
    * @generated from field: genmesh.media.v1.JobKind kind = 2;
    */
@@ -112,14 +112,14 @@ export type Job = Message<"genmesh.media.v1.Job"> & {
   modelName: string;
 
   /**
-   * "t2v" or "i2v"; "instrumental" or "lyrics"; empty for images.
+   * "t2v" or "i2v" for videos, "instrumental" or "lyrics" for music, empty for images.
    *
    * @generated from field: string mode = 6;
    */
   mode: string;
 
   /**
-   * 0 to 100; 100 only when completed.
+   * 0 to 100. It is 100 only when the job is completed.
    *
    * @generated from field: int32 progress = 7;
    */
@@ -133,49 +133,49 @@ export type Job = Message<"genmesh.media.v1.Job"> & {
   creditsReserved: bigint;
 
   /**
-   * What was charged; present when terminal.
+   * The charge. Present when terminal.
    *
    * @generated from field: optional int64 credits_charged = 9;
    */
   creditsCharged?: bigint | undefined;
 
   /**
-   * Of a video.
+   * The length of a video.
    *
    * @generated from field: int32 duration_seconds = 10;
    */
   durationSeconds: number;
 
   /**
-   * Of a video or image, where one was chosen.
+   * The resolution of a video or image, where the caller chose one.
    *
    * @generated from field: string resolution = 11;
    */
   resolution: string;
 
   /**
-   * Of a video or image.
+   * The aspect ratio of a video or image.
    *
    * @generated from field: string aspect_ratio = 12;
    */
   aspectRatio: string;
 
   /**
-   * Number of outputs asked for.
+   * The number of outputs that the caller asked for.
    *
    * @generated from field: int32 output_count = 13;
    */
   outputCount: number;
 
   /**
-   * When completed.
+   * The outputs of a completed job.
    *
    * @generated from field: repeated genmesh.media.v1.OutputFile outputs = 14;
    */
   outputs: OutputFile[];
 
   /**
-   * When failed.
+   * The error of a failed job.
    *
    * @generated from field: genmesh.media.v1.JobError error = 15;
    */
@@ -189,42 +189,42 @@ export type Job = Message<"genmesh.media.v1.Job"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When a worker first had it; absent before.
+   * When a worker first took it. Absent before.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 17;
    */
   startTime?: Timestamp | undefined;
 
   /**
-   * When it became terminal; absent before.
+   * When it became terminal. Absent before.
    *
    * @generated from field: google.protobuf.Timestamp complete_time = 18;
    */
   completeTime?: Timestamp | undefined;
 
   /**
-   * When its outputs and record go; absent while not terminal, or kept for ever.
+   * When its outputs and record are deleted. Absent while it is not terminal, or where it is kept for ever.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 19;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * The failed job that this one repeats; empty: none.
+   * The failed job that this one repeats. Empty: none.
    *
    * @generated from field: string retry_of = 20;
    */
   retryOf: string;
 
   /**
-   * "WxH" of an image job, where one was sent.
+   * "WxH" of an image job, where the caller sent one.
    *
    * @generated from field: string size = 21;
    */
   size: string;
 
   /**
-   * The account that it belongs to; empty from a peer of before.
+   * The account of the job. Empty from a peer of an earlier release.
    *
    * @generated from field: string account_id = 60;
    */
@@ -238,7 +238,7 @@ export type Job = Message<"genmesh.media.v1.Job"> & {
   keyId: string;
 
   /**
-   * The seed that was sent; absent: none.
+   * The seed that the caller sent. Absent: none.
    *
    * @generated from field: optional int32 seed = 23;
    */
@@ -252,15 +252,15 @@ export type Job = Message<"genmesh.media.v1.Job"> & {
   metadata: { [key: string]: string };
 
   /**
-   * Jobs of its kind that wait for the same places (of its upstream, or of its model) and would be served before it, plus
-   * one, 1 to 1,000, as of about a second ago; absent where it does not wait for a worker, or that is not known.
+   * Its place in the queue, 1 to 1,000, as of about a second ago. It counts jobs of its kind that wait for the same upstream's or
+   * model's places and come before it, plus one. Absent where it does not wait for a worker, or the place is unknown.
    *
    * @generated from field: optional int32 queue_position = 25;
    */
   queuePosition?: number | undefined;
 
   /**
-   * With queue_position: when work on it may begin; absent where none was completed there lately.
+   * Present with queue_position: when work on it may begin. Absent where no job was completed there lately.
    *
    * @generated from field: google.protobuf.Timestamp estimated_start_time = 26;
    */
@@ -275,7 +275,7 @@ export const JobSchema: GenMessage<Job> = /*@__PURE__*/
   messageDesc(file_genmesh_media_v1_media_service, 2);
 
 /**
- * Why a job failed.
+ * The error of a failed job.
  *
  * @generated from message genmesh.media.v1.JobError
  */
@@ -288,14 +288,14 @@ export type JobError = Message<"genmesh.media.v1.JobError"> & {
   reason: ErrorReason;
 
   /**
-   * Text for people, never upstream's own.
+   * Text for people, never the upstream's own.
    *
    * @generated from field: string message = 2;
    */
   message: string;
 
   /**
-   * The field at fault; empty: none.
+   * The wrong field. Empty: none.
    *
    * @generated from field: string param = 3;
    */
@@ -344,21 +344,21 @@ export type OutputFile = Message<"genmesh.media.v1.OutputFile"> & {
   sha256: string;
 
   /**
-   * Pixels; 0 where it does not apply.
+   * Pixels. 0 where it does not apply.
    *
    * @generated from field: int32 width = 5;
    */
   width: number;
 
   /**
-   * Pixels; 0 where it does not apply.
+   * Pixels. 0 where it does not apply.
    *
    * @generated from field: int32 height = 6;
    */
   height: number;
 
   /**
-   * Seconds; 0 where it does not apply.
+   * Seconds. 0 where it does not apply.
    *
    * @generated from field: double duration_seconds = 7;
    */
@@ -373,13 +373,13 @@ export const OutputFileSchema: GenMessage<OutputFile> = /*@__PURE__*/
   messageDesc(file_genmesh_media_v1_media_service, 4);
 
 /**
- * A submission.
+ * A request for a job.
  *
  * @generated from message genmesh.media.v1.SubmitJobRequest
  */
 export type SubmitJobRequest = Message<"genmesh.media.v1.SubmitJobRequest"> & {
   /**
-   * What it makes, by the path that was called.
+   * The kind of its output, by the called path.
    *
    * @generated from field: genmesh.media.v1.JobKind kind = 1;
    */
@@ -393,29 +393,29 @@ export type SubmitJobRequest = Message<"genmesh.media.v1.SubmitJobRequest"> & {
   body: Uint8Array;
 
   /**
-   * The caller's Idempotency-Key, 1 to 255 characters; absent: none. An empty one is refused.
+   * The caller's Idempotency-Key, 1 to 255 characters. Absent: none. An empty one is refused.
    *
    * @generated from field: optional string idempotency_key = 3;
    */
   idempotencyKey?: string | undefined;
 
   /**
-   * What the edge knows of the key.
+   * The edge's knowledge of the key.
    *
    * @generated from field: genmesh.common.v1.Admission admission = 4;
    */
   admission?: Admission | undefined;
 
   /**
-   * What the URLs of the answer to this request begin with, up to and with /v1: a reference that begins so is a file of this
-   * deployment, and is not fetched. Empty: none is known.
+   * The beginning of the URLs in the answer, up to and with /v1. A reference with this beginning is a file of this deployment, and
+   * is not fetched. Empty: unknown.
    *
    * @generated from field: string public_base_url = 5;
    */
   publicBaseUrl: string;
 
   /**
-   * An image job's body that has a response_format is OpenAI's in any case.
+   * An image job's body with a response_format is OpenAI's in any case.
    *
    * @generated from field: genmesh.media.v1.BodyForm form = 70;
    */
@@ -436,14 +436,14 @@ export const SubmitJobRequestSchema: GenMessage<SubmitJobRequest> = /*@__PURE__*
  */
 export type SubmitJobResponse = Message<"genmesh.media.v1.SubmitJobResponse"> & {
   /**
-   * As it stands at this moment.
+   * Its present state.
    *
    * @generated from field: genmesh.media.v1.Job job = 1;
    */
   job?: Job | undefined;
 
   /**
-   * True where the idempotency key named it already.
+   * True where the idempotency key already named this job.
    *
    * @generated from field: bool replayed = 2;
    */
@@ -465,7 +465,7 @@ export const SubmitJobResponseSchema: GenMessage<SubmitJobResponse> = /*@__PURE_
   messageDesc(file_genmesh_media_v1_media_service, 6);
 
 /**
- * Which job.
+ * Names a job.
  *
  * @generated from message genmesh.media.v1.GetJobRequest
  */
@@ -478,7 +478,7 @@ export type GetJobRequest = Message<"genmesh.media.v1.GetJobRequest"> & {
   jobId: string;
 
   /**
-   * The kind of the path that was called; another kind's job is JOB_NOT_FOUND. Unspecified: any.
+   * The kind of the called path. A job of another kind is JOB_NOT_FOUND. Unspecified: any.
    *
    * @generated from field: genmesh.media.v1.JobKind kind = 2;
    */
@@ -506,7 +506,7 @@ export const GetJobRequestSchema: GenMessage<GetJobRequest> = /*@__PURE__*/
  */
 export type GetJobResponse = Message<"genmesh.media.v1.GetJobResponse"> & {
   /**
-   * As it stands.
+   * Its present state.
    *
    * @generated from field: genmesh.media.v1.Job job = 1;
    */
@@ -521,7 +521,7 @@ export const GetJobResponseSchema: GenMessage<GetJobResponse> = /*@__PURE__*/
   messageDesc(file_genmesh_media_v1_media_service, 8);
 
 /**
- * Which job.
+ * Names a job.
  *
  * @generated from message genmesh.media.v1.CancelJobRequest
  */
@@ -555,7 +555,7 @@ export const CancelJobRequestSchema: GenMessage<CancelJobRequest> = /*@__PURE__*
  */
 export type CancelJobResponse = Message<"genmesh.media.v1.CancelJobResponse"> & {
   /**
-   * Failed; still running where its hold could not be ended at once, which then follows.
+   * The job is failed. It is still running where its hold could not be ended at once. Then it fails later.
    *
    * @generated from field: genmesh.media.v1.Job job = 1;
    */
@@ -570,7 +570,7 @@ export const CancelJobResponseSchema: GenMessage<CancelJobResponse> = /*@__PURE_
   messageDesc(file_genmesh_media_v1_media_service, 10);
 
 /**
- * Which job.
+ * Names a job.
  *
  * @generated from message genmesh.media.v1.DeleteJobRequest
  */
@@ -598,7 +598,7 @@ export const DeleteJobRequestSchema: GenMessage<DeleteJobRequest> = /*@__PURE__*
   messageDesc(file_genmesh_media_v1_media_service, 11);
 
 /**
- * It is gone.
+ * The job is deleted.
  *
  * @generated from message genmesh.media.v1.DeleteJobResponse
  */
@@ -626,49 +626,49 @@ export type ListJobsRequest = Message<"genmesh.media.v1.ListJobsRequest"> & {
   pageSize: number;
 
   /**
-   * From the last answer; empty: the first page.
+   * From the last answer. Empty: the first page.
    *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
 
   /**
-   * Only jobs in this state; unspecified: all.
+   * Only jobs in this state. Unspecified: all.
    *
    * @generated from field: genmesh.media.v1.JobStatus status = 3;
    */
   status: JobStatus;
 
   /**
-   * Only jobs of this kind; unspecified: all.
+   * Only jobs of this kind. Unspecified: all.
    *
    * @generated from field: genmesh.media.v1.JobKind kind = 4;
    */
   kind: JobKind;
 
   /**
-   * A job's id: only older ones. At most one of this, `before` and `page_token` is given. Empty: none.
+   * A job's id: only older jobs. At most one of this, `before` and `page_token` is given. Empty: none.
    *
    * @generated from field: string after = 5;
    */
   after: string;
 
   /**
-   * A job's id: only newer ones, and of these the nearest to it. Empty: none.
+   * A job's id: only newer jobs. The page has the nearest to it. Empty: none.
    *
    * @generated from field: string before = 6;
    */
   before: string;
 
   /**
-   * Only jobs of this model, by its public id; empty: all.
+   * Only jobs of this model, by its public id. Empty: all.
    *
    * @generated from field: string model = 7;
    */
   model: string;
 
   /**
-   * Those of all keys of the principal's account: the caller has seen that its key may.
+   * Jobs of all keys of the principal's account. The caller has checked that its key may list them.
    *
    * @generated from field: bool all_keys = 8;
    */
@@ -696,14 +696,14 @@ export type ListJobsResponse = Message<"genmesh.media.v1.ListJobsResponse"> & {
   jobs: Job[];
 
   /**
-   * Empty on the last page, and on one that was asked for by `before`.
+   * Empty on the last page, and on a page by `before`.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * More follow in the direction that was asked for.
+   * More jobs follow in the asked direction.
    *
    * @generated from field: bool has_more = 3;
    */
@@ -718,7 +718,7 @@ export const ListJobsResponseSchema: GenMessage<ListJobsResponse> = /*@__PURE__*
   messageDesc(file_genmesh_media_v1_media_service, 14);
 
 /**
- * Which job.
+ * Names a job.
  *
  * @generated from message genmesh.media.v1.WatchJobRequest
  */
@@ -780,21 +780,21 @@ export type GenerateSpeechRequest = Message<"genmesh.media.v1.GenerateSpeechRequ
   body: Uint8Array;
 
   /**
-   * The caller's Idempotency-Key, 1 to 255 characters; absent: none. An empty one is refused.
+   * The caller's Idempotency-Key, 1 to 255 characters. Absent: none. An empty one is refused.
    *
    * @generated from field: optional string idempotency_key = 2;
    */
   idempotencyKey?: string | undefined;
 
   /**
-   * What the edge knows of the key.
+   * The edge's knowledge of the key.
    *
    * @generated from field: genmesh.common.v1.Admission admission = 3;
    */
   admission?: Admission | undefined;
 
   /**
-   * OpenAI's: its keys are apart from those of the API document's own route.
+   * The API of the body. Idempotency keys of OpenAI's bodies are separate from those of genmesh's own route.
    *
    * @generated from field: genmesh.media.v1.BodyForm form = 70;
    */
@@ -809,7 +809,7 @@ export const GenerateSpeechRequestSchema: GenMessage<GenerateSpeechRequest> = /*
   messageDesc(file_genmesh_media_v1_media_service, 17);
 
 /**
- * Spoken text.
+ * The speech of a text.
  *
  * @generated from message genmesh.media.v1.GenerateSpeechResponse
  */
@@ -822,7 +822,7 @@ export type GenerateSpeechResponse = Message<"genmesh.media.v1.GenerateSpeechRes
   speechId: string;
 
   /**
-   * When.
+   * When it was made.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 2;
    */
@@ -836,7 +836,7 @@ export type GenerateSpeechResponse = Message<"genmesh.media.v1.GenerateSpeechRes
   model: string;
 
   /**
-   * The sound.
+   * The speech.
    *
    * @generated from field: genmesh.media.v1.OutputFile audio = 4;
    */
@@ -850,14 +850,14 @@ export type GenerateSpeechResponse = Message<"genmesh.media.v1.GenerateSpeechRes
   characters: bigint;
 
   /**
-   * What was charged.
+   * The charge.
    *
    * @generated from field: int64 cost_usd_micros = 6;
    */
   costUsdMicros: bigint;
 
   /**
-   * True where the idempotency key named it already.
+   * True where the idempotency key already named this speech.
    *
    * @generated from field: bool replayed = 7;
    */
@@ -872,7 +872,7 @@ export const GenerateSpeechResponseSchema: GenMessage<GenerateSpeechResponse> = 
   messageDesc(file_genmesh_media_v1_media_service, 18);
 
 /**
- * Which file.
+ * Names a file.
  *
  * @generated from message genmesh.media.v1.LocateFileRequest
  */
@@ -885,7 +885,7 @@ export type LocateFileRequest = Message<"genmesh.media.v1.LocateFileRequest"> & 
   area: FileArea;
 
   /**
-   * The job or speech id; empty for uploads.
+   * The job or speech id. Empty for uploads.
    *
    * @generated from field: string parent_id = 2;
    */
@@ -907,13 +907,13 @@ export const LocateFileRequestSchema: GenMessage<LocateFileRequest> = /*@__PURE_
   messageDesc(file_genmesh_media_v1_media_service, 19);
 
 /**
- * Where it lies.
+ * The place of the file.
  *
  * @generated from message genmesh.media.v1.LocateFileResponse
  */
 export type LocateFileResponse = Message<"genmesh.media.v1.LocateFileResponse"> & {
   /**
-   * Name in the blob store.
+   * Its name in the blob store.
    *
    * @generated from field: string blob_key = 1;
    */
@@ -934,14 +934,14 @@ export type LocateFileResponse = Message<"genmesh.media.v1.LocateFileResponse"> 
   sizeBytes: bigint;
 
   /**
-   * Lower-case hexadecimal; the ETag.
+   * Lower-case hexadecimal. It is the ETag.
    *
    * @generated from field: string sha256 = 4;
    */
   sha256: string;
 
   /**
-   * To download it by, in any script; with a suffix that fits the type.
+   * The name of a download, in any script, with a suffix that fits the type.
    *
    * @generated from field: string file_name = 5;
    */
@@ -1000,7 +1000,7 @@ export const UploadFileRequestSchema: GenMessage<UploadFileRequest> = /*@__PURE_
   messageDesc(file_genmesh_media_v1_media_service, 21);
 
 /**
- * What an upload is.
+ * The description of an upload.
  *
  * @generated from message genmesh.media.v1.UploadHeader
  */
@@ -1020,14 +1020,14 @@ export type UploadHeader = Message<"genmesh.media.v1.UploadHeader"> & {
   purpose: string;
 
   /**
-   * The caller's Idempotency-Key; absent: none.
+   * The caller's Idempotency-Key. Absent: none.
    *
    * @generated from field: optional string idempotency_key = 3;
    */
   idempotencyKey?: string | undefined;
 
   /**
-   * What the edge knows of the key.
+   * The edge's knowledge of the key.
    *
    * @generated from field: genmesh.common.v1.Admission admission = 4;
    */
@@ -1055,7 +1055,7 @@ export type UploadFileResponse = Message<"genmesh.media.v1.UploadFileResponse"> 
   file?: StoredFile | undefined;
 
   /**
-   * True where the idempotency key named it already.
+   * True where the idempotency key already named this file.
    *
    * @generated from field: bool replayed = 2;
    */
@@ -1147,7 +1147,7 @@ export const StoredFileSchema: GenMessage<StoredFile> = /*@__PURE__*/
   messageDesc(file_genmesh_media_v1_media_service, 24);
 
 /**
- * Which file.
+ * Names a file.
  *
  * @generated from message genmesh.media.v1.GetFileRequest
  */
@@ -1202,14 +1202,14 @@ export type ListFilesRequest = Message<"genmesh.media.v1.ListFilesRequest"> & {
   pageSize: number;
 
   /**
-   * Files after this id in the order; empty: from the first.
+   * Files after this id in the order. Empty: from the first.
    *
    * @generated from field: string after = 2;
    */
   after: string;
 
   /**
-   * Only of this purpose; empty: all.
+   * Only files of this purpose. Empty: all.
    *
    * @generated from field: string purpose = 3;
    */
@@ -1237,21 +1237,21 @@ export const ListFilesRequestSchema: GenMessage<ListFilesRequest> = /*@__PURE__*
  */
 export type ListFilesResponse = Message<"genmesh.media.v1.ListFilesResponse"> & {
   /**
-   * In the order asked for.
+   * In the asked order.
    *
    * @generated from field: repeated genmesh.media.v1.StoredFile files = 1;
    */
   files: StoredFile[];
 
   /**
-   * True where more follow.
+   * True where more files follow.
    *
    * @generated from field: bool has_more = 2;
    */
   hasMore: boolean;
 
   /**
-   * The account's room; absent from a peer of before.
+   * The account's room. Absent from a peer of an earlier release.
    *
    * @generated from field: genmesh.media.v1.FileQuota quota = 3;
    */
@@ -1272,21 +1272,21 @@ export const ListFilesResponseSchema: GenMessage<ListFilesResponse> = /*@__PURE_
  */
 export type FileQuota = Message<"genmesh.media.v1.FileQuota"> & {
   /**
-   * Taken, and set aside for uploads under way.
+   * Used bytes, with those that uploads in progress hold.
    *
    * @generated from field: int64 used_bytes = 1;
    */
   usedBytes: bigint;
 
   /**
-   * All of it.
+   * The whole room.
    *
    * @generated from field: int64 limit_bytes = 2;
    */
   limitBytes: bigint;
 
   /**
-   * How many files it has.
+   * The number of its files.
    *
    * @generated from field: int64 files = 3;
    */
@@ -1301,7 +1301,7 @@ export const FileQuotaSchema: GenMessage<FileQuota> = /*@__PURE__*/
   messageDesc(file_genmesh_media_v1_media_service, 29);
 
 /**
- * Which file.
+ * Names a file.
  *
  * @generated from message genmesh.media.v1.DeleteFileRequest
  */
@@ -1322,7 +1322,7 @@ export const DeleteFileRequestSchema: GenMessage<DeleteFileRequest> = /*@__PURE_
   messageDesc(file_genmesh_media_v1_media_service, 30);
 
 /**
- * It is gone.
+ * The file is deleted.
  *
  * @generated from message genmesh.media.v1.DeleteFileResponse
  */
@@ -1337,7 +1337,7 @@ export const DeleteFileResponseSchema: GenMessage<DeleteFileResponse> = /*@__PUR
   messageDesc(file_genmesh_media_v1_media_service, 31);
 
 /**
- * Which file.
+ * Names a file.
  *
  * @generated from message genmesh.media.v1.ReadFileRequest
  */
@@ -1386,7 +1386,7 @@ export const ReadFileResponseSchema: GenMessage<ReadFileResponse> = /*@__PURE__*
   messageDesc(file_genmesh_media_v1_media_service, 33);
 
 /**
- * Which hold.
+ * Names a hold.
  *
  * @generated from message genmesh.media.v1.ResolveHoldRequest
  */
@@ -1399,7 +1399,7 @@ export type ResolveHoldRequest = Message<"genmesh.media.v1.ResolveHoldRequest"> 
   holdId: string;
 
   /**
-   * The account that it belongs to.
+   * The account of the hold.
    *
    * @generated from field: string account_id = 2;
    */
@@ -1414,7 +1414,7 @@ export const ResolveHoldRequestSchema: GenMessage<ResolveHoldRequest> = /*@__PUR
   messageDesc(file_genmesh_media_v1_media_service, 34);
 
 /**
- * What is to become of it.
+ * The answer about a hold.
  *
  * @generated from message genmesh.media.v1.ResolveHoldResponse
  */
@@ -1441,7 +1441,7 @@ export const ResolveHoldResponseSchema: GenMessage<ResolveHoldResponse> = /*@__P
  */
 export type ListAccountJobsRequest = Message<"genmesh.media.v1.ListAccountJobsRequest"> & {
   /**
-   * The account; empty: all.
+   * The account. Empty: all.
    *
    * @generated from field: string account_id = 1;
    */
@@ -1455,14 +1455,14 @@ export type ListAccountJobsRequest = Message<"genmesh.media.v1.ListAccountJobsRe
   pageSize: number;
 
   /**
-   * From the last answer; empty: the first page.
+   * From the last answer. Empty: the first page.
    *
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
 
   /**
-   * Only jobs in this state; unspecified: all.
+   * Only jobs in this state. Unspecified: all.
    *
    * @generated from field: genmesh.media.v1.JobStatus status = 4;
    */
@@ -1505,7 +1505,7 @@ export const ListAccountJobsResponseSchema: GenMessage<ListAccountJobsResponse> 
   messageDesc(file_genmesh_media_v1_media_service, 37);
 
 /**
- * Which job.
+ * Names a job.
  *
  * @generated from message genmesh.media.v1.InspectJobRequest
  */
@@ -1526,7 +1526,7 @@ export const InspectJobRequestSchema: GenMessage<InspectJobRequest> = /*@__PURE_
   messageDesc(file_genmesh_media_v1_media_service, 38);
 
 /**
- * A job and what befell it.
+ * A job and its history.
  *
  * @generated from message genmesh.media.v1.InspectJobResponse
  */
@@ -1567,21 +1567,21 @@ export type InspectJobResponse = Message<"genmesh.media.v1.InspectJobResponse"> 
   attempts: number;
 
   /**
-   * Oldest first; at most 100.
+   * Oldest first, at most 100.
    *
    * @generated from field: repeated genmesh.media.v1.JobEvent events = 6;
    */
   events: JobEvent[];
 
   /**
-   * Absent: no upstream has turned the job away, or one has taken it since.
+   * Absent: no upstream has refused the job, or one has accepted it since.
    *
    * @generated from field: genmesh.media.v1.JobWait wait = 7;
    */
   wait?: JobWait | undefined;
 
   /**
-   * Name of the upstream that served the job, or that is asked next. Never shown to a caller.
+   * The name of the upstream that served the job, or that is asked next. Never shown to a caller.
    *
    * @generated from field: string upstream = 60;
    */
@@ -1596,27 +1596,27 @@ export const InspectJobResponseSchema: GenMessage<InspectJobResponse> = /*@__PUR
   messageDesc(file_genmesh_media_v1_media_service, 39);
 
 /**
- * An accepted job that no upstream would take yet. It is queued, its price stays held, and no attempt is counted.
+ * An accepted job that no upstream has taken yet. It is queued, its price stays held, and no attempt is counted.
  *
  * @generated from message genmesh.media.v1.JobWait
  */
 export type JobWait = Message<"genmesh.media.v1.JobWait"> & {
   /**
-   * Of the upstream that was asked last.
+   * The refusal of the upstream that was asked last.
    *
    * @generated from field: genmesh.media.v1.JobWait.Refusal refusal = 1;
    */
   refusal: JobWait_Refusal;
 
   /**
-   * How often the job was turned away, in all.
+   * The number of refusals so far.
    *
    * @generated from field: int32 times = 2;
    */
   times: number;
 
   /**
-   * When it is offered again; absent: as soon as a worker has room, or never, where it is not queued.
+   * When it is offered again. Absent: as soon as a worker has room, or never where the job is not queued.
    *
    * @generated from field: google.protobuf.Timestamp next_try_time = 3;
    */
@@ -1631,48 +1631,48 @@ export const JobWaitSchema: GenMessage<JobWait> = /*@__PURE__*/
   messageDesc(file_genmesh_media_v1_media_service, 40);
 
 /**
- * What an upstream did instead of taking a job.
+ * The refusal of an upstream.
  *
  * @generated from enum genmesh.media.v1.JobWait.Refusal
  */
 export const JobWait_Refusal = {
   /**
-   * A refusal that this build does not know.
+   * A refusal that this release does not know.
    *
    * @generated from enum value: REFUSAL_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * It answered 429.
+   * The upstream answered 429.
    *
    * @generated from enum value: REFUSAL_TOO_MANY_REQUESTS = 1;
    */
   TOO_MANY_REQUESTS: 1,
 
   /**
-   * It answered 503, or with another 5xx before the job was sent.
+   * The upstream answered 503, or another 5xx before the job was sent.
    *
    * @generated from enum value: REFUSAL_UNAVAILABLE = 2;
    */
   UNAVAILABLE: 2,
 
   /**
-   * No connection came about.
+   * There was no connection.
    *
    * @generated from enum value: REFUSAL_UNREACHABLE = 3;
    */
   UNREACHABLE: 3,
 
   /**
-   * The operator's account there is empty.
+   * The operator's account at the upstream is empty.
    *
    * @generated from enum value: REFUSAL_ACCOUNT_EMPTY = 4;
    */
   ACCOUNT_EMPTY: 4,
 
   /**
-   * It denied what the catalog configures: its key, or the model.
+   * The upstream refused the configured key or model.
    *
    * @generated from enum value: REFUSAL_DENIED = 5;
    */
@@ -1680,7 +1680,7 @@ export const JobWait_Refusal = {
 } as const;
 
 /**
- * What an upstream did instead of taking a job.
+ * The refusal of an upstream.
  *
  * @generated from enum genmesh.media.v1.JobWait.Refusal
  */
@@ -1699,22 +1699,21 @@ export const JobWait_RefusalSchema: GenEnum<JobWait_Refusal> = /*@__PURE__*/
  */
 export type JobEvent = Message<"genmesh.media.v1.JobEvent"> & {
   /**
-   * When.
+   * The time of the step.
    *
    * @generated from field: google.protobuf.Timestamp time = 1;
    */
   time?: Timestamp | undefined;
 
   /**
-   * The state that it entered, inside name ("reserving", "queued", …, "failed"), or "resumed", "handed_back",
-   * "waiting".
+   * The internal name of the state that it entered (`reserving`, `queued`, …, `failed`), or `resumed`, `handed_back`, `waiting`.
    *
    * @generated from field: string state = 2;
    */
   state: string;
 
   /**
-   * A word more: the worker, the reason.
+   * A detail: the worker, the reason.
    *
    * @generated from field: string detail = 3;
    */
@@ -1729,7 +1728,7 @@ export const JobEventSchema: GenMessage<JobEvent> = /*@__PURE__*/
   messageDesc(file_genmesh_media_v1_media_service, 41);
 
 /**
- * Which job to repeat.
+ * Names a job to repeat.
  *
  * @generated from message genmesh.media.v1.RetryJobRequest
  */
@@ -1742,7 +1741,7 @@ export type RetryJobRequest = Message<"genmesh.media.v1.RetryJobRequest"> & {
   jobId: string;
 
   /**
-   * Chosen by the caller, 1 to 128 characters: the same id makes one job. Empty: each call makes one.
+   * Chosen by the caller, 1 to 128 characters. Calls with the same id make one job. Empty: each call makes one.
    *
    * @generated from field: string operation_id = 2;
    */
@@ -1778,27 +1777,27 @@ export const RetryJobResponseSchema: GenMessage<RetryJobResponse> = /*@__PURE__*
   messageDesc(file_genmesh_media_v1_media_service, 43);
 
 /**
- * An event of a job, on its way to the address that the job's submission named.
+ * An event of a job, and its delivery to the address that the job's request named.
  *
  * @generated from message genmesh.media.v1.Webhook
  */
 export type Webhook = Message<"genmesh.media.v1.Webhook"> & {
   /**
-   * "evt_" and 24 characters; the same at each try: the header webhook-id.
+   * "evt_" and 24 characters, the same at each attempt. It is the header webhook-id.
    *
    * @generated from field: string webhook_id = 1;
    */
   webhookId: string;
 
   /**
-   * "job.completed", "job.failed" or "job.cancelled"; of alerts "balance.low" or "key.limit_reached".
+   * "job.completed", "job.failed" or "job.cancelled". For alerts "balance.low" or "key.limit_reached".
    *
    * @generated from field: string type = 2;
    */
   type: string;
 
   /**
-   * The job; empty for alerts.
+   * The job. Empty for alerts.
    *
    * @generated from field: string job_id = 3;
    */
@@ -1812,28 +1811,28 @@ export type Webhook = Message<"genmesh.media.v1.Webhook"> & {
   url: string;
 
   /**
-   * How its delivery stands.
+   * The state of its delivery.
    *
    * @generated from field: genmesh.media.v1.Webhook.State state = 5;
    */
   state: Webhook_State;
 
   /**
-   * Tries begun.
+   * Attempts begun.
    *
    * @generated from field: int32 attempts = 6;
    */
   attempts: number;
 
   /**
-   * Status of the last answer; 0: there was none.
+   * Status of the last answer. 0: there was none.
    *
    * @generated from field: int32 last_status = 7;
    */
   lastStatus: number;
 
   /**
-   * Why the last try failed, a word of the documentation; empty: it did not.
+   * The cause of the last attempt's failure, as a word of the documentation. Empty: it did not fail.
    *
    * @generated from field: string last_error = 8;
    */
@@ -1847,21 +1846,21 @@ export type Webhook = Message<"genmesh.media.v1.Webhook"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When the last try began; absent: none has.
+   * When the last attempt began. Absent: none has.
    *
    * @generated from field: google.protobuf.Timestamp last_attempt_time = 10;
    */
   lastAttemptTime?: Timestamp | undefined;
 
   /**
-   * When the next try is due; absent: none is.
+   * When the next attempt is due. Absent: none is.
    *
    * @generated from field: google.protobuf.Timestamp next_attempt_time = 11;
    */
   nextAttemptTime?: Timestamp | undefined;
 
   /**
-   * The key that made the job; empty where an earlier version wrote the webhook.
+   * The key that made the job. Empty where an earlier version wrote the webhook.
    *
    * @generated from field: string key_id = 12;
    */
@@ -1876,7 +1875,7 @@ export const WebhookSchema: GenMessage<Webhook> = /*@__PURE__*/
   messageDesc(file_genmesh_media_v1_media_service, 44);
 
 /**
- * How its delivery stands.
+ * The state of its delivery.
  *
  * @generated from enum genmesh.media.v1.Webhook.State
  */
@@ -1889,7 +1888,7 @@ export const Webhook_State = {
   UNSPECIFIED: 0,
 
   /**
-   * It will be tried (again).
+   * An attempt will follow.
    *
    * @generated from enum value: STATE_PENDING = 1;
    */
@@ -1903,14 +1902,14 @@ export const Webhook_State = {
   DELIVERED: 2,
 
   /**
-   * No try within 24 h came to a 2xx.
+   * No attempt within 24 h got a 2xx.
    *
    * @generated from enum value: STATE_FAILED = 3;
    */
   FAILED: 3,
 
   /**
-   * The receiver answered 410: it wants no more of it.
+   * The receiver answered 410, so it wants none of it.
    *
    * @generated from enum value: STATE_STOPPED = 4;
    */
@@ -1918,7 +1917,7 @@ export const Webhook_State = {
 } as const;
 
 /**
- * How its delivery stands.
+ * The state of its delivery.
  *
  * @generated from enum genmesh.media.v1.Webhook.State
  */
@@ -1931,7 +1930,7 @@ export const Webhook_StateSchema: GenEnum<Webhook_State> = /*@__PURE__*/
   enumDesc(file_genmesh_media_v1_media_service, 44, 0);
 
 /**
- * An event that is no job's.
+ * An event of an account or key.
  *
  * @generated from message genmesh.media.v1.AnnounceEventRequest
  */
@@ -1944,7 +1943,7 @@ export type AnnounceEventRequest = Message<"genmesh.media.v1.AnnounceEventReques
   webhookId: string;
 
   /**
-   * Whose secret signs it.
+   * The account whose secret signs it.
    *
    * @generated from field: string account_id = 2;
    */
@@ -1965,14 +1964,14 @@ export type AnnounceEventRequest = Message<"genmesh.media.v1.AnnounceEventReques
   url: string;
 
   /**
-   * What is signed and sent.
+   * The signed and sent body.
    *
    * @generated from field: string body = 5;
    */
   body: string;
 
   /**
-   * The key whose address it is, in whose log it stands; empty: the account's.
+   * The key that has this address. Its log then shows the event. Empty: the account's.
    *
    * @generated from field: string key_id = 6;
    */
@@ -1987,7 +1986,7 @@ export const AnnounceEventRequestSchema: GenMessage<AnnounceEventRequest> = /*@_
   messageDesc(file_genmesh_media_v1_media_service, 45);
 
 /**
- * It is written down.
+ * The event is stored.
  *
  * @generated from message genmesh.media.v1.AnnounceEventResponse
  */
@@ -2015,14 +2014,14 @@ export type ListWebhooksRequest = Message<"genmesh.media.v1.ListWebhooksRequest"
   pageSize: number;
 
   /**
-   * From the last answer; empty: the first page.
+   * From the last answer. Empty: the first page.
    *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
 
   /**
-   * True: of all keys of the account; the caller has looked at the key's scopes.
+   * True: webhooks of all keys of the account. The caller has checked the key's scopes.
    *
    * @generated from field: bool all_keys = 3;
    */
@@ -2065,7 +2064,7 @@ export const ListWebhooksResponseSchema: GenMessage<ListWebhooksResponse> = /*@_
   messageDesc(file_genmesh_media_v1_media_service, 48);
 
 /**
- * Which webhook.
+ * Names a webhook.
  *
  * @generated from message genmesh.media.v1.RetryWebhookRequest
  */
@@ -2078,7 +2077,7 @@ export type RetryWebhookRequest = Message<"genmesh.media.v1.RetryWebhookRequest"
   webhookId: string;
 
   /**
-   * True: of any key of the account; the caller has looked at the key's scopes.
+   * True: a webhook of any key of the account. The caller has checked the key's scopes.
    *
    * @generated from field: bool all_keys = 2;
    */
@@ -2093,13 +2092,13 @@ export const RetryWebhookRequestSchema: GenMessage<RetryWebhookRequest> = /*@__P
   messageDesc(file_genmesh_media_v1_media_service, 49);
 
 /**
- * It is due.
+ * The webhook is due.
  *
  * @generated from message genmesh.media.v1.RetryWebhookResponse
  */
 export type RetryWebhookResponse = Message<"genmesh.media.v1.RetryWebhookResponse"> & {
   /**
-   * As it stands.
+   * Its present state.
    *
    * @generated from field: genmesh.media.v1.Webhook webhook = 1;
    */
@@ -2114,7 +2113,7 @@ export const RetryWebhookResponseSchema: GenMessage<RetryWebhookResponse> = /*@_
   messageDesc(file_genmesh_media_v1_media_service, 50);
 
 /**
- * The principal says whose.
+ * Asks for the secret of the principal's account.
  *
  * @generated from message genmesh.media.v1.GetWebhookSecretRequest
  */
@@ -2149,14 +2148,14 @@ export type GetWebhookSecretResponse = Message<"genmesh.media.v1.GetWebhookSecre
   createTime?: Timestamp | undefined;
 
   /**
-   * The one before, while webhooks are signed with it too; empty: there is none.
+   * The previous secret, while it signs webhooks too. Empty: there is none.
    *
    * @generated from field: string previous_secret = 3;
    */
   previousSecret: string;
 
   /**
-   * Until when.
+   * The end of the previous secret.
    *
    * @generated from field: google.protobuf.Timestamp previous_expire_time = 4;
    */
@@ -2171,13 +2170,13 @@ export const GetWebhookSecretResponseSchema: GenMessage<GetWebhookSecretResponse
   messageDesc(file_genmesh_media_v1_media_service, 52);
 
 /**
- * The principal says whose.
+ * Asks for a new secret of the principal's account.
  *
  * @generated from message genmesh.media.v1.RotateWebhookSecretRequest
  */
 export type RotateWebhookSecretRequest = Message<"genmesh.media.v1.RotateWebhookSecretRequest"> & {
   /**
-   * The caller's Idempotency-Key, 1 to 255 characters; absent: none.
+   * The caller's Idempotency-Key, 1 to 255 characters. Absent: none.
    *
    * @generated from field: optional string idempotency_key = 1;
    */
@@ -2192,7 +2191,7 @@ export const RotateWebhookSecretRequestSchema: GenMessage<RotateWebhookSecretReq
   messageDesc(file_genmesh_media_v1_media_service, 53);
 
 /**
- * The account's new secret, and the one before.
+ * The account's new secret, and the previous one.
  *
  * @generated from message genmesh.media.v1.RotateWebhookSecretResponse
  */
@@ -2212,21 +2211,21 @@ export type RotateWebhookSecretResponse = Message<"genmesh.media.v1.RotateWebhoo
   createTime?: Timestamp | undefined;
 
   /**
-   * The one before, while webhooks are signed with it too; empty: there is none.
+   * The previous secret, while it signs webhooks too. Empty: there is none.
    *
    * @generated from field: string previous_secret = 3;
    */
   previousSecret: string;
 
   /**
-   * Until when.
+   * The end of the previous secret.
    *
    * @generated from field: google.protobuf.Timestamp previous_expire_time = 4;
    */
   previousExpireTime?: Timestamp | undefined;
 
   /**
-   * True where the idempotency key named it already.
+   * True where the idempotency key already named this rotation.
    *
    * @generated from field: bool replayed = 5;
    */
@@ -2261,7 +2260,7 @@ export type ListAccountWebhooksRequest = Message<"genmesh.media.v1.ListAccountWe
   pageSize: number;
 
   /**
-   * From the last answer; empty: the first page.
+   * From the last answer. Empty: the first page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -2304,7 +2303,7 @@ export const ListAccountWebhooksResponseSchema: GenMessage<ListAccountWebhooksRe
   messageDesc(file_genmesh_media_v1_media_service, 56);
 
 /**
- * Which webhook.
+ * Names a webhook.
  *
  * @generated from message genmesh.media.v1.RetryAccountWebhookRequest
  */
@@ -2325,20 +2324,20 @@ export const RetryAccountWebhookRequestSchema: GenMessage<RetryAccountWebhookReq
   messageDesc(file_genmesh_media_v1_media_service, 57);
 
 /**
- * It is due.
+ * The webhook is due.
  *
  * @generated from message genmesh.media.v1.RetryAccountWebhookResponse
  */
 export type RetryAccountWebhookResponse = Message<"genmesh.media.v1.RetryAccountWebhookResponse"> & {
   /**
-   * As it stands.
+   * Its present state.
    *
    * @generated from field: genmesh.media.v1.Webhook webhook = 1;
    */
   webhook?: Webhook | undefined;
 
   /**
-   * Whose it is; empty from peers of before.
+   * Its account. Empty from peers of an earlier release.
    *
    * @generated from field: string account_id = 2;
    */
@@ -2353,7 +2352,7 @@ export const RetryAccountWebhookResponseSchema: GenMessage<RetryAccountWebhookRe
   messageDesc(file_genmesh_media_v1_media_service, 58);
 
 /**
- * What a job makes.
+ * The output of a job.
  *
  * @generated from enum genmesh.media.v1.JobKind
  */
@@ -2388,7 +2387,7 @@ export const JobKind = {
 } as const;
 
 /**
- * What a job makes.
+ * The output of a job.
  *
  * @generated from enum genmesh.media.v1.JobKind
  */
@@ -2401,7 +2400,7 @@ export const JobKindSchema: GenEnum<JobKind> = /*@__PURE__*/
   enumDesc(file_genmesh_media_v1_media_service, 0);
 
 /**
- * A job's state as callers see it. It never goes backwards.
+ * The state of a job for callers. It never goes backwards.
  *
  * @generated from enum genmesh.media.v1.JobStatus
  */
@@ -2421,7 +2420,7 @@ export const JobStatus = {
   QUEUED: 1,
 
   /**
-   * A worker has it, or its end is being paid for.
+   * A worker runs it, or its charge is being made.
    *
    * @generated from enum value: JOB_STATUS_RUNNING = 2;
    */
@@ -2435,7 +2434,7 @@ export const JobStatus = {
   COMPLETED: 3,
 
   /**
-   * It ended without outputs and, but for a cancelled one whose upstream charges, without a charge. Terminal.
+   * The job ended without outputs and without a charge. Only a cancelled job whose upstream charges is charged. Terminal.
    *
    * @generated from enum value: JOB_STATUS_FAILED = 4;
    */
@@ -2443,7 +2442,7 @@ export const JobStatus = {
 } as const;
 
 /**
- * A job's state as callers see it. It never goes backwards.
+ * The state of a job for callers. It never goes backwards.
  *
  * @generated from enum genmesh.media.v1.JobStatus
  */
@@ -2456,27 +2455,27 @@ export const JobStatusSchema: GenEnum<JobStatus> = /*@__PURE__*/
   enumDesc(file_genmesh_media_v1_media_service, 1);
 
 /**
- * Whose words a submission's body is written in.
+ * The API whose field names a request's body uses.
  *
  * @generated from enum genmesh.media.v1.BodyForm
  */
 export const BodyForm = {
   /**
-   * The API document's own.
+   * The API of genmesh.
    *
    * @generated from enum value: BODY_FORM_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * OpenAI's, of a call that generates.
+   * The API of OpenAI, for a call that generates.
    *
    * @generated from enum value: BODY_FORM_OPENAI = 1;
    */
   OPENAI: 1,
 
   /**
-   * OpenAI's, of a call that edits images: `input_reference` is a list.
+   * The API of OpenAI, for a call that edits images: `input_reference` is a list.
    *
    * @generated from enum value: BODY_FORM_OPENAI_EDIT = 2;
    */
@@ -2484,7 +2483,7 @@ export const BodyForm = {
 } as const;
 
 /**
- * Whose words a submission's body is written in.
+ * The API whose field names a request's body uses.
  *
  * @generated from enum genmesh.media.v1.BodyForm
  */
@@ -2497,13 +2496,13 @@ export const BodyFormSchema: GenEnum<BodyForm> = /*@__PURE__*/
   enumDesc(file_genmesh_media_v1_media_service, 2);
 
 /**
- * How a caller that waits for its images wants them.
+ * The form of images in the answer to a caller that waits for them.
  *
  * @generated from enum genmesh.media.v1.ImageAnswer
  */
 export const ImageAnswer = {
   /**
-   * It does not wait: the job is its answer.
+   * The caller does not wait: the job is its answer.
    *
    * @generated from enum value: IMAGE_ANSWER_UNSPECIFIED = 0;
    */
@@ -2525,7 +2524,7 @@ export const ImageAnswer = {
 } as const;
 
 /**
- * How a caller that waits for its images wants them.
+ * The form of images in the answer to a caller that waits for them.
  *
  * @generated from enum genmesh.media.v1.ImageAnswer
  */
@@ -2538,7 +2537,7 @@ export const ImageAnswerSchema: GenEnum<ImageAnswer> = /*@__PURE__*/
   enumDesc(file_genmesh_media_v1_media_service, 3);
 
 /**
- * Which store of files an id names.
+ * The store of a file id.
  *
  * @generated from enum genmesh.media.v1.FileArea
  */
@@ -2558,28 +2557,28 @@ export const FileArea = {
   UPLOADS: 1,
 
   /**
-   * Outputs of image jobs; parent is the job id.
+   * Outputs of image jobs. The parent is the job id.
    *
    * @generated from enum value: FILE_AREA_IMAGES = 2;
    */
   IMAGES: 2,
 
   /**
-   * Outputs of video jobs; parent is the job id.
+   * Outputs of video jobs. The parent is the job id.
    *
    * @generated from enum value: FILE_AREA_VIDEOS = 3;
    */
   VIDEOS: 3,
 
   /**
-   * Outputs of music jobs; parent is the job id.
+   * Outputs of music jobs. The parent is the job id.
    *
    * @generated from enum value: FILE_AREA_MUSIC = 4;
    */
   MUSIC: 4,
 
   /**
-   * Speech; parent is the speech id.
+   * Speech. The parent is the speech id.
    *
    * @generated from enum value: FILE_AREA_SPEECH = 5;
    */
@@ -2587,7 +2586,7 @@ export const FileArea = {
 } as const;
 
 /**
- * Which store of files an id names.
+ * The store of a file id.
  *
  * @generated from enum genmesh.media.v1.FileArea
  */
@@ -2600,15 +2599,15 @@ export const FileAreaSchema: GenEnum<FileArea> = /*@__PURE__*/
   enumDesc(file_genmesh_media_v1_media_service, 4);
 
 /**
- * Jobs for images, video and music, speech, and the account's files. Bytes of generated files do not pass through
- * it: it says where they lie. Calls for a caller need the mesh token and a principal (account and key).
+ * Jobs for images, video and music, speech, and the account's files. Bytes of generated files are not sent through this service,
+ * which only answers their blob keys. Calls for a caller need the mesh token and a principal (account and key).
  *
  * @generated from service genmesh.media.v1.MediaService
  */
 export const MediaService: GenService<{
   /**
-   * Accepts a job: validated, its price held, durable when answered. Idempotent where an idempotency key is given: then
-   * the original job is the answer. Refuses bad input, unchanged, with its exact reason.
+   * Accepts a job. When this answers, the job is validated, its price held, and its document durable. Idempotent where an
+   * idempotency key is given: a repeat gets the original job. Refuses bad input with its exact reason, and changes nothing then.
    *
    * @generated from rpc genmesh.media.v1.MediaService.SubmitJob
    */
@@ -2618,7 +2617,8 @@ export const MediaService: GenService<{
     output: typeof SubmitJobResponseSchema;
   },
   /**
-   * A job of the principal's key, or of any key of its account. Refuses with JOB_NOT_FOUND, also for one that was not asked for so.
+   * A job of the principal's key, or of any key of its account. Refuses with JOB_NOT_FOUND where the job does not exist, or does not
+   * fit the request.
    *
    * @generated from rpc genmesh.media.v1.MediaService.GetJob
    */
@@ -2628,9 +2628,9 @@ export const MediaService: GenService<{
     output: typeof GetJobResponseSchema;
   },
   /**
-   * Ends a job of the principal's key that is not wanted any more: it fails with JOB_CANCELLED, its price is released (or charged,
-   * where its upstream charges for it), and its worker stops within about a second. Cancelling again answers the same.
-   * Refuses with JOB_NOT_FOUND, and JOB_NOT_CANCELLABLE where it has ended otherwise or is being charged.
+   * Cancels a job of the principal's key. The job fails with JOB_CANCELLED, and its worker stops within about a second. Its price is
+   * released, or charged where its upstream charges for it. A repeat gets the same answer. Refuses with JOB_NOT_FOUND, and with
+   * JOB_NOT_CANCELLABLE where the job has ended otherwise or is being charged.
    *
    * @generated from rpc genmesh.media.v1.MediaService.CancelJob
    */
@@ -2640,9 +2640,9 @@ export const MediaService: GenService<{
     output: typeof CancelJobResponseSchema;
   },
   /**
-   * Deletes a job of the principal's key that has ended, with its outputs and what its caller wrote. Entries of money stay, and
-   * so does the use of its idempotency key: a submission with it is JOB_NOT_FOUND. Refuses with JOB_NOT_FOUND, and
-   * JOB_NOT_DELETABLE where it has not ended.
+   * Deletes an ended job of the principal's key, with its outputs and all texts of its caller. Entries of money stay, and its
+   * idempotency key stays used: a request with that key gets JOB_NOT_FOUND. Refuses with JOB_NOT_FOUND, and JOB_NOT_DELETABLE where
+   * the job has not ended.
    *
    * @generated from rpc genmesh.media.v1.MediaService.DeleteJob
    */
@@ -2652,8 +2652,8 @@ export const MediaService: GenService<{
     output: typeof DeleteJobResponseSchema;
   },
   /**
-   * Jobs of the principal's key, or of all keys of its account, newest first, paged. Refuses an id that is not in the list
-   * with INVALID_VALUE.
+   * Jobs of the principal's key, or of all keys of its account, newest first, paged. Refuses with INVALID_VALUE an id that is not in
+   * the list.
    *
    * @generated from rpc genmesh.media.v1.MediaService.ListJobs
    */
@@ -2663,8 +2663,8 @@ export const MediaService: GenService<{
     output: typeof ListJobsResponseSchema;
   },
   /**
-   * A job now and at each change of state or progress, until it is terminal or the caller leaves. Heartbeat (no
-   * job) every 15 s.
+   * A job now and at each change of state or progress, until it is terminal or the caller leaves. A heartbeat (no job) is sent every
+   * 15 s.
    *
    * @generated from rpc genmesh.media.v1.MediaService.WatchJob
    */
@@ -2674,7 +2674,7 @@ export const MediaService: GenService<{
     output: typeof WatchJobResponseSchema;
   },
   /**
-   * Speaks a text, stored when answered and paid for then. Idempotent where an idempotency key is given.
+   * Makes speech of a text. When this answers, the speech is stored and charged. Idempotent where an idempotency key is given.
    *
    * @generated from rpc genmesh.media.v1.MediaService.GenerateSpeech
    */
@@ -2684,7 +2684,7 @@ export const MediaService: GenService<{
     output: typeof GenerateSpeechResponseSchema;
   },
   /**
-   * Where a file lies that the principal may read. Refuses with FILE_NOT_FOUND for everything else alike.
+   * The blob key of a file that the principal may read. Refuses with FILE_NOT_FOUND in every other case.
    *
    * @generated from rpc genmesh.media.v1.MediaService.LocateFile
    */
@@ -2694,8 +2694,8 @@ export const MediaService: GenService<{
     output: typeof LocateFileResponseSchema;
   },
   /**
-   * Stores an upload in the principal's account: one header, then chunks. Verified and counted against the quota before
-   * it is answered; a broken stream leaves nothing.
+   * Stores an upload in the principal's account: one header, then chunks. The upload is verified and counted against the quota
+   * before the answer. A broken stream leaves nothing.
    *
    * @generated from rpc genmesh.media.v1.MediaService.UploadFile
    */
@@ -2725,7 +2725,7 @@ export const MediaService: GenService<{
     output: typeof ListFilesResponseSchema;
   },
   /**
-   * Hides a file and frees its quota at once; its bytes go when no job uses them. Refuses with FILE_NOT_FOUND.
+   * Hides a file and frees its quota at once. Its bytes are deleted when no job uses them. Refuses with FILE_NOT_FOUND.
    *
    * @generated from rpc genmesh.media.v1.MediaService.DeleteFile
    */
@@ -2745,7 +2745,7 @@ export const MediaService: GenService<{
     output: typeof ReadFileResponseSchema;
   },
   /**
-   * Billing asks what is to become of a hold of this service. Answers release for what it has no record of.
+   * Answers billing about a hold of this service. The verdict is release where the service has no record of the hold.
    *
    * @generated from rpc genmesh.media.v1.MediaService.ResolveHold
    */
@@ -2755,8 +2755,8 @@ export const MediaService: GenService<{
     output: typeof ResolveHoldResponseSchema;
   },
   /**
-   * Erases what an account that is being closed left here: its uploads, its jobs that have ended and its speeches, with
-   * their files; cancels jobs that wait. What runs ends and is charged, and is erased by a later call. Mesh token.
+   * Erases the data of an account that is being closed: its uploads, its ended jobs and its speeches, with their files. Cancels
+   * waiting jobs. Running work ends and is charged, and a later call erases it. Mesh token.
    *
    * @generated from rpc genmesh.media.v1.MediaService.EraseAccount
    */
@@ -2786,7 +2786,7 @@ export const MediaService: GenService<{
     output: typeof InspectJobResponseSchema;
   },
   /**
-   * The request of a failed job as a new job, validated and held anew. Idempotent by operation id. Refuses with
+   * Makes a new job from the request of a failed one, with a new validation and a new hold. Idempotent by operation id. Refuses with
    * JOB_NOT_FOUND, and OPERATION_CONFLICT where the job has not failed. Admin token.
    *
    * @generated from rpc genmesh.media.v1.MediaService.RetryJob
@@ -2797,7 +2797,7 @@ export const MediaService: GenService<{
     output: typeof RetryJobResponseSchema;
   },
   /**
-   * Has an event that is no job's delivered like the end of a job. Idempotent by its id. Mesh token.
+   * Delivers an event of an account or key like the end of a job. Idempotent by its id. Mesh token.
    *
    * @generated from rpc genmesh.media.v1.MediaService.AnnounceEvent
    */
@@ -2817,8 +2817,7 @@ export const MediaService: GenService<{
     output: typeof ListWebhooksResponseSchema;
   },
   /**
-   * Delivers a webhook of the principal's key, or of its account, (once more), for another 24 h. Refuses with
-   * WEBHOOK_NOT_FOUND.
+   * Delivers a webhook of the principal's key, or of its account, again, for another 24 h. Refuses with WEBHOOK_NOT_FOUND.
    *
    * @generated from rpc genmesh.media.v1.MediaService.RetryWebhook
    */
@@ -2828,7 +2827,7 @@ export const MediaService: GenService<{
     output: typeof RetryWebhookResponseSchema;
   },
   /**
-   * What the webhooks of the principal's account are signed with; made at the first use.
+   * The secret that signs the webhooks of the principal's account. It is made at the first use.
    *
    * @generated from rpc genmesh.media.v1.MediaService.GetWebhookSecret
    */
@@ -2838,8 +2837,8 @@ export const MediaService: GenService<{
     output: typeof GetWebhookSecretResponseSchema;
   },
   /**
-   * Makes a new secret; for 24 h webhooks are signed with the one before too. A repeat by the idempotency key of the last
-   * rotation answers as it did; without one each call makes a secret.
+   * Makes a new secret. For 24 h the previous secret signs webhooks too. A repeat with the idempotency key of the last rotation gets
+   * the answer of that rotation. Without such a key each call makes a secret.
    *
    * @generated from rpc genmesh.media.v1.MediaService.RotateWebhookSecret
    */
@@ -2859,7 +2858,7 @@ export const MediaService: GenService<{
     output: typeof ListAccountWebhooksResponseSchema;
   },
   /**
-   * RetryWebhook for an operator, of any account. Admin token.
+   * RetryWebhook for an operator, for any account. Admin token.
    *
    * @generated from rpc genmesh.media.v1.MediaService.RetryAccountWebhook
    */

@@ -20,7 +20,7 @@ export const file_genmesh_text_v1_text_service: GenFile = /*@__PURE__*/
   fileDesc("CiJnZW5tZXNoL3RleHQvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLnRleHQudjEiUgoRQ291bnRJbnB1dFJlcXVlc3QSDAoEYm9keRgBIAEoDBIvCglhZG1pc3Npb24YAiABKAsyHC5nZW5tZXNoLmNvbW1vbi52MS5BZG1pc3Npb24iXAoSQ291bnRJbnB1dFJlc3BvbnNlEhQKDGlucHV0X3Rva2VucxgBIAEoAxIXCg9jb3N0X3VzZF9taWNyb3MYAiABKAMSFwoPaG9sZF91c2RfbWljcm9zGAMgASgDIhsKGUxpc3RVcHN0cmVhbUhlYWx0aFJlcXVlc3QiYwoaTGlzdFVwc3RyZWFtSGVhbHRoUmVzcG9uc2USMgoJdXBzdHJlYW1zGAEgAygLMh8uZ2VubWVzaC50ZXh0LnYxLlVwc3RyZWFtSGVhbHRoEhEKCXByb2Nlc3NlcxgCIAEoBSLwAQoOVXBzdHJlYW1IZWFsdGgSDAoEbmFtZRgBIAEoCRIQCghyZXF1ZXN0cxgCIAEoAxIOCgZlcnJvcnMYAyABKAMSEwoGcDUwX21zGAQgASgBSACIAQESEwoGcDk1X21zGAUgASgBSAGIAQESEgoKbGFzdF9lcnJvchgGIAEoCRIRCglpbl9mbGlnaHQYByABKAUSDwoHYnVzaWVzdBgIIAEoBRI2ChJhY2NvdW50X2VtcHR5X3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgkKB19wNTBfbXNCCQoHX3A5NV9tcyI6ChNFcmFzZUFjY291bnRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDwoHa2V5X2lkcxgCIAMoCSInChRFcmFzZUFjY291bnRSZXNwb25zZRIPCgdpc19vdmVyGAEgASgIIrEBCg9HZW5lcmF0ZVJlcXVlc3QSLQoJb3BlcmF0aW9uGAEgASgOMhouZ2VubWVzaC50ZXh0LnYxLk9wZXJhdGlvbhIMCgRib2R5GAIgASgMEhwKD2lkZW1wb3RlbmN5X2tleRgDIAEoCUgAiAEBEi8KCWFkbWlzc2lvbhgEIAEoCzIcLmdlbm1lc2guY29tbW9uLnYxLkFkbWlzc2lvbkISChBfaWRlbXBvdGVuY3lfa2V5IoABChBHZW5lcmF0ZVJlc3BvbnNlEgwKBGJvZHkYASABKAwSEAoIcmVwbGF5ZWQYAiABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAMgAygJEhwKD2Nvc3RfdXNkX21pY3JvcxgoIAEoA0gAiAEBQhIKEF9jb3N0X3VzZF9taWNyb3MizQEKFVN0cmVhbUdlbmVyYXRlUmVxdWVzdBItCglvcGVyYXRpb24YASABKA4yGi5nZW5tZXNoLnRleHQudjEuT3BlcmF0aW9uEgwKBGJvZHkYAiABKAwSHAoPaWRlbXBvdGVuY3lfa2V5GAMgASgJSACIAQESLwoJYWRtaXNzaW9uGAQgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uEhQKDHRha2VzX3BpZWNlcxgFIAEoCEISChBfaWRlbXBvdGVuY3lfa2V5ItABChZTdHJlYW1HZW5lcmF0ZVJlc3BvbnNlEhIKCGNvbXBsZXRlGAEgASgMSAASEAoGZXZlbnRzGAIgASgMSAASEAoIcmVwbGF5ZWQYAyABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAQgAygJEhgKC3dob2xlX2J5dGVzGAUgASgESAGIAQESHAoPY29zdF91c2RfbWljcm9zGCggASgDSAKIAQFCBgoEcGFydEIOCgxfd2hvbGVfYnl0ZXNCEgoQX2Nvc3RfdXNkX21pY3JvcyI5ChJSZXNvbHZlSG9sZFJlcXVlc3QSDwoHaG9sZF9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJIkYKE1Jlc29sdmVIb2xkUmVzcG9uc2USLwoHdmVyZGljdBgBIAEoCzIeLmdlbm1lc2guY29tbW9uLnYxLkhvbGRWZXJkaWN0IigKEkxpc3RSZXZpZXdzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIj8KE0xpc3RSZXZpZXdzUmVzcG9uc2USKAoHcmV2aWV3cxgBIAMoCzIXLmdlbm1lc2gudGV4dC52MS5SZXZpZXci0QEKBlJldmlldxISCgpyZXF1ZXN0X2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDwoHaG9sZF9pZBgDIAEoCRINCgVtb2RlbBgEIAEoCRIWCg5yZXBvcnRlZF91c2FnZRgFIAEoCRIvCgtyZXZpZXdfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHwoSY2hhcmdlZF91c2RfbWljcm9zGAcgASgDSACIAQFCFQoTX2NoYXJnZWRfdXNkX21pY3JvcyquAQoJT3BlcmF0aW9uEhkKFU9QRVJBVElPTl9VTlNQRUNJRklFRBAAEhcKE09QRVJBVElPTl9SRVNQT05TRVMQARIVChFPUEVSQVRJT05fQ09NUEFDVBACEh4KGk9QRVJBVElPTl9DSEFUX0NPTVBMRVRJT05TEAMSGAoUT1BFUkFUSU9OX0VNQkVERElOR1MQRhIcChhPUEVSQVRJT05fVFJBTlNDUklQVElPTlMQRzLGBQoLVGV4dFNlcnZpY2USVQoIR2VuZXJhdGUSIC5nZW5tZXNoLnRleHQudjEuR2VuZXJhdGVSZXF1ZXN0GiEuZ2VubWVzaC50ZXh0LnYxLkdlbmVyYXRlUmVzcG9uc2UiBOjgGAESaQoOU3RyZWFtR2VuZXJhdGUSJi5nZW5tZXNoLnRleHQudjEuU3RyZWFtR2VuZXJhdGVSZXF1ZXN0GicuZ2VubWVzaC50ZXh0LnYxLlN0cmVhbUdlbmVyYXRlUmVzcG9uc2UiBOjgGAEwARJeCgpDb3VudElucHV0EiIuZ2VubWVzaC50ZXh0LnYxLkNvdW50SW5wdXRSZXF1ZXN0GiMuZ2VubWVzaC50ZXh0LnYxLkNvdW50SW5wdXRSZXNwb25zZSIHkAIB6OAYARJYCgtSZXNvbHZlSG9sZBIjLmdlbm1lc2gudGV4dC52MS5SZXNvbHZlSG9sZFJlcXVlc3QaJC5nZW5tZXNoLnRleHQudjEuUmVzb2x2ZUhvbGRSZXNwb25zZRJgCgxFcmFzZUFjY291bnQSJC5nZW5tZXNoLnRleHQudjEuRXJhc2VBY2NvdW50UmVxdWVzdBolLmdlbm1lc2gudGV4dC52MS5FcmFzZUFjY291bnRSZXNwb25zZSIDkAICEnYKEkxpc3RVcHN0cmVhbUhlYWx0aBIqLmdlbm1lc2gudGV4dC52MS5MaXN0VXBzdHJlYW1IZWFsdGhSZXF1ZXN0GisuZ2VubWVzaC50ZXh0LnYxLkxpc3RVcHN0cmVhbUhlYWx0aFJlc3BvbnNlIgeQAgHo4BgCEmEKC0xpc3RSZXZpZXdzEiMuZ2VubWVzaC50ZXh0LnYxLkxpc3RSZXZpZXdzUmVxdWVzdBokLmdlbm1lc2gudGV4dC52MS5MaXN0UmV2aWV3c1Jlc3BvbnNlIgeQAgHo4BgCYgZwcm90bzM", [file_genmesh_common_v1_access, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
 
 /**
- * What to count.
+ * A request whose input is to be counted.
  *
  * @generated from message genmesh.text.v1.CountInputRequest
  */
@@ -33,7 +33,7 @@ export type CountInputRequest = Message<"genmesh.text.v1.CountInputRequest"> & {
   body: Uint8Array;
 
   /**
-   * How the caller was admitted.
+   * The admission of the caller.
    *
    * @generated from field: genmesh.common.v1.Admission admission = 2;
    */
@@ -48,13 +48,13 @@ export const CountInputRequestSchema: GenMessage<CountInputRequest> = /*@__PURE_
   messageDesc(file_genmesh_text_v1_text_service, 0);
 
 /**
- * What it comes to.
+ * The count and its cost.
  *
  * @generated from message genmesh.text.v1.CountInputResponse
  */
 export type CountInputResponse = Message<"genmesh.text.v1.CountInputResponse"> & {
   /**
-   * Our count.
+   * The count by genmesh.
    *
    * @generated from field: int64 input_tokens = 1;
    */
@@ -83,7 +83,7 @@ export const CountInputResponseSchema: GenMessage<CountInputResponse> = /*@__PUR
   messageDesc(file_genmesh_text_v1_text_service, 1);
 
 /**
- * Of all.
+ * Asks for all upstreams.
  *
  * @generated from message genmesh.text.v1.ListUpstreamHealthRequest
  */
@@ -98,20 +98,20 @@ export const ListUpstreamHealthRequestSchema: GenMessage<ListUpstreamHealthReque
   messageDesc(file_genmesh_text_v1_text_service, 2);
 
 /**
- * How upstreams did.
+ * The state of the upstreams.
  *
  * @generated from message genmesh.text.v1.ListUpstreamHealthResponse
  */
 export type ListUpstreamHealthResponse = Message<"genmesh.text.v1.ListUpstreamHealthResponse"> & {
   /**
-   * Those that were asked for anything since the processes began, by name. Of the last five minutes.
+   * The upstreams that were asked since the processes began, by name. Figures are of the last five minutes.
    *
    * @generated from field: repeated genmesh.text.v1.UpstreamHealth upstreams = 1;
    */
   upstreams: UpstreamHealth[];
 
   /**
-   * Processes whose figures these are: replicas of text, media and media-worker.
+   * The processes that observed these figures: replicas of text, media and media-worker.
    *
    * @generated from field: int32 processes = 2;
    */
@@ -126,7 +126,7 @@ export const ListUpstreamHealthResponseSchema: GenMessage<ListUpstreamHealthResp
   messageDesc(file_genmesh_text_v1_text_service, 3);
 
 /**
- * How an upstream did.
+ * The state of an upstream.
  *
  * @generated from message genmesh.text.v1.UpstreamHealth
  */
@@ -139,49 +139,49 @@ export type UpstreamHealth = Message<"genmesh.text.v1.UpstreamHealth"> & {
   name: string;
 
   /**
-   * Generations that ended.
+   * Ended generations.
    *
    * @generated from field: int64 requests = 2;
    */
   requests: bigint;
 
   /**
-   * Of these, those that failed through no fault of their callers.
+   * The failed generations among these, without those that failed by a fault of their callers.
    *
    * @generated from field: int64 errors = 3;
    */
   errors: bigint;
 
   /**
-   * Milliseconds of half of those that were answered; absent: there were none.
+   * The median of the answered generations, in milliseconds. Absent: there were none.
    *
    * @generated from field: optional double p50_ms = 4;
    */
   p50Ms?: number | undefined;
 
   /**
-   * Milliseconds of 95 of 100.
+   * The 95th percentile, in milliseconds.
    *
    * @generated from field: optional double p95_ms = 5;
    */
   p95Ms?: number | undefined;
 
   /**
-   * The error that came most often; empty: none did.
+   * The most frequent error. Empty: there was none.
    *
    * @generated from field: string last_error = 6;
    */
   lastError: string;
 
   /**
-   * Generations that are under way.
+   * Generations in progress.
    *
    * @generated from field: int32 in_flight = 7;
    */
   inFlight: number;
 
   /**
-   * Of these, those of one kind of work (text, speech, jobs) at the process that has most. Its places are the catalog's
+   * The most generations in progress of one kind of work (text, speech, jobs) at one process. Their bound is the catalog's
    * max_concurrent.
    *
    * @generated from field: int32 busiest = 8;
@@ -189,7 +189,7 @@ export type UpstreamHealth = Message<"genmesh.text.v1.UpstreamHealth"> & {
   busiest: number;
 
   /**
-   * When it last refused because the operator's account there is empty; absent: it did not.
+   * When it last refused because the operator's account there is empty. Absent: it did not.
    *
    * @generated from field: google.protobuf.Timestamp account_empty_time = 9;
    */
@@ -232,13 +232,13 @@ export const EraseAccountRequestSchema: GenMessage<EraseAccountRequest> = /*@__P
   messageDesc(file_genmesh_text_v1_text_service, 5);
 
 /**
- * How much of it is left.
+ * The progress of erasing.
  *
  * @generated from message genmesh.text.v1.EraseAccountResponse
  */
 export type EraseAccountResponse = Message<"genmesh.text.v1.EraseAccountResponse"> & {
   /**
-   * False: something is left; the call is to be repeated.
+   * False: data is left, and the caller must repeat the call.
    *
    * @generated from field: bool is_over = 1;
    */
@@ -259,7 +259,7 @@ export const EraseAccountResponseSchema: GenMessage<EraseAccountResponse> = /*@_
  */
 export type GenerateRequest = Message<"genmesh.text.v1.GenerateRequest"> & {
   /**
-   * Which operation.
+   * The operation.
    *
    * @generated from field: genmesh.text.v1.Operation operation = 1;
    */
@@ -273,14 +273,14 @@ export type GenerateRequest = Message<"genmesh.text.v1.GenerateRequest"> & {
   body: Uint8Array;
 
   /**
-   * The caller's Idempotency-Key, 1 to 255 characters; absent: none. An empty one is refused.
+   * The caller's Idempotency-Key, 1 to 255 characters. Absent: none. An empty one is refused.
    *
    * @generated from field: optional string idempotency_key = 3;
    */
   idempotencyKey?: string | undefined;
 
   /**
-   * What the edge knows of the key.
+   * The edge's knowledge of the key.
    *
    * @generated from field: genmesh.common.v1.Admission admission = 4;
    */
@@ -308,21 +308,21 @@ export type GenerateResponse = Message<"genmesh.text.v1.GenerateResponse"> & {
   body: Uint8Array;
 
   /**
-   * True where it was kept from an earlier request with the same idempotency key.
+   * True where the answer was kept from an earlier request with the same idempotency key.
    *
    * @generated from field: bool replayed = 2;
    */
   replayed: boolean;
 
   /**
-   * Properties of the request that were accepted and not sent upstream, each a token of HTTP. Empty where it was replayed.
+   * Properties of the request that were accepted and not sent to the upstream. Each is a token of HTTP. Empty in a repeat.
    *
    * @generated from field: repeated string ignored_parameters = 3;
    */
   ignoredParameters: string[];
 
   /**
-   * What it was charged; absent where that is not known.
+   * The charge. Absent where it is unknown.
    *
    * @generated from field: optional int64 cost_usd_micros = 40;
    */
@@ -343,7 +343,7 @@ export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*
  */
 export type StreamGenerateRequest = Message<"genmesh.text.v1.StreamGenerateRequest"> & {
   /**
-   * Which operation.
+   * The operation.
    *
    * @generated from field: genmesh.text.v1.Operation operation = 1;
    */
@@ -357,21 +357,21 @@ export type StreamGenerateRequest = Message<"genmesh.text.v1.StreamGenerateReque
   body: Uint8Array;
 
   /**
-   * The caller's Idempotency-Key, 1 to 255 characters; absent: none. An empty one is refused.
+   * The caller's Idempotency-Key, 1 to 255 characters. Absent: none. An empty one is refused.
    *
    * @generated from field: optional string idempotency_key = 3;
    */
   idempotencyKey?: string | undefined;
 
   /**
-   * What the edge knows of the key.
+   * The edge's knowledge of the key.
    *
    * @generated from field: genmesh.common.v1.Admission admission = 4;
    */
   admission?: Admission | undefined;
 
   /**
-   * A large answer that is no stream may come as several `complete` messages. False, as of an older caller: it comes as one.
+   * A large answer without a stream may come as several `complete` messages. False, which an older caller sends: it comes as one.
    *
    * @generated from field: bool takes_pieces = 5;
    */
@@ -398,7 +398,7 @@ export type StreamGenerateResponse = Message<"genmesh.text.v1.StreamGenerateResp
    */
   part: {
     /**
-     * The JSON body of an answer that is no stream: the only message then, or a piece of it, see whole_bytes.
+     * The JSON body of an answer without a stream. It is the only message, or a piece of the body (see whole_bytes).
      *
      * @generated from field: bytes complete = 1;
      */
@@ -406,7 +406,7 @@ export type StreamGenerateResponse = Message<"genmesh.text.v1.StreamGenerateResp
     case: "complete";
   } | {
     /**
-     * Bytes of the event stream, whole events, as they are to be written.
+     * Bytes of the event stream, in whole events, ready to be written.
      *
      * @generated from field: bytes events = 2;
      */
@@ -415,22 +415,22 @@ export type StreamGenerateResponse = Message<"genmesh.text.v1.StreamGenerateResp
   } | { case: undefined; value?: undefined };
 
   /**
-   * In the first message: true where it was kept from an earlier request with the same idempotency key.
+   * In the first message: true where the answer was kept from an earlier request with the same idempotency key.
    *
    * @generated from field: bool replayed = 3;
    */
   replayed: boolean;
 
   /**
-   * In the first message: properties of the request that were accepted and not sent upstream, each a token of HTTP. Empty
-   * where it was replayed.
+   * In the first message: properties of the request that were accepted and not sent to the upstream. Each is a token of HTTP. Empty
+   * in a repeat.
    *
    * @generated from field: repeated string ignored_parameters = 4;
    */
   ignoredParameters: string[];
 
   /**
-   * In the first message of a `complete` answer that comes in pieces: the length of all of them. Each next one is sent as the one before it
+   * In the first message of a `complete` answer in pieces: the length of all pieces. Each next piece is sent when the previous one
    * is taken.
    *
    * @generated from field: optional uint64 whole_bytes = 5;
@@ -438,7 +438,7 @@ export type StreamGenerateResponse = Message<"genmesh.text.v1.StreamGenerateResp
   wholeBytes?: bigint | undefined;
 
   /**
-   * With a `complete` answer: what it was charged; absent where that is not known.
+   * With a `complete` answer: the charge. Absent where it is unknown.
    *
    * @generated from field: optional int64 cost_usd_micros = 40;
    */
@@ -453,7 +453,7 @@ export const StreamGenerateResponseSchema: GenMessage<StreamGenerateResponse> = 
   messageDesc(file_genmesh_text_v1_text_service, 10);
 
 /**
- * Which hold.
+ * Names a hold.
  *
  * @generated from message genmesh.text.v1.ResolveHoldRequest
  */
@@ -466,7 +466,7 @@ export type ResolveHoldRequest = Message<"genmesh.text.v1.ResolveHoldRequest"> &
   holdId: string;
 
   /**
-   * The account that it belongs to.
+   * The account of the hold.
    *
    * @generated from field: string account_id = 2;
    */
@@ -481,7 +481,7 @@ export const ResolveHoldRequestSchema: GenMessage<ResolveHoldRequest> = /*@__PUR
   messageDesc(file_genmesh_text_v1_text_service, 11);
 
 /**
- * What is to become of it.
+ * The answer about a hold.
  *
  * @generated from message genmesh.text.v1.ResolveHoldResponse
  */
@@ -502,13 +502,13 @@ export const ResolveHoldResponseSchema: GenMessage<ResolveHoldResponse> = /*@__P
   messageDesc(file_genmesh_text_v1_text_service, 12);
 
 /**
- * Which reviews.
+ * Selects reviews.
  *
  * @generated from message genmesh.text.v1.ListReviewsRequest
  */
 export type ListReviewsRequest = Message<"genmesh.text.v1.ListReviewsRequest"> & {
   /**
-   * One account; empty: all.
+   * One account. Empty: all.
    *
    * @generated from field: string account_id = 1;
    */
@@ -523,7 +523,7 @@ export const ListReviewsRequestSchema: GenMessage<ListReviewsRequest> = /*@__PUR
   messageDesc(file_genmesh_text_v1_text_service, 13);
 
 /**
- * What was reported beyond belief.
+ * Requests whose reported usage was not believable.
  *
  * @generated from message genmesh.text.v1.ListReviewsResponse
  */
@@ -578,7 +578,7 @@ export type Review = Message<"genmesh.text.v1.Review"> & {
   model: string;
 
   /**
-   * What upstream reported, as JSON of numbers.
+   * The upstream's report, as JSON of numbers.
    *
    * @generated from field: string reported_usage = 5;
    */
@@ -592,7 +592,7 @@ export type Review = Message<"genmesh.text.v1.Review"> & {
   reviewTime?: Timestamp | undefined;
 
   /**
-   * What was charged by our own count, and its hold ended with it; absent: an older release left the hold to the operator.
+   * The charge by genmesh's own count, which ended the hold. Absent: an older release left the hold to the operator.
    *
    * @generated from field: optional int64 charged_usd_micros = 7;
    */
@@ -607,7 +607,7 @@ export const ReviewSchema: GenMessage<Review> = /*@__PURE__*/
   messageDesc(file_genmesh_text_v1_text_service, 15);
 
 /**
- * Which operation of the public API.
+ * An operation of the public API.
  *
  * @generated from enum genmesh.text.v1.Operation
  */
@@ -648,7 +648,7 @@ export const Operation = {
   EMBEDDINGS: 70,
 
   /**
-   * POST /audio/transcriptions. The body holds the form's fields, and its file as `file: {name, url}`, a base64 data URI.
+   * POST /audio/transcriptions. The body has the form's fields, and its file as `file: {name, url}`, a base64 data URI.
    *
    * @generated from enum value: OPERATION_TRANSCRIPTIONS = 71;
    */
@@ -656,7 +656,7 @@ export const Operation = {
 } as const;
 
 /**
- * Which operation of the public API.
+ * An operation of the public API.
  *
  * @generated from enum genmesh.text.v1.Operation
  */
@@ -669,16 +669,16 @@ export const OperationSchema: GenEnum<Operation> = /*@__PURE__*/
   enumDesc(file_genmesh_text_v1_text_service, 0);
 
 /**
- * Text generation: Responses, compaction and Chat Completions. Prompts and answers are JSON already and travel
- * as bytes. Every call needs the mesh token and a principal (account and key).
+ * Text generation: Responses, compaction and Chat Completions. Prompts and answers are already JSON and are sent as bytes. Every
+ * call needs the mesh token and a principal (account and key).
  *
  * @generated from service genmesh.text.v1.TextService
  */
 export const TextService: GenService<{
   /**
-   * Answers a request whose body does not ask for a stream; one that does is refused with INVALID_VALUE at "stream".
-   * Paid for before it answers. Idempotent where an idempotency key is given. When the caller's deadline or cancellation
-   * ends it, upstream is closed and what was generated is charged.
+   * Answers a request whose body asks for no stream. A body that asks for one is refused with INVALID_VALUE at "stream". The request
+   * is charged before the answer. Idempotent where an idempotency key is given. When the caller's deadline or cancellation ends the
+   * request, the upstream's answer is stopped and the part that was generated is charged.
    *
    * @generated from rpc genmesh.text.v1.TextService.Generate
    */
@@ -688,8 +688,8 @@ export const TextService: GenService<{
     output: typeof GenerateResponseSchema;
   },
   /**
-   * Answers any request: one `complete` message, or, where the body asks for a stream, server-sent events as they
-   * are ready to be written. Refusals before the first event are errors of the call; later ones are events.
+   * Answers any request with one `complete` message. Where the body asks for a stream, it answers with server-sent events that are
+   * ready to be written. A refusal before the first event is an error of the call. A later one is an event.
    *
    * @generated from rpc genmesh.text.v1.TextService.StreamGenerate
    */
@@ -699,8 +699,8 @@ export const TextService: GenService<{
     output: typeof StreamGenerateResponseSchema;
   },
   /**
-   * What the input of a body of Responses comes to, in tokens and money, by the price in force. Costs nothing, and needs no
-   * balance. Refuses as Generate does before it holds money.
+   * Counts the input of a body of Responses, in tokens and money, by the price in force. Costs nothing, and needs no balance.
+   * Refuses like Generate before its hold.
    *
    * @generated from rpc genmesh.text.v1.TextService.CountInput
    */
@@ -710,8 +710,8 @@ export const TextService: GenService<{
     output: typeof CountInputResponseSchema;
   },
   /**
-   * Billing asks what is to become of a hold of this service. Answers release for what it has no record of, and for what it
-   * had one of once its charge is drawn; billing then closes the hold, which decides nothing about a charge.
+   * Answers billing about a hold of this service. The verdict is release where the service has no record of the hold, or its charge
+   * is already made. Billing then closes the hold, which does not change any charge.
    *
    * @generated from rpc genmesh.text.v1.TextService.ResolveHold
    */
@@ -721,7 +721,7 @@ export const TextService: GenService<{
     output: typeof ResolveHoldResponseSchema;
   },
   /**
-   * Erases the answers that are kept for an account that is being closed. What runs ends and is charged. Mesh token.
+   * Erases the answers that are kept for an account that is being closed. Running requests end and are charged. Mesh token.
    *
    * @generated from rpc genmesh.text.v1.TextService.EraseAccount
    */
@@ -731,7 +731,8 @@ export const TextService: GenService<{
     output: typeof EraseAccountResponseSchema;
   },
   /**
-   * How upstreams did in the last five minutes, as the process that is asked saw it: what its /metrics say. Admin token.
+   * The state of the upstreams in the last five minutes, as the asked process observed it. Its /metrics have the same figures. Admin
+   * token.
    *
    * @generated from rpc genmesh.text.v1.TextService.ListUpstreamHealth
    */
@@ -741,7 +742,7 @@ export const TextService: GenService<{
     output: typeof ListUpstreamHealthResponseSchema;
   },
   /**
-   * Requests whose reported usage was not believable, of the last 31 days, oldest first; at most 1,000. Admin token.
+   * Requests of the last 31 days whose reported usage was not believable, oldest first. At most 1,000. Admin token.
    *
    * @generated from rpc genmesh.text.v1.TextService.ListReviews
    */

@@ -15,13 +15,13 @@ export const file_grpc_health_v1_health: GenFile = /*@__PURE__*/
   fileDesc("ChtncnBjL2hlYWx0aC92MS9oZWFsdGgucHJvdG8SDmdycGMuaGVhbHRoLnYxIiUKEkhlYWx0aENoZWNrUmVxdWVzdBIPCgdzZXJ2aWNlGAEgASgJIqkBChNIZWFsdGhDaGVja1Jlc3BvbnNlEkEKBnN0YXR1cxgBIAEoDjIxLmdycGMuaGVhbHRoLnYxLkhlYWx0aENoZWNrUmVzcG9uc2UuU2VydmluZ1N0YXR1cyJPCg1TZXJ2aW5nU3RhdHVzEgsKB1VOS05PV04QABILCgdTRVJWSU5HEAESDwoLTk9UX1NFUlZJTkcQAhITCg9TRVJWSUNFX1VOS05PV04QAzKuAQoGSGVhbHRoElAKBUNoZWNrEiIuZ3JwYy5oZWFsdGgudjEuSGVhbHRoQ2hlY2tSZXF1ZXN0GiMuZ3JwYy5oZWFsdGgudjEuSGVhbHRoQ2hlY2tSZXNwb25zZRJSCgVXYXRjaBIiLmdycGMuaGVhbHRoLnYxLkhlYWx0aENoZWNrUmVxdWVzdBojLmdycGMuaGVhbHRoLnYxLkhlYWx0aENoZWNrUmVzcG9uc2UwAWIGcHJvdG8z");
 
 /**
- * Which service is asked about.
+ * Asks about a service.
  *
  * @generated from message grpc.health.v1.HealthCheckRequest
  */
 export type HealthCheckRequest = Message<"grpc.health.v1.HealthCheckRequest"> & {
   /**
-   * Full name of a service; empty for the whole server.
+   * Full name of a service. Empty for the whole server.
    *
    * @generated from field: string service = 1;
    */
@@ -57,13 +57,13 @@ export const HealthCheckResponseSchema: GenMessage<HealthCheckResponse> = /*@__P
   messageDesc(file_grpc_health_v1_health, 1);
 
 /**
- * States as the standard has them.
+ * The states of the standard.
  *
  * @generated from enum grpc.health.v1.HealthCheckResponse.ServingStatus
  */
 export const HealthCheckResponse_ServingStatus = {
   /**
-   * No state is known.
+   * The state is unknown.
    *
    * @generated from enum value: UNKNOWN = 0;
    */
@@ -92,7 +92,7 @@ export const HealthCheckResponse_ServingStatus = {
 } as const;
 
 /**
- * States as the standard has them.
+ * The states of the standard.
  *
  * @generated from enum grpc.health.v1.HealthCheckResponse.ServingStatus
  */
@@ -105,7 +105,7 @@ export const HealthCheckResponse_ServingStatusSchema: GenEnum<HealthCheckRespons
   enumDesc(file_grpc_health_v1_health, 1, 0);
 
 /**
- * Tells whether a service will answer; needs no token.
+ * Tells whether a service will answer. Needs no token.
  *
  * @generated from service grpc.health.v1.Health
  */

@@ -2,7 +2,7 @@
 // @generated from file grpc/reflection/v1alpha/reflection.proto (package grpc.reflection.v1alpha, syntax proto3)
 /* eslint-disable */
 
-// The same protocol under its former name, which older tools ask for first or fall back to.
+// The same protocol under its former name. Older tools ask for it first, or after the new one.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -21,7 +21,7 @@ export const file_grpc_reflection_v1alpha_reflection: GenFile = /*@__PURE__*/
  */
 export type ServerReflectionRequest = Message<"grpc.reflection.v1alpha.ServerReflectionRequest"> & {
   /**
-   * Echoed in the answer, otherwise without meaning.
+   * Repeated in the answer. It has no other meaning.
    *
    * @generated from field: string host = 1;
    */
@@ -58,7 +58,7 @@ export type ServerReflectionRequest = Message<"grpc.reflection.v1alpha.ServerRef
     case: "fileContainingExtension";
   } | {
     /**
-     * The numbers of all known extensions of the message of this full name.
+     * The numbers of all known extensions of the message with this full name.
      *
      * @generated from field: string all_extension_numbers_of_type = 6;
      */
@@ -66,7 +66,7 @@ export type ServerReflectionRequest = Message<"grpc.reflection.v1alpha.ServerRef
     case: "allExtensionNumbersOfType";
   } | {
     /**
-     * The full names of all services; the value has no meaning.
+     * The full names of all services. The value has no meaning.
      *
      * @generated from field: string list_services = 7;
      */
@@ -89,7 +89,7 @@ export const ServerReflectionRequestSchema: GenMessage<ServerReflectionRequest> 
  */
 export type ExtensionRequest = Message<"grpc.reflection.v1alpha.ExtensionRequest"> & {
   /**
-   * Full name of the message that is extended.
+   * Full name of the extended message.
    *
    * @generated from field: string containing_type = 1;
    */
@@ -137,7 +137,7 @@ export type ServerReflectionResponse = Message<"grpc.reflection.v1alpha.ServerRe
    */
   messageResponse: {
     /**
-     * To a question for a file.
+     * The answer to a question for a file.
      *
      * @generated from field: grpc.reflection.v1alpha.FileDescriptorResponse file_descriptor_response = 4;
      */
@@ -145,7 +145,7 @@ export type ServerReflectionResponse = Message<"grpc.reflection.v1alpha.ServerRe
     case: "fileDescriptorResponse";
   } | {
     /**
-     * To all_extension_numbers_of_type.
+     * The answer to all_extension_numbers_of_type.
      *
      * @generated from field: grpc.reflection.v1alpha.ExtensionNumberResponse all_extension_numbers_response = 5;
      */
@@ -153,7 +153,7 @@ export type ServerReflectionResponse = Message<"grpc.reflection.v1alpha.ServerRe
     case: "allExtensionNumbersResponse";
   } | {
     /**
-     * To list_services.
+     * The answer to list_services.
      *
      * @generated from field: grpc.reflection.v1alpha.ListServiceResponse list_services_response = 6;
      */
@@ -161,7 +161,7 @@ export type ServerReflectionResponse = Message<"grpc.reflection.v1alpha.ServerRe
     case: "listServicesResponse";
   } | {
     /**
-     * To a question without an answer; the stream goes on.
+     * The answer where there is none to give. The stream goes on.
      *
      * @generated from field: grpc.reflection.v1alpha.ErrorResponse error_response = 7;
      */
@@ -184,7 +184,7 @@ export const ServerReflectionResponseSchema: GenMessage<ServerReflectionResponse
  */
 export type FileDescriptorResponse = Message<"grpc.reflection.v1alpha.FileDescriptorResponse"> & {
   /**
-   * The file asked for, then those that it imports as far as this stream has not had them.
+   * The asked file, then its imports, without those that this stream has already had.
    *
    * @generated from field: repeated bytes file_descriptor_proto = 1;
    */
@@ -227,13 +227,13 @@ export const ExtensionNumberResponseSchema: GenMessage<ExtensionNumberResponse> 
   messageDesc(file_grpc_reflection_v1alpha_reflection, 4);
 
 /**
- * What is served.
+ * The services of the server.
  *
  * @generated from message grpc.reflection.v1alpha.ListServiceResponse
  */
 export type ListServiceResponse = Message<"grpc.reflection.v1alpha.ListServiceResponse"> & {
   /**
-   * By full name, in no order that means anything.
+   * By full name, in no particular order.
    *
    * @generated from field: repeated grpc.reflection.v1alpha.ServiceResponse service = 1;
    */
@@ -269,13 +269,13 @@ export const ServiceResponseSchema: GenMessage<ServiceResponse> = /*@__PURE__*/
   messageDesc(file_grpc_reflection_v1alpha_reflection, 6);
 
 /**
- * Why there is no answer.
+ * The error of a question without an answer.
  *
  * @generated from message grpc.reflection.v1alpha.ErrorResponse
  */
 export type ErrorResponse = Message<"grpc.reflection.v1alpha.ErrorResponse"> & {
   /**
-   * A status code of gRPC: 5 where nothing is found, 3 where nothing was asked.
+   * A status code of gRPC: 5 where nothing is found, 3 for an empty question.
    *
    * @generated from field: int32 error_code = 1;
    */
@@ -297,13 +297,13 @@ export const ErrorResponseSchema: GenMessage<ErrorResponse> = /*@__PURE__*/
   messageDesc(file_grpc_reflection_v1alpha_reflection, 7);
 
 /**
- * Tells a client of any language what this server serves, so that it needs no .proto file.
+ * Describes the services of this server, so that a client of any language needs no .proto file.
  *
  * @generated from service grpc.reflection.v1alpha.ServerReflection
  */
 export const ServerReflection: GenService<{
   /**
-   * One answer to each question, in order; all of a stream's questions go to one server.
+   * One answer to each question, in order. All questions of a stream go to one server.
    *
    * @generated from rpc grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo
    */
