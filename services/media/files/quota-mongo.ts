@@ -6,15 +6,17 @@ import { conflictPauseMs, maxConflicts, maxQuotaOperations, tailCopiedAt } from 
 import type { QuotaStore, QuotaUsage } from "./quota.ts";
 import {
   type ChargeDocument,
-  type ChargeEntry,
   chargeName,
+  quotaCollections,
+  type WalletDocument,
+} from "./quota-mongo-wallet.ts";
+import {
+  type ChargeEntry,
   draftOf,
   type QuotaDraft,
   type QuotaOperation,
   type QuotaOutcome,
-  quotaCollections,
-  type WalletDocument,
-} from "./quota-mongo-wallet.ts";
+} from "./quota-rules.ts";
 
 /** The collections of the quota. */
 interface Collections {
