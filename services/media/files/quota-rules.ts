@@ -1,4 +1,4 @@
-import { hasRoom, type QuotaUsage } from "./quota.ts";
+import { hasRoom, type QuotaStore, type QuotaUsage } from "./quota.ts";
 
 /** A change of a charge of quota. */
 export interface ChargeEntry {
@@ -29,6 +29,26 @@ export interface QuotaDraft {
   entries: ChargeEntry[];
   /** One for each operation. */
   outcomes: QuotaOutcome[];
+}
+
+/** The transitions of a quota, by what carries out an operation on an account's wallet. */
+export function transitionsBy(
+  carryOut: (accountId: string, operation: QuotaOperation) => Promise<QuotaOutcome>,
+): Pick<QuotaStore, "reserve" | "commit" | "keep" | "release"> {
+  return {
+    async reserve({ accountId, chargeId }, bytes, limitBytes) {
+      const outcome = await carryOut(accountId, { kind: "reserve", chargeId, bytes, limitBytes });
+      return outcome === "full" || outcome === "released" ? outcome : "reserved";
+    },
+    commit: async ({ accountId, chargeId }) =>
+      (await carryOut(accountId, { kind: "commit", chargeId })) === "used",
+    async keep({ accountId, chargeId }, now) {
+      await carryOut(accountId, { kind: "keep", chargeId, now });
+    },
+    async release({ accountId, chargeId }, now) {
+      await carryOut(accountId, { kind: "release", chargeId, now });
+    },
+  };
 }
 
 /** Applies operations one after the other. `known`: the present state of their charges. Throws where the wallet breaks its law. */
