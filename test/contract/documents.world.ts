@@ -22,7 +22,7 @@ const indexes = {
   over: { key: { dueAt: 1 }, where: { dueAt: "there", text: "not empty" } },
   newest: { key: { ownerId: 1, at: -1 } },
   open: { key: { open: 1, dueAt: 1 }, where: { open: "there" } },
-  mine: { key: { at: 1 }, where: { ownerId: { is: "me" } } },
+  mine: { key: { at: 1 }, where: { ownerId: { is: "me" } }, sqliteWhere: { dueAt: "there" } },
   slot: { key: { ownerId: 1, "slot.key": 1 }, unique: true, where: { "slot.key": "there" } },
 } as const;
 

@@ -17,11 +17,12 @@ export function migrateSqliteDocuments(file: SqliteDatabase, { name, kinds, tabl
   const db = refusingWhenAway(file);
   mapErrors(() => db.migrate(name, tables));
   for (const kind of kinds) {
-    for (const [index, { key, unique, where = {} }] of Object.entries(kind.indexes)) {
+    for (const [index, definition] of Object.entries(kind.indexes)) {
+      const { key, unique } = definition;
       const columns = Object.entries(key).map(
         ([field, direction]) => `${columnOf(field)}${direction === 1 ? "" : " DESC"}`,
       );
-      const conditions = Object.entries(where).map(conditionSql);
+      const conditions = conditionsSql(definition);
       db.run(`CREATE ${unique ? "UNIQUE " : ""}INDEX IF NOT EXISTS ${kind.name}_${index}
         ON ${kind.name} (${columns.join(", ")})
         ${conditions.length > 0 ? `WHERE ${conditions.join(" AND ")}` : ""}`);
@@ -243,12 +244,12 @@ function selectSql(
   index: string,
   { of = [], behind = [], upTo, and = {}, newestFirst }: Stretch,
 ): string {
-  const { key, where = {} } = indexes[index] as DocumentsIndex;
-  const fields = Object.keys(key).map(columnOf);
+  const definition = indexes[index] as DocumentsIndex;
+  const fields = Object.keys(definition.key).map(columnOf);
   const next = of.length + behind.length;
   const place = fields.slice(of.length, next).join(", ");
   const conditions = [
-    ...Object.entries(where).map(conditionSql),
+    ...conditionsSql(definition),
     ...of.map((value, i) =>
       Array.isArray(value)
         ? `${fields[i]} IN (SELECT value FROM json_each(?))`
@@ -268,6 +269,10 @@ function selectSql(
     ${conditions.length > 0 ? `WHERE ${conditions.join(" AND ")}` : ""}
     ${order.length > 0 ? `ORDER BY ${order.map((field) => `${field} ${way}`).join(", ")}` : ""}
     LIMIT ? + 0 OFFSET ?`;
+}
+
+function conditionsSql({ where, sqliteWhere }: DocumentsIndex): string[] {
+  return Object.entries({ ...where, ...sqliteWhere }).map(conditionSql);
 }
 
 function conditionSql([field, condition]: readonly [string, Condition]): string {

@@ -6,15 +6,18 @@ import { conflictPauseMs, maxConflicts, maxQuotaOperations, tailCopiedAt } from 
 import type { QuotaStore, QuotaUsage } from "./quota.ts";
 import {
   type ChargeDocument,
-  type ChargeEntry,
   chargeName,
+  quotaCollections,
+  type WalletDocument,
+} from "./quota-mongo-wallet.ts";
+import {
+  type ChargeEntry,
   draftOf,
   type QuotaDraft,
   type QuotaOperation,
   type QuotaOutcome,
-  quotaCollections,
-  type WalletDocument,
-} from "./quota-mongo-wallet.ts";
+  transitionsBy,
+} from "./quota-rules.ts";
 
 /** The collections of the quota. */
 interface Collections {
@@ -45,24 +48,7 @@ export function createMongoQuota(db: MongoDatabase): QuotaStore {
     { most: maxQuotaOperations },
   );
   return {
-    async reserve({ accountId, chargeId }, bytes, limitBytes) {
-      const outcome = await batches.add(accountId, {
-        kind: "reserve",
-        chargeId,
-        bytes,
-        limitBytes,
-      });
-      return outcome === "full" || outcome === "released" ? outcome : "reserved";
-    },
-    async commit({ accountId, chargeId }) {
-      return (await batches.add(accountId, { kind: "commit", chargeId })) === "used";
-    },
-    async keep({ accountId, chargeId }, now) {
-      await batches.add(accountId, { kind: "keep", chargeId, now });
-    },
-    async release({ accountId, chargeId }, now) {
-      await batches.add(accountId, { kind: "release", chargeId, now });
-    },
+    ...transitionsBy(batches.add),
     usage: (accountId) =>
       db.attempt(async () => {
         const doc = await wallets.findOne({ _id: accountId }, { projection: { tail: 0 } });

@@ -20,7 +20,7 @@ interface KeptSpeech
 const indexes = {
   idem: { key: { keyId: 1, "idem.key": 1 }, unique: true, where: { "idem.key": "there" } },
   due: { key: { dueAt: 1 }, where: { dueAt: "there" } },
-  of_key: { key: { keyId: 1, status: 1 } },
+  of_key: { key: { keyId: 1, status: 1 }, sqliteWhere: { status: { is: "closed" } } },
   at_work: { key: { status: 1, dueAt: 1 } },
 } as const;
 
