@@ -69,6 +69,18 @@ await describeMongo("documents on a bad wire", (mongo) => {
     expect(await other.find("a")).toMatchObject({ n: 2 });
   });
 
+  test("a document that a named change made first is known again, and one of another is not", async () => {
+    const first = { first: thing("b", { open: true }), ...named };
+    next("insert", "lost reply", () => other.change("b", raised));
+    expect(await store.change("b", taken, first)).toMatchObject({ n: 1 });
+    expect(await other.find("b")).toStrictEqual(thing("b", { n: 2 }));
+    next("insert", "lost request", () => other.insert(thing("c")));
+    expect(await store.change("c", taken, { ...named, first: thing("c", { open: true }) })).toBe(
+      undefined,
+    );
+    expect(await other.find("c")).toStrictEqual(thing("c"));
+  });
+
   test("a change without a name is asked anew, of the document that has it", async () => {
     next("update", "lost reply");
     expect(await store.change("a", taken)).toBeUndefined();

@@ -58,6 +58,33 @@ export function documentsContract(open: (kind: ThingSchema) => Promise<[Things, 
       await store.remove("a");
     });
 
+    test("a step begins from a first document where there is none", async () => {
+      const change = (id: string, client = store) =>
+        client.change(id, raised, { first: thing(id, { at: 3 }) });
+      expect(await change("a")).toEqual(thing("a", { n: 1, at: 3 }));
+      await store.set("a", { at: 9 });
+      expect(await change("a", other)).toEqual(thing("a", { n: 2, at: 9 }));
+      const all = Array.from({ length: 20 }, (_, i) => change("b", i % 2 ? store : other));
+      await Promise.all(all);
+      expect(await store.find("b")).toEqual(thing("b", { n: 20, at: 3 }));
+      const first = thing("c");
+      expect(await store.change("c", () => undefined, { first })).toBeUndefined();
+      expect(await store.change("c", () => removed, { first })).toBeUndefined();
+      expect(await store.find("c")).toBeUndefined();
+    });
+
+    test("fields are set whatever the document is", async () => {
+      await store.insert(thing("a", { dueAt: 4, open: true }));
+      await Promise.all([
+        store.set("a", { open: undefined, text: "t" }),
+        other.change("a", raised),
+        other.set("a", { dueAt: 5 }),
+      ]);
+      await store.set("none", { at: 1 });
+      expect(await other.find("a")).toStrictEqual(thing("a", { n: 1, dueAt: 5, text: "t" }));
+      expect(await other.find("none")).toBeUndefined();
+    });
+
     test("no change of two clients is lost, and one alone wins what one may have", async () => {
       await store.insert(thing("a"));
       await store.insert(thing("b", { open: true }));
@@ -100,6 +127,12 @@ export function documentsContract(open: (kind: ThingSchema) => Promise<[Things, 
       expect(await ids("due", { of, behind: [8] })).toEqual(["a"]);
       expect(await ids("over", { upTo: 8 })).toEqual(["d", "b", "c"]);
       expect(await ids("mine", { upTo: 2, and: { dueAt: 9 } })).toEqual(["a"]);
+      expect(await ids("list", { of, and: { dueAt: null } })).toEqual([]);
+      await store.set("b", { dueAt: undefined });
+      expect(await ids("list", { of, and: { dueAt: null } })).toEqual(["b"]);
+      expect(await other.count("list", { of })).toBe(4);
+      expect(await other.count("list", { of, limit: 3 })).toBe(3);
+      expect(await other.count("list", { of: ["me"], behind: [2, "c"] })).toBe(1);
       expect((await ids("due", { of: [["me", "you"]], upTo: 7 })).sort()).toEqual(["d", "e"]);
       const [bare] = await other.seek("list", { of, limit: 1, without: ["text", "n"] });
       const { text: _, n: __, ...left } = thing("a", { at: 1, dueAt: 9 });

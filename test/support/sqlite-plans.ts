@@ -42,5 +42,6 @@ export function createPlanWatch(): PlanWatch {
 }
 
 function isScan(step: string): boolean {
-  return /^(SCAN (?!json_each)|USE TEMP B-TREE)/.test(step);
+  // How a subquery finds its rows is a step of its own.
+  return /^(SCAN (?!json_each|\(subquery)|USE TEMP B-TREE)/.test(step);
 }

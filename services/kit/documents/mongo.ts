@@ -18,8 +18,8 @@ interface Stored extends Document {
   _id: string;
 }
 
-/** Rounds of a change that finds its document changed by another process each time. */
-const maxChangeRounds = 16;
+/** Rounds of a change that finds its document changed by another process each time. Each time one of them succeeded. */
+const maxChangeRounds = 64;
 
 /** Undefined fields are not stored. */
 const sparsely = { ignoreUndefined: true } as const;
@@ -62,25 +62,19 @@ export function createMongoDocuments<D extends object, I extends string>(
     return { filter: { ...filter, _id: { $in: ids } }, found: ids.length };
   };
   return {
-    insert: (doc) =>
-      db.attempt(async () => {
-        try {
-          await collection.insertOne(form.stored(doc), sparsely);
-          return true;
-        } catch (error) {
-          if (isDuplicate(error)) return false;
-          throw error;
-        }
-      }),
+    insert: (doc) => db.attempt(() => isInserted(collection, form.stored(doc))),
     find: (id) =>
       db.attempt(async () => {
         const doc = await collection.findOne({ _id: id });
         return doc ? form.documentOf(doc) : undefined;
       }),
-    change(id, step, { named = false } = {}) {
+    change(id, step, { named = false, first } = {}) {
       const name = named ? new (mongodb().ObjectId)() : undefined;
-      const changing = createChange(collection, form, schema, { id, step, name });
+      const changing = createChange<D>(collection, form, schema, { id, step, name, first });
       return db.attempt(changing);
+    },
+    async set(id, values) {
+      await db.attempt(() => collection.updateOne({ _id: id }, form.update(values), sparsely));
     },
     async remove(id) {
       await db.attempt(() => collection.deleteOne({ _id: id }));
@@ -94,6 +88,15 @@ export function createMongoDocuments<D extends object, I extends string>(
       db.attempt(async () => {
         const [doc] = await read(index, { behind: [behind], upTo, limit: 1 }, {});
         return doc && form.documentOf(doc);
+      }),
+    count: (index, stretch) =>
+      db.attempt(() => {
+        const { skip = 0, limit } = stretch;
+        const { filter } = selection(schema, index, stretch);
+        return collection.countDocuments(filter, {
+          skip,
+          ...(limit === undefined ? {} : { limit }),
+        });
       }),
     setSome: (index, stretch, values) =>
       db.attempt(async () => {
@@ -112,12 +115,23 @@ export function createMongoDocuments<D extends object, I extends string>(
   };
 }
 
+/** Writes a document. False where its id, or its place in a unique index, is taken. */
+async function isInserted(collection: Collection<Stored>, doc: Stored): Promise<boolean> {
+  try {
+    await collection.insertOne(doc, sparsely);
+    return true;
+  } catch (error) {
+    if (isDuplicate(error)) return false;
+    throw error;
+  }
+}
+
 /** A change of one document: `name` is its own where it has one. */
 function createChange<D extends object>(
   collection: Collection<Stored>,
   form: Form<D>,
   { name: kind, changeName = "" }: AnySchema,
-  { id, step, name }: { id: string; step: Step<D>; name: ObjectId | undefined },
+  { id, step, name, first }: ChangeOf<D>,
 ): (unsure: boolean) => Promise<D | undefined> {
   let sent: D | undefined;
   return async (unsure) => {
@@ -127,10 +141,16 @@ function createChange<D extends object>(
     }
     for (let round = 0; round < maxChangeRounds; round++) {
       const stored = await collection.findOne({ _id: id });
-      if (!stored) return undefined;
-      const before = form.documentOf(stored);
-      const after = step(before);
-      if (after === undefined) return undefined;
+      const before = stored ? form.documentOf(stored) : first;
+      const after = before && step(before);
+      if (!before || after === undefined) return undefined;
+      if (!stored) {
+        if (after === removed) return undefined;
+        sent = after;
+        const own = name ? { ...after, [changeName]: name } : after;
+        if (await isInserted(collection, form.stored(own))) return after;
+        continue;
+      }
       const asRead = form.asRead(stored);
       if (after === removed) {
         const { deletedCount } = await collection.deleteOne(asRead);
@@ -146,6 +166,13 @@ function createChange<D extends object>(
     }
     throw awayRefusal(new Error(`a document of ${kind} does not come to rest`));
   };
+}
+
+interface ChangeOf<D> {
+  id: string;
+  step: Step<D>;
+  name: ObjectId | undefined;
+  first: D | undefined;
 }
 
 type Form<D> = ReturnType<typeof createForm<D & object>>;

@@ -9,8 +9,8 @@ export interface Stretch {
   behind?: readonly Value[];
   /** Only up to this value of the field that follows. */
   upTo?: Value;
-  /** Values of other fields. */
-  and?: Readonly<Record<string, Value>>;
+  /** Values of other fields; null: the field is not there. */
+  and?: Readonly<Record<string, Value | null>>;
   /** The order is turned round. */
   newestFirst?: boolean;
   /** So many are passed over. */
@@ -25,12 +25,17 @@ export const removed = Symbol("removed");
 export type Step<D> = (doc: D) => D | typeof removed | undefined;
 
 /** How a document is changed. */
-export interface ChangeOptions {
+export interface ChangeOptions<D> {
   /**
    * The change carries a name. Where its answer was lost, the store finds it by that name, also after changes of other processes.
    * Without a name the step is called again then, with a document that may have the change already.
    */
   named?: boolean;
+  /**
+   * Where there is no such document, the step gets this one, and the document that the step answers is inserted. For kinds without a
+   * unique index.
+   */
+  first?: D;
 }
 
 /**
@@ -47,7 +52,9 @@ export interface Documents<D, I extends string> {
    * Makes a step from the document as it is to the one that the step answers. Answers that one, or what was removed; undefined where the
    * step wants no change, or there is no such document. The id never changes.
    */
-  change(id: string, step: Step<D>, options?: ChangeOptions): Promise<D | undefined>;
+  change(id: string, step: Step<D>, options?: ChangeOptions<D>): Promise<D | undefined>;
+  /** Sets fields, which all have columns, without reading the document first. Does nothing where there is none. */
+  set(id: string, values: Partial<D>): Promise<void>;
   /** Removes a document; does nothing where there is none. */
   remove(id: string): Promise<void>;
   /** Those in a stretch, without some of their fields. */
@@ -60,6 +67,8 @@ export interface Documents<D, I extends string> {
    * Passes over the others of a value at once, however many they are.
    */
   firstOfNext(index: I, place: { behind: Value; upTo: Value }): Promise<D | undefined>;
+  /** How many are in a stretch. */
+  count(index: I, stretch: Stretch): Promise<number>;
   /** Sets fields of those in a stretch, which all have columns; answers how many they were. */
   setSome(index: I, stretch: Stretch, values: Partial<D>): Promise<number>;
   /** Removes those in a stretch; answers how many they were. */

@@ -46,15 +46,23 @@ export function createSqliteDocuments<D extends object, I extends string>(
   return {
     insert: (doc) => db.write((tx) => rows.insert(tx, doc)),
     find: async (id) => rows.read(db, id),
-    change: (id, step) =>
+    change: (id, step, { first } = {}) =>
       db.write((tx) => {
-        const before = rows.read(tx, id);
+        const known = rows.read(tx, id);
+        const before = known ?? first;
         const after = before && step(before);
         if (!before || !after) return undefined;
+        if (!known) return after !== removed && rows.insert(tx, after) ? after : undefined;
         if (after === removed) rows.remove(tx, id);
         else rows.update(tx, id, after, changesOf(before, after));
         return after === removed ? before : after;
       }),
+    async set(id, values) {
+      const { sets, cells } = rows.setting(values);
+      await db.write((tx) =>
+        tx.run(`UPDATE ${name} SET ${sets} WHERE ${rows.id} = ?`, ...cells, id),
+      );
+    },
     remove: async (id) => {
       await db.write((tx) => rows.remove(tx, id));
     },
@@ -74,13 +82,15 @@ export function createSqliteDocuments<D extends object, I extends string>(
       }
       return undefined;
     },
+    async count(index, stretch) {
+      const { sql, values } = ids(index, stretch);
+      return Number(db.get(`SELECT count(*) AS n FROM (${sql})`, ...values)?.n);
+    },
     async setSome(index, stretch, values) {
       // Mostly there are none: then no transaction is begun.
       if (found(index, stretch) === 0) return 0;
       const { sql, values: where } = ids(index, stretch);
       const { sets, cells } = rows.setting(values);
-      if (cells.length < Object.keys(values).length)
-        throw new Error(`${name}: a field without a column`);
       return db.write((tx) =>
         tx.run(`UPDATE ${name} SET ${sets} WHERE ${rows.id} IN (${sql})`, ...cells, ...where),
       );
@@ -133,7 +143,7 @@ function createRows<D extends object>(schema: AnySchema) {
     for (const field of without) delete doc[String(field)];
     return doc as D;
   };
-  const setting = (changes: Partial<D>) => {
+  const changing = (changes: Partial<D>) => {
     const changed = columns.filter(({ field }) => (field.split(".")[0] ?? "") in changes);
     return {
       sets: changed.map(({ name }) => `${name} = ?`).join(", "),
@@ -143,7 +153,12 @@ function createRows<D extends object>(schema: AnySchema) {
   return {
     id,
     documentOf,
-    setting,
+    /** Sets columns alone. */
+    setting(values: Partial<D>) {
+      const other = Object.keys(values).find((field) => !isOwn.has(field));
+      if (other !== undefined) throw new Error(`${schema.name}: ${other} has no column`);
+      return changing(values);
+    },
     columnsWithout: (without: readonly PropertyKey[]) =>
       [...own.filter(({ field }) => !without.includes(field)).map(({ name }) => name), "doc"].join(
         ", ",
@@ -155,7 +170,7 @@ function createRows<D extends object>(schema: AnySchema) {
     insert: (tx: SqlRunner, doc: D): boolean =>
       tx.run(insertSql, ...columns.map(({ field }) => cellOf(at(doc, field))), jsonOf(doc)) === 1,
     update(tx: SqlRunner, key: string, doc: D, changes: Partial<D>): void {
-      const { sets, cells } = setting(changes);
+      const { sets, cells } = changing(changes);
       const json = Object.keys(changes).some((field) => !isOwn.has(field)) ? [jsonOf(doc)] : [];
       const all = [...(sets ? [sets] : []), ...json.map(() => "doc = ?")];
       if (all.length === 0) return;
@@ -210,7 +225,7 @@ function selectSql(
       ? [`(${place}) ${newestFirst ? "<" : ">"} (${behind.map(() => "?").join(", ")})`]
       : []),
     ...(upTo === undefined ? [] : [`${fields[next]} <= ?`]),
-    ...Object.keys(and).map((field) => `${columnOf(field)} = ?`),
+    ...Object.keys(and).map((field) => `${columnOf(field)} IS ?`),
   ];
   // Documents of several values lie apart.
   const order = of.some(Array.isArray) ? [] : fields.slice(of.length);
