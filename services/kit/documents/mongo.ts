@@ -90,14 +90,7 @@ export function createMongoDocuments<D extends object, I extends string>(
         return doc && form.documentOf(doc);
       }),
     count: (index, stretch) =>
-      db.attempt(() => {
-        const { skip = 0, limit } = stretch;
-        const { filter } = selection(schema, index, stretch);
-        return collection.countDocuments(filter, {
-          skip,
-          ...(limit === undefined ? {} : { limit }),
-        });
-      }),
+      db.attempt(() => collection.countDocuments(selection(schema, index, stretch).filter)),
     setSome: (index, stretch, values) =>
       db.attempt(async () => {
         const { filter, found } = await some(index, stretch);

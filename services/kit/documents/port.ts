@@ -68,7 +68,7 @@ export interface Documents<D, I extends string> {
    */
   firstOfNext(index: I, place: { behind: Value; upTo: Value }): Promise<D | undefined>;
   /** How many are in a stretch. */
-  count(index: I, stretch: Stretch): Promise<number>;
+  count(index: I, stretch: Omit<Stretch, "skip" | "limit">): Promise<number>;
   /** Sets fields of those in a stretch, which all have columns; answers how many they were. */
   setSome(index: I, stretch: Stretch, values: Partial<D>): Promise<number>;
   /** Removes those in a stretch; answers how many they were. */

@@ -58,10 +58,8 @@ export function createSqliteDocuments<D extends object, I extends string>(
         return after === removed ? before : after;
       }),
     async set(id, values) {
-      const { sets, cells } = rows.setting(values);
-      await db.write((tx) =>
-        tx.run(`UPDATE ${name} SET ${sets} WHERE ${rows.id} = ?`, ...cells, id),
-      );
+      const { sql, cells } = rows.setting(values);
+      await db.write((tx) => tx.run(`${sql} = ?`, ...cells, id));
     },
     remove: async (id) => {
       await db.write((tx) => rows.remove(tx, id));
@@ -83,17 +81,15 @@ export function createSqliteDocuments<D extends object, I extends string>(
       return undefined;
     },
     async count(index, stretch) {
-      const { sql, values } = ids(index, stretch);
-      return Number(db.get(`SELECT count(*) AS n FROM (${sql})`, ...values)?.n);
+      const { sql, values } = select("count(*) AS n", index, stretch);
+      return Number(db.get(sql, ...values)?.n);
     },
     async setSome(index, stretch, values) {
       // Mostly there are none: then no transaction is begun.
       if (found(index, stretch) === 0) return 0;
       const { sql, values: where } = ids(index, stretch);
-      const { sets, cells } = rows.setting(values);
-      return db.write((tx) =>
-        tx.run(`UPDATE ${name} SET ${sets} WHERE ${rows.id} IN (${sql})`, ...cells, ...where),
-      );
+      const { sql: set, cells } = rows.setting(values);
+      return db.write((tx) => tx.run(`${set} IN (${sql})`, ...cells, ...where));
     },
     async removeSome(index, stretch) {
       if (found(index, stretch) === 0) return 0;
@@ -111,6 +107,8 @@ interface Column {
   field: string;
   name: string;
   kind: ColumnKind;
+  /** Its cell of a document. */
+  cell(doc: object): SqlValue;
 }
 
 /** The rows of a table, and how they are documents. */
@@ -119,7 +117,9 @@ function createRows<D extends object>(schema: AnySchema) {
     string,
     ColumnKind
   >);
-  const columns = all.map(([field, kind]): Column => ({ field, name: columnOf(field), kind }));
+  const columns = all.map(
+    ([field, kind]): Column => ({ field, name: columnOf(field), kind, cell: cellIn(field) }),
+  );
   /** These are not in the JSON. */
   const own = columns.filter(({ field }) => !field.includes("."));
   const isOwn = new Set(own.map(({ field }) => field));
@@ -130,8 +130,10 @@ function createRows<D extends object>(schema: AnySchema) {
   const readSql = `SELECT ${own.map(({ name }) => name).join(", ")}, doc FROM ${schema.name} WHERE ${id} = ?`;
   const removeSql = `DELETE FROM ${schema.name} WHERE ${id} = ?`;
   const jsonOf = (doc: D) => {
-    const rest = { ...doc } as Record<string, unknown>;
-    for (const { field } of own) rest[field] = undefined;
+    const rest: Record<string, unknown> = {};
+    for (const field of Object.keys(doc)) {
+      if (!isOwn.has(field)) rest[field] = doc[field as keyof D];
+    }
     return JSON.stringify(rest);
   };
   const documentOf = (row: SqlRow, without: readonly PropertyKey[] = []): D => {
@@ -143,21 +145,23 @@ function createRows<D extends object>(schema: AnySchema) {
     for (const field of without) delete doc[String(field)];
     return doc as D;
   };
-  const changing = (changes: Partial<D>) => {
-    const changed = columns.filter(({ field }) => (field.split(".")[0] ?? "") in changes);
-    return {
-      sets: changed.map(({ name }) => `${name} = ?`).join(", "),
-      cells: changed.map(({ field }) => cellOf(at(changes, field))),
-    };
-  };
+  /** The statement for a change of some fields. Making its text takes as long as running it. */
+  const changing = memo((names: string) => {
+    const fields = names.split(",");
+    const changed = columns.filter(({ field }) => fields.includes(field.split(".")[0] ?? ""));
+    const other = fields.find((field) => !isOwn.has(field));
+    const sets = [...changed.map(({ name }) => name), ...(other === undefined ? [] : ["doc"])];
+    const sql = `UPDATE ${schema.name} SET ${sets.map((name) => `${name} = ?`).join(", ")} WHERE ${id}`;
+    return { sql, changed, other };
+  });
   return {
     id,
     documentOf,
     /** Sets columns alone. */
     setting(values: Partial<D>) {
-      const other = Object.keys(values).find((field) => !isOwn.has(field));
+      const { sql, changed, other } = changing(Object.keys(values).join());
       if (other !== undefined) throw new Error(`${schema.name}: ${other} has no column`);
-      return changing(values);
+      return { sql, cells: changed.map(({ cell }) => cell(values)) };
     },
     columnsWithout: (without: readonly PropertyKey[]) =>
       [...own.filter(({ field }) => !without.includes(field)).map(({ name }) => name), "doc"].join(
@@ -168,13 +172,14 @@ function createRows<D extends object>(schema: AnySchema) {
       return row && documentOf(row);
     },
     insert: (tx: SqlRunner, doc: D): boolean =>
-      tx.run(insertSql, ...columns.map(({ field }) => cellOf(at(doc, field))), jsonOf(doc)) === 1,
+      tx.run(insertSql, ...columns.map(({ cell }) => cell(doc)), jsonOf(doc)) === 1,
     update(tx: SqlRunner, key: string, doc: D, changes: Partial<D>): void {
-      const { sets, cells } = changing(changes);
-      const json = Object.keys(changes).some((field) => !isOwn.has(field)) ? [jsonOf(doc)] : [];
-      const all = [...(sets ? [sets] : []), ...json.map(() => "doc = ?")];
-      if (all.length === 0) return;
-      tx.run(`UPDATE ${schema.name} SET ${all.join(", ")} WHERE ${id} = ?`, ...cells, ...json, key);
+      const fields = Object.keys(changes);
+      if (fields.length === 0) return;
+      const { sql, changed, other } = changing(fields.join());
+      const cells = changed.map(({ cell }) => cell(changes));
+      if (other !== undefined) cells.push(jsonOf(doc));
+      tx.run(`${sql} = ?`, ...cells, key);
     },
     remove: (tx: SqlRunner, key: string): void => void tx.run(removeSql, key),
   };
@@ -248,11 +253,11 @@ const columnOf = memo((field: string): string =>
   field.replace(".", "_").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
 );
 
-function at(doc: object, field: string): unknown {
-  let value: unknown = doc;
-  for (const part of field.split("."))
-    value = (value as Record<string, unknown> | undefined)?.[part];
-  return value;
+function cellIn(field: string): Column["cell"] {
+  type Fields = Record<string, unknown> | undefined;
+  const [first = "", second] = field.split(".");
+  if (second === undefined) return (doc) => cellOf((doc as Fields)?.[first]);
+  return (doc) => cellOf(((doc as Fields)?.[first] as Fields)?.[second]);
 }
 
 function cellOf(value: unknown): SqlValue {
