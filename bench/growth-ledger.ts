@@ -4,12 +4,9 @@ import { createMetrics } from "#kit/base/metrics.ts";
 import type { Database } from "#kit/store/database.ts";
 import { systemClock } from "#kit/time/clock.ts";
 import { createAlerts } from "../services/billing/alerts/alerts.ts";
+import { createAlertStore } from "../services/billing/alerts/store-documents.ts";
 import { createBillingEvents } from "../services/billing/base/events.ts";
-import {
-  createAlertStore,
-  createLedgerStore,
-  createUsageStore,
-} from "../services/billing/index.ts";
+import { createLedgerStore, createUsageStore } from "../services/billing/index.ts";
 import type { Operation } from "../services/billing/ledger/operations.ts";
 import { createCounting } from "../services/billing/usage/usage-counting.ts";
 

@@ -27,7 +27,6 @@ const notYet: readonly string[] = [
   "services/auth/action-store",
   "services/auth/session-store",
   "services/auth/store",
-  "services/billing/alerts/",
   "services/text/store",
 ];
 

@@ -5,10 +5,8 @@ import type { Metrics } from "#kit/base/metrics.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import type { Database } from "#kit/store/database.ts";
 import type { Clock } from "#kit/time/clock.ts";
-import type { AlertStore } from "./alerts/alert-store.ts";
-import { createMongoAlerts } from "./alerts/alert-store-mongo.ts";
-import { createSqliteAlerts } from "./alerts/alert-store-sqlite.ts";
 import { createAlerts } from "./alerts/alerts.ts";
+import { createAlertStore } from "./alerts/store-documents.ts";
 import { createBillingEvents } from "./base/events.ts";
 import type { LedgerContext } from "./ledger/apply.ts";
 import type { LedgerStore } from "./ledger/store.ts";
@@ -46,16 +44,6 @@ export function createLedgerStore(
   }
 }
 
-/** The store of alerts, beside the journals. */
-export function createAlertStore(database: Database): AlertStore {
-  switch (database.kind) {
-    case "sqlite":
-      return createSqliteAlerts(database.sqlite);
-    case "mongodb":
-      return createMongoAlerts(database.mongo);
-  }
-}
-
 /** The store of usage, which is made from the journals, beside them. */
 export function createUsageStore(database: Database): UsageStore {
   switch (database.kind) {
@@ -66,7 +54,6 @@ export function createUsageStore(database: Database): UsageStore {
   }
 }
 
-export { alertsMongoSchema } from "./alerts/alert-store-mongo.ts";
 export { ledgerMongoSchema } from "./ledger/store-mongo-schema.ts";
 
 /** The billing service: prepaid wallets, holds, and the journal that proves them. */

@@ -32,9 +32,10 @@ export async function migrateMesh(databaseUrl: string): Promise<Migrated[]> {
 /** The schemas of all roles in MongoDB. */
 export async function meshSchemas(): Promise<MongoSchema[]> {
   const { mongoSchemaOf } = await import("#kit/documents/mongo.ts");
-  const [auth, billing, text, jobs, files, quota, speech, webhooks] = await Promise.all([
+  const [auth, billing, alerts, text, jobs, files, quota, speech, webhooks] = await Promise.all([
     import("../auth/index.ts"),
     import("../billing/index.ts"),
+    import("../billing/alerts/store-documents.ts"),
     import("../text/index.ts"),
     import("../media/jobs/store-mongo-docs.ts"),
     import("../media/files/store-mongo-docs.ts"),
@@ -47,7 +48,7 @@ export async function meshSchemas(): Promise<MongoSchema[]> {
     mongoSchemaOf(auth.sessionComponent),
     mongoSchemaOf(auth.auditComponent),
     billing.ledgerMongoSchema,
-    billing.alertsMongoSchema,
+    mongoSchemaOf(alerts.alertsComponent),
     text.textMongoSchema,
     jobs.jobsMongoSchema,
     files.filesMongoSchema,

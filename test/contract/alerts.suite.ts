@@ -5,8 +5,8 @@ import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts"
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Alert } from "../../services/billing/alerts/alert.ts";
 import type { AlertStore, WaitingQuery } from "../../services/billing/alerts/alert-store.ts";
+import { createAlertStore } from "../../services/billing/alerts/store-documents.ts";
 import { maxAlertsKept } from "../../services/billing/base/limits.ts";
-import { createAlertStore } from "../../services/billing/index.ts";
 import { billingWorld } from "./ledger.world.ts";
 
 const accountId = "acct_a";

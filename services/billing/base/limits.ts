@@ -146,6 +146,8 @@ export const maxLowBalance = 9_000_000_000_000_000n;
 export const maxToldAlerts = 10_000;
 /** Alerts of an account that are kept. In that time a thousand keys can reach a limit of each period. They take some 2 MB. */
 export const maxAlertsKept = 5_000;
+/** Alerts that are written at once. */
+export const alertsAddedAtOnce = 20;
 /** Accounts whose alerts are handed over for delivery at once. The next call takes the next accounts. */
 export const alertAccountsAtOnce = 20;
 /** Alerts of one account that are handed over at once. They are delivered one after the other. */

@@ -4,8 +4,8 @@ import { createLogger } from "#kit/base/logger.ts";
 import { createMetrics } from "#kit/base/metrics.ts";
 import { openSqlite } from "#kit/store/sqlite.ts";
 import { manualClock } from "#kit/time/clock.ts";
-import { createSqliteAlerts } from "../alerts/alert-store-sqlite.ts";
 import { createAlerts } from "../alerts/alerts.ts";
+import { createAlertStore } from "../alerts/store-documents.ts";
 import { createBillingEvents } from "../base/events.ts";
 import { countedAtOnce, countingMs } from "../base/limits.ts";
 import type { Operation } from "../ledger/operations.ts";
@@ -44,7 +44,7 @@ test("a long journal is counted over several calls; the month is there at once",
   const slow = { ...store, entries };
   const log = createLogger("silent");
   const events = createBillingEvents({ log, metrics: createMetrics(), ids: randomIds, clock });
-  const alertStore = createSqliteAlerts(db);
+  const alertStore = createAlertStore({ kind: "sqlite", sqlite: db });
   await alertStore.open();
   const alerts = createAlerts({ store: alertStore, clock, events });
   const counting = createCounting({ store: slow, usage, alerts, clock, events });

@@ -1,16 +1,11 @@
 import type { AnyBulkWriteOperation, Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { isDuplicate } from "#kit/store/mongo/errors.ts";
-import {
-  looksBehind,
-  maxLookedThrough,
-  maxSameIds,
-  maxSlotRounds,
-  usageRowsPage,
-} from "../base/limits.ts";
+import { looksBehind, maxSlotRounds, usageRowsPage } from "../base/limits.ts";
 import { amountOf, refOfName } from "../ledger/store-mongo-docs.ts";
 import { usageCollections } from "../ledger/store-mongo-schema.ts";
 import { type WalletRef, walletName } from "../ledger/wallet.ts";
+import { findLine, type LineIndex, type LineStretch, searchLines } from "./line-search.ts";
 import {
   type CursorDocument,
   type LineDocument,
@@ -32,19 +27,7 @@ import {
   type UsageStep,
   uncounted,
 } from "./usage.ts";
-import {
-  fitsQuery,
-  type GroupQuery,
-  indexFor,
-  type KeyTotal,
-  type LinePage,
-  type LinePlace,
-  type LineQuery,
-  placeOf,
-  type UsageGroup,
-  type UsageRow,
-  type UsageStore,
-} from "./usage-store.ts";
+import type { GroupQuery, KeyTotal, UsageGroup, UsageRow, UsageStore } from "./usage-store.ts";
 
 /**
  * Usage in MongoDB, by single-document writes alone. A line is inserted under its entry's number. A row of the rollup moves on from the
@@ -56,6 +39,7 @@ export function createMongoUsage(db: MongoDatabase): UsageStore {
   const rows = db.collection<RowDocument>(usageCollections.rows);
   const lines = db.collection<LineDocument>(usageCollections.lines);
   const totals = db.collection<TotalDocument>(usageCollections.totals);
+  const read = (stretch: LineStretch) => db.attempt(() => readLines(lines, stretch));
   return {
     // Made with the ledger's other collections.
     open: async () => {},
@@ -75,8 +59,8 @@ export function createMongoUsage(db: MongoDatabase): UsageStore {
     behind: (after) => db.attempt(() => readBehind(db, cursors, after)),
     keyTotals: (wallet, keyIds) => db.attempt(() => readKeyTotals(totals, wallet, keyIds)),
     groups: (query) => db.attempt(() => readGroups(rows, query)),
-    lines: (query) => db.attempt(() => readLines(lines, query)),
-    find: (accountId, keyId, id) => db.attempt(() => find(lines, accountId, keyId, id)),
+    lines: (query) => searchLines(query, read),
+    find: (accountId, keyId, id) => findLine({ accountId, keyId, id }, read),
     rows: (wallet) => readRows(db, rows, wallet),
   };
 }
@@ -279,66 +263,33 @@ async function readGroups(rows: Collection<RowDocument>, query: GroupQuery): Pro
   }));
 }
 
-/** Reads along the index of the query until the page is full, or enough lines were searched. */
+/** The field of each index. */
+const fields: Readonly<Record<LineIndex, keyof LineDocument | undefined>> = {
+  key: "keyId",
+  model: "model",
+  status: "unusualStatus",
+  kind: "unusualKind",
+  public: "publicId",
+  request: "requestId",
+  all: undefined,
+};
+
 async function readLines(
   collection: Collection<LineDocument>,
-  query: LineQuery,
-): Promise<LinePage> {
-  const { accountId, keyId, model, status, kinds, after, before, limit } = query;
-  const place = before
-    ? { place: { $gt: placeText(before) } }
-    : after
-      ? { place: { $lt: placeText(after) } }
-      : {};
-  const named: Filter<LineDocument> = {
-    key: { keyId: keyId ?? "" },
-    model: { model: model ?? "" },
-    status: { unusualStatus: status ?? "" },
-    kind: { unusualKind: kinds?.[0] ?? "grant" },
-    all: {},
-  }[indexFor(query)];
-  const cursor = collection
-    .find({ account: accountId, ...named, ...place } as Filter<LineDocument>)
-    .sort({ place: before ? 1 : -1 })
-    .limit(maxLookedThrough)
-    .batchSize(limit + 1);
-  const lines: Line[] = [];
-  let looked = 0;
-  let last: LinePlace | undefined;
-  const page = (next: LinePlace | undefined) => ({
-    lines: before ? lines.reverse() : lines,
-    next,
-  });
-  for await (const doc of cursor) {
-    const line = lineOf(doc);
-    looked++;
-    if (fitsQuery(line, query)) {
-      if (lines.length === limit) return page(last);
-      lines.push(line);
-    }
-    last = placeOf(line);
-  }
-  return page(looked < maxLookedThrough ? undefined : last);
-}
-
-async function find(
-  collection: Collection<LineDocument>,
-  account: string,
-  keyId: string | undefined,
-  id: string,
-): Promise<Line | undefined> {
-  for (const name of ["publicId", "requestId"] as const) {
-    const docs = await collection
-      .find({ account, [name]: id } as Filter<LineDocument>)
-      .sort({ place: -1 })
-      .limit(maxSameIds)
-      .toArray();
-    const found = docs.find(
-      (doc) => doc.kind !== "refund" && (keyId === undefined || doc.keyId === keyId),
-    );
-    if (found) return lineOf(found);
-  }
-  return undefined;
+  { accountId, index, value, beyond, isRising, limit }: LineStretch,
+): Promise<Line[]> {
+  const field = fields[index];
+  const filter = {
+    account: accountId,
+    ...(field ? { [field]: value } : {}),
+    ...(beyond ? { place: { [isRising ? "$gt" : "$lt"]: placeText(beyond) } } : {}),
+  } as Filter<LineDocument>;
+  const docs = await collection
+    .find(filter)
+    .sort({ place: isRising ? 1 : -1 })
+    .limit(limit)
+    .toArray();
+  return docs.map(lineOf);
 }
 
 async function* readRows(

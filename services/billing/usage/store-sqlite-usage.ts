@@ -1,14 +1,9 @@
 import { turn } from "#kit/base/in-turns.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
 import { mapErrors } from "#kit/store/sqlite-errors.ts";
-import {
-  linesReadOn,
-  looksBehind,
-  maxLookedThrough,
-  maxSameIds,
-  usageRowsPage,
-} from "../base/limits.ts";
+import { looksBehind, usageRowsPage } from "../base/limits.ts";
 import { type Unit, unpackedRef, type WalletRef } from "../ledger/wallet.ts";
+import { findLine, type LineIndex, type LineStretch, searchLines } from "./line-search.ts";
 import { sumColumns, usageSchema } from "./store-sqlite-usage-schema.ts";
 import {
   addSums,
@@ -25,15 +20,8 @@ import {
   uncounted,
 } from "./usage.ts";
 import {
-  fitsQuery,
   type GroupQuery,
-  indexFor,
   type KeyTotal,
-  type LineIndex,
-  type LinePage,
-  type LinePlace,
-  type LineQuery,
-  placeOf,
   type UsageGroup,
   type UsageRow,
   type UsageStore,
@@ -52,8 +40,9 @@ export function createSqliteUsage(db: SqliteDatabase): UsageStore {
     behind: (after) => read(() => readBehind(db, after)),
     keyTotals: (wallet, keyIds) => read(() => readKeyTotals(db, wallet, keyIds)),
     groups: (query) => read(() => readGroups(db, query)),
-    lines: (query) => readLines(db, query),
-    find: (accountId, keyId, id) => read(() => find(db, accountId, keyId, id)),
+    lines: (query) => searchLines(query, (stretch) => readLines(db, stretch)),
+    find: (accountId, keyId, id) =>
+      findLine({ accountId, keyId, id }, (stretch) => readLines(db, stretch)),
     rows: (wallet) => readRows(db, wallet),
   };
 }
@@ -197,7 +186,7 @@ function readGroups(db: SqlRunner, query: GroupQuery): UsageGroup[] {
  * Lines by an index, newest or oldest first. The index is named. By itself SQLite goes through all lines of the account, because they
  * have the requested order. A named index that a query cannot use is an error.
  */
-function selectLines(index: keyof typeof indexConditions): string {
+function selectLines(index: LineIndex): string {
   const by = index === "all" ? "" : `INDEXED BY ledger_line_${index}`;
   return `SELECT l.*, e.ref FROM ledger_line l ${by}
     LEFT JOIN ledger_entry e ON e.wallet = l.wallet AND e.n = l.n
@@ -213,64 +202,23 @@ const indexConditions = {
   public: "AND l.public_id = ? AND l.public_id <> ''",
   request: "AND l.request_id = ? AND l.request_id <> ''",
   all: "",
-} as const satisfies Record<LineIndex | "public" | "request", string>;
+} as const satisfies Record<LineIndex, string>;
 
-/** Reads a page along its index. Goes on as long as lines that do not match leave room on it. */
-async function readLines(db: SqlRunner, query: LineQuery): Promise<LinePage> {
-  const index = indexFor(query);
-  const named = { ...query, kind: query.kinds?.[0], all: undefined, key: query.keyId }[index];
-  const isNewer = query.before !== undefined;
-  const order = isNewer ? "ASC" : "DESC";
-  const beyond = `AND (l.at, l.unit, l.n) ${isNewer ? ">" : "<"} (?, ?, ?)`;
-  const lines: Line[] = [];
-  let place = query.before ?? query.after;
-  let looked = 0;
-  let size = query.limit + 1;
-  for (;;) {
-    const sql = `${selectLines(index)} ${place ? beyond : ""}
-       ORDER BY l.at ${order}, l.unit ${order}, l.n ${order} LIMIT ?`;
-    const values = [
-      query.accountId,
-      ...(named === undefined ? [] : [named]),
-      ...(place ? [place.at, place.unit, place.n] : []),
-      size,
-    ];
-    const rows = mapErrors(() => db.all(sql, ...values));
-    for (const line of rows.map(lineOf)) {
-      if (!fitsQuery(line, query)) place = placeOf(line);
-      else if (lines.length < query.limit) {
-        lines.push(line);
-        place = placeOf(line);
-      } else return pageOf(lines, isNewer, place);
-    }
-    looked += rows.length;
-    if (rows.length < size) return pageOf(lines, isNewer, undefined);
-    if (looked >= maxLookedThrough) return pageOf(lines, isNewer, place);
-    size = linesReadOn;
-    // Other requests come first.
-    await turn();
-  }
-}
-
-function pageOf(lines: Line[], isNewer: boolean, next: LinePlace | undefined): LinePage {
-  return { lines: isNewer ? lines.reverse() : lines, next };
-}
-
-function find(
+async function readLines(
   db: SqlRunner,
-  accountId: string,
-  keyId: string | undefined,
-  id: string,
-): Line | undefined {
-  for (const index of ["public", "request"] as const) {
-    const sql = `${selectLines(index)} ORDER BY l.at DESC, l.unit DESC, l.n DESC LIMIT ?`;
-    const found = db.all(sql, accountId, id, maxSameIds).map(lineOf);
-    const line = found.find(
-      (one) => one.kind !== "refund" && (keyId === undefined || one.keyId === keyId),
-    );
-    if (line) return line;
-  }
-  return undefined;
+  { accountId, index, value, beyond, isRising, limit }: LineStretch,
+): Promise<Line[]> {
+  const order = isRising ? "ASC" : "DESC";
+  const place = beyond ? `AND (l.at, l.unit, l.n) ${isRising ? ">" : "<"} (?, ?, ?)` : "";
+  const sql = `${selectLines(index)} ${place}
+     ORDER BY l.at ${order}, l.unit ${order}, l.n ${order} LIMIT ?`;
+  const values = [
+    accountId,
+    ...(value === undefined ? [] : [value]),
+    ...(beyond ? [beyond.at, beyond.unit, beyond.n] : []),
+    limit,
+  ];
+  return mapErrors(() => db.all(sql, ...values)).map(lineOf);
 }
 
 async function* readRows(

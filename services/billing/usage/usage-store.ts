@@ -114,32 +114,9 @@ export interface LinePage {
   next: LinePlace | undefined;
 }
 
-/** The index that a search for lines uses: that of the filter that leaves the fewest. The other filters are checked line by line. */
-export type LineIndex = "key" | "model" | "status" | "kind" | "all";
-
 /** Most lines have this status and this kind, so no index has those. */
 export const usualStatus = "completed";
 export const usualKind: LineKind = "text";
-
-/** The index that a query uses. */
-export function indexFor({ keyId, model, status, kinds }: LineQuery): LineIndex {
-  if (status !== undefined && status !== usualStatus) return "status";
-  if (kinds?.length === 1 && kinds[0] !== usualKind) return "kind";
-  if (keyId !== undefined) return "key";
-  return model === undefined ? "all" : "model";
-}
-
-/** Does a line match the filters that the index does not cover? */
-export function fitsQuery(line: Line, query: LineQuery): boolean {
-  const { keyId, model, status, kinds, onlyMoney } = query;
-  return (
-    (keyId === undefined || line.keyId === keyId) &&
-    (model === undefined || line.model === model) &&
-    (status === undefined || line.status === status) &&
-    (kinds === undefined || kinds.includes(line.kind)) &&
-    (!onlyMoney || line.amount !== 0n)
-  );
-}
 
 /** A line's place. */
 export function placeOf({ at, wallet: { unit }, n }: Line): LinePlace {

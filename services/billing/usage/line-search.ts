@@ -1,0 +1,96 @@
+import { turn } from "#kit/base/in-turns.ts";
+import { linesReadOn, maxLookedThrough, maxSameIds } from "../base/limits.ts";
+import type { Line } from "./usage.ts";
+import {
+  type LinePage,
+  type LinePlace,
+  type LineQuery,
+  placeOf,
+  usualKind,
+  usualStatus,
+} from "./usage-store.ts";
+
+/** An index of an account's lines, each in the order of their places. "all" is of every line, the others are of one value each. */
+export type LineIndex = "key" | "model" | "status" | "kind" | "all" | "public" | "request";
+
+/** A part of an account's lines along an index. */
+export interface LineStretch {
+  accountId: string;
+  index: LineIndex;
+  /** The value of the index. Undefined for "all". */
+  value: string | undefined;
+  /** Only lines beyond this place. */
+  beyond: LinePlace | undefined;
+  /** From the oldest on. Otherwise from the newest on. */
+  isRising: boolean;
+  limit: number;
+}
+
+/** Reads a part. Each database has its own. */
+type ReadLines = (stretch: LineStretch) => Promise<Line[]>;
+
+/** Reads a page along its index. Goes on as long as lines that do not match leave room on it, or enough lines were searched. */
+export async function searchLines(query: LineQuery, read: ReadLines): Promise<LinePage> {
+  const { accountId, limit, keyId, model, status, kinds } = query;
+  const index = indexFor(query);
+  const value = { key: keyId, model, status, kind: kinds?.[0], all: undefined }[index];
+  const isRising = query.before !== undefined;
+  const lines: Line[] = [];
+  const page = (next: LinePlace | undefined): LinePage => ({
+    lines: isRising ? lines.reverse() : lines,
+    next,
+  });
+  let beyond = query.before ?? query.after;
+  let looked = 0;
+  for (let size = limit + 1; ; size = linesReadOn) {
+    const found = await read({ accountId, index, value, beyond, isRising, limit: size });
+    for (const line of found) {
+      if (fitsQuery(line, query)) {
+        if (lines.length === limit) return page(beyond);
+        lines.push(line);
+      }
+      beyond = placeOf(line);
+    }
+    looked += found.length;
+    if (found.length < size) return page(undefined);
+    if (looked >= maxLookedThrough) return page(beyond);
+    // Other requests come first.
+    await turn();
+  }
+}
+
+/** The newest line that has this public id, or this id of a caller's request. */
+export async function findLine(
+  { accountId, keyId, id }: { accountId: string; keyId: string | undefined; id: string },
+  read: ReadLines,
+): Promise<Line | undefined> {
+  const newest = { accountId, value: id, beyond: undefined, isRising: false, limit: maxSameIds };
+  for (const index of ["public", "request"] as const) {
+    const found = await read({ ...newest, index });
+    const line = found.find(
+      (one) => one.kind !== "refund" && (keyId === undefined || one.keyId === keyId),
+    );
+    if (line) return line;
+  }
+  return undefined;
+}
+
+/** The index of a query: that of the filter that leaves the fewest lines. The other filters are checked line by line. */
+function indexFor({ keyId, model, status, kinds }: LineQuery) {
+  if (status !== undefined && status !== usualStatus) return "status";
+  if (kinds?.length === 1 && kinds[0] !== usualKind) return "kind";
+  if (keyId !== undefined) return "key";
+  return model === undefined ? "all" : "model";
+}
+
+/** Does a line match the filters that the index does not cover? */
+function fitsQuery(line: Line, query: LineQuery): boolean {
+  const { keyId, model, status, kinds, onlyMoney } = query;
+  return (
+    (keyId === undefined || line.keyId === keyId) &&
+    (model === undefined || line.model === model) &&
+    (status === undefined || line.status === status) &&
+    (kinds === undefined || kinds.includes(line.kind)) &&
+    (!onlyMoney || line.amount !== 0n)
+  );
+}
