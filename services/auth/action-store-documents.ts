@@ -19,7 +19,7 @@ const actionSchema: DocumentsSchema<OperatorAction, keyof typeof indexes> = {
   compare: { fields: ["outcome"] },
 };
 
-/** The triggers keep the log against a slip of the hand. */
+/** The triggers refuse accidental changes of the log. */
 const triggers = `
    CREATE TRIGGER audit_action_ends_once BEFORE UPDATE ON audit_action WHEN old.outcome IS NOT NULL
      BEGIN SELECT RAISE(ABORT, 'an action ends once'); END;
@@ -61,10 +61,10 @@ const tables = [
    ${triggers}`,
 ];
 
-/** What the audit log keeps. */
+/** The documents of the audit log, and their tables in SQLite. */
 export const auditComponent: Component = { name: "audit", kinds: [actionSchema], tables };
 
-/** The audit log in the process's database: a line is a document. */
+/** The audit log in the process's database. A line is a document. */
 export function createActionStore(database: Database): ActionStore {
   const actions = documentsIn(database, actionSchema);
   return {

@@ -5,7 +5,7 @@ import { hashText } from "./key.ts";
 import type { Session } from "./session.ts";
 import { holderOf, type SessionStore } from "./session-store.ts";
 
-/** A session as it is kept. */
+/** A session in its stored form. */
 interface KeptSession extends Omit<Session, "sha256" | "secretSha256"> {
   /** SHA-256 of the session's id, hexadecimal. */
   sha256: string;
@@ -56,7 +56,7 @@ const tables = [
    DROP TABLE auth_session_rows;`,
 ];
 
-/** What auth keeps of sessions. */
+/** The documents of sessions, and their tables in SQLite. */
 export const sessionComponent: Component = { name: "session", kinds: [sessionSchema], tables };
 
 /** The sessions in a process's database. */
@@ -67,7 +67,7 @@ export function createSessionStore(database: Database): SessionStore {
     async create(session, most) {
       const { sha256, secretSha256, ...rest } = session;
       const holder = holderOf(session);
-      // Ids are drawn at random: what has this one is what an attempt without an answer wrote.
+      // Ids are random. So a session with this id was written by an attempt of this call whose answer was lost.
       await sessions.insert({
         ...{ sha256: hashText(sha256), holder, secret: hashText(secretSha256) },
         ...rest,

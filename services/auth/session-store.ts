@@ -5,19 +5,19 @@ export interface SessionStore {
   /** Makes tables, collections and indexes. To be called once, before all else. */
   open(): Promise<void>;
   /**
-   * Keeps a new session. Of those of the same key (or of the operators) no more than `most` stay, the newest; those that
-   * ended by `createdAtMs` are forgotten.
+   * Stores a new session. Of the sessions of the same key, or of the operators, only the newest `most` stay. Deletes sessions that
+   * ended by `createdAtMs`.
    */
   create(session: Session, most: number): Promise<void>;
-  /** The session of an id's hash, of any age. */
+  /** The session with this hash of its id, of any age. */
   find(sha256: Uint8Array): Promise<Session | undefined>;
-  /** Raises the time of its last use. */
+  /** Raises the time of a session's last use. */
   touch(sha256: Uint8Array, seenAtMs: number): Promise<void>;
-  /** Ends it. A repeat does nothing. */
+  /** Ends a session. A repeat does nothing. */
   end(sha256: Uint8Array): Promise<void>;
 }
 
-/** Whose sessions are counted together. */
+/** The key whose sessions are counted together, or the operators. */
 export function holderOf({ keyId }: Pick<Session, "keyId">): string {
   return keyId ?? "operator";
 }

@@ -10,17 +10,19 @@ import type { StoredKey } from "./store.ts";
 export const authCollections = { keys: "auth_key", revision: "auth_revision" } as const;
 
 /**
- * A key; the first one of an account carries the account, so that both come to be in one write. Keys are never deleted,
- * so an account's keys have the places 1 to 1,000, each once.
+ * A key. The document of an account's first key carries the account, so that one write makes both. The document of a deleted key
+ * stays. So an account's keys have the places 1 to 1,000, each once.
  */
 export interface KeyDocument {
   /** The key id. */
   _id: string;
-  /** Rises with every change: what compare-and-set compares. */
+  /** Rises with every change. Compare-and-set compares it. */
   v: number;
   accountId: string;
   place: number;
-  /** SHA-256 of its secret, and of the one before where there is a grace; lower-case hexadecimal. No other key has them. */
+  /**
+   * SHA-256 of the key's secret, and of the former secret where that has a grace. In lower-case hexadecimal. No other key has them.
+   */
   hashes: string[];
   hint: string;
   /** End of the former secret's grace. */
@@ -41,7 +43,7 @@ export interface KeyDocument {
   webhookUrl?: string;
   limitReset?: number;
   revision: bigint;
-  /** At place 1. */
+  /** Only at place 1. */
   account?: AccountDocument;
 }
 
@@ -49,27 +51,30 @@ export interface AccountDocument {
   name: string;
   createdAtMs: number;
   requestsPerMinute: number;
-  /** Of the call that made it. */
+  /** The operation id of the call that made the account. */
   operationId?: string;
-  /** Hash of the secret that the key had at first: a repeat of that call must bring the same. */
+  /** Hash of the key's first secret. Where a repeat of that call brings a secret, it must be this one. */
   firstHash: string;
   suspendedAtMs?: number;
   closingAtMs?: number;
   closedAtMs?: number;
-  /** From the beginning of its closing to the end. */
+  /** Present from the beginning of the account's closing to its end. */
   isClosing?: true;
-  /** `nameKeyOf`; absent where an earlier version made the account and this one was at work already. */
+  /**
+   * The name in the form of `nameKeyOf`. Absent where a process of an earlier version made the account while this version was
+   * running.
+   */
   nameKey?: string;
-  /** Of the account's last change of state: above a known revision, all of the account's keys have changed. */
+  /** The revision of the account's last change of state. All of the account's keys changed at this revision. */
   stateRevision?: bigint;
 }
 
-/** The one document that is polled. */
+/** The only document that processes poll. */
 export interface RevisionDocument {
   _id: "revision";
-  /** The last revision that was given away. */
+  /** The last revision that was given out. */
   last: bigint;
-  /** Revisions whose changes may not have been written yet: what is below the least of them is told. */
+  /** Revisions whose changes may not be written yet. The store's revision is below the least of them. */
   pending: bigint[];
 }
 
@@ -109,7 +114,7 @@ const indexes: MongoSchema["indexes"] = {
   ],
 };
 
-/** What auth keeps in MongoDB. The revision begins at 1: 0 stands for "from now" in a watch. */
+/** The schema of auth in MongoDB. The revision begins at 1, because 0 means "from now" in a watch. */
 export const authMongoSchema: MongoSchema = {
   component: "auth",
   indexes,
@@ -128,7 +133,7 @@ export const authMongoSchema: MongoSchema = {
   ],
 };
 
-/** Accounts of earlier versions are found by their names from now on. */
+/** Sets `nameKey` of the accounts of earlier versions, so that a search by name finds them. */
 async function nameAccounts(db: MongoDatabase): Promise<void> {
   const keys = db.collection<KeyDocument>(authCollections.keys);
   const unnamed = { "account.createdAtMs": { $gte: 0 }, "account.nameKey": { $exists: false } };
@@ -143,7 +148,7 @@ async function nameAccounts(db: MongoDatabase): Promise<void> {
 /** The part of a key's document that its key decides. */
 type KeyFields = Omit<KeyDocument, "_id" | "v" | "accountId" | "place" | "account">;
 
-/** A key's fields; what a key may lack is absent. */
+/** The fields of a key's document. A value that the key lacks is absent. */
 export function keyFields(key: StoredKey): KeyFields {
   const { former, expiresAtMs, revokedAtMs, monthlyUsdMicrosLimit } = key;
   return {
@@ -162,7 +167,7 @@ export function keyFields(key: StoredKey): KeyFields {
   };
 }
 
-/** What keys of earlier versions have not. */
+/** The fields that keys of earlier versions lack. */
 function laterFields(key: Key | KeyDocument) {
   const { name, disabled, lastUsedAtMs, updatedAtMs, madeBy, rotations, webhookUrl } = key;
   const { limitReset } = key;

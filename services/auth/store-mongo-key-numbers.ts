@@ -6,10 +6,10 @@ import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import type { KeyDocument } from "./store-mongo-docs.ts";
 import { refuseMoreKeys } from "./store-transitions.ts";
 
-/** Chooses places for new keys. A place is only a proposal: the unique index decides which insert gets it. */
+/** Chooses places for new keys. A place is only a proposal. The unique index decides which insert gets it. */
 export interface Places {
   /**
-   * Runs `use` with a place that was free a moment ago and that no other call of this process uses. Refuses with
+   * Runs `use` with a place that was free a moment ago. Prefers a place that no other call of this process uses. Refuses with
    * ACCOUNT_NOT_FOUND, and with OPERATION_CONFLICT where the account has 1,000 keys.
    */
   with<T>(accountId: string, use: (place: number) => Promise<T>): Promise<T>;
@@ -24,7 +24,7 @@ export function createPlaces({
   keys: Collection<KeyDocument>;
 }): Places {
   const inUse = new Map<string, Set<number>>();
-  // Out of date it may be all the same: then the insert fails and is tried again.
+  // The places may be out of date. Then the insert fails, and the caller tries again.
   const looks = createSharedLooks<Set<number>>();
   const taken = (accountId: string) =>
     looks.add(accountId, async () => {
@@ -48,7 +48,7 @@ export function createPlaces({
   };
 }
 
-/** Any that is free, so that processes seldom meet; one that is being used where no other is left. */
+/** A random free place, so that processes seldom choose the same one. Prefers a place that no call of this process uses. */
 function choose(stored: ReadonlySet<number>, used: ReadonlySet<number>): number {
   const all = Array.from({ length: maxKeysPerAccount }, (_, i) => i + 1);
   const free = all.filter((place) => !stored.has(place));

@@ -13,7 +13,7 @@ import {
 import { accountOf, type KeyDocument, keyOf } from "./store-mongo-docs.ts";
 import type { Revisions } from "./store-mongo-revisions.ts";
 
-/** Where keys are. */
+/** The database and its collection of keys. */
 export interface KeyContext {
   db: MongoDatabase;
   keys: Collection<KeyDocument>;
@@ -27,7 +27,7 @@ export function createReads({ db, keys }: KeyContext, revisions: Revisions): Aut
   };
   return {
     async findBySecretHash(sha256) {
-      // The revision first: what changes after it may be in the key, what changed before it must be.
+      // Reads the revision first. The key must contain all changes up to that revision, and may contain later ones.
       const { told } = await revisions.read();
       const doc = await db.attempt(() => keys.findOne({ hashes: hashText(sha256) }));
       if (!doc) return undefined;
@@ -78,7 +78,7 @@ export function createReads({ db, keys }: KeyContext, revisions: Revisions): Aut
     },
     revision: async () => (await revisions.read()).told,
     async changesSince(since, limit) {
-      // The revision first: what is written in between is told now and again, never not at all.
+      // Reads the revision first. A change that is written in between may be answered twice, but is not missed.
       const { told, last } = await revisions.read();
       if (since > told) return undefined;
       if (since === last) return { revision: told, keyIds: [] };
@@ -123,7 +123,7 @@ interface Search {
   sort: Record<string, 1>;
 }
 
-/** Accounts whose id or name begins so, by that. */
+/** The search for accounts whose id or name begins with the prefix, in the order of ids or names. */
 function accountsFound({ by, prefix, after }: Omit<AccountSearch, "limit">): Search {
   const range = { $gte: prefix, $lt: beyond(prefix) };
   if (by === "id") {
@@ -145,7 +145,7 @@ function accountsFound({ by, prefix, after }: Omit<AccountSearch, "limit">): Sea
   };
 }
 
-/** All keys by their age, or those whose id begins so, by it. */
+/** The search for all keys by age, or for keys whose id begins with the prefix, by id. */
 function keysFound({ prefix, after }: Omit<KeyPage, "limit">): Search {
   if (prefix !== undefined) {
     const from = after ? { $gt: after.keyId } : {};

@@ -7,16 +7,16 @@ import { conflictPauseMs, maxConflicts, revisionLostMs } from "./limits.ts";
 import { authCollections, type RevisionDocument } from "./store-mongo-docs.ts";
 
 /**
- * Numbers the changes of keys, which lie in documents of their own. A revision is given away before its change is
- * written, and pending until it is; the store's revision stays below all that are pending. So a process that
- * reads it first, and then what changed above the one that it knows, misses nothing.
+ * Numbers the changes of keys. Each key is a document of its own. A revision is given out before its change is written, and is
+ * pending until then. The store's revision stays below all pending ones. A process reads that revision first, and then all changes
+ * above the revision that it knows. So the process misses none.
  */
 export interface Revisions {
-  /** Reads the revision; gives up those pending ones whose process died before its change was written. */
+  /** Reads the revision. Gives up pending revisions whose process died before it wrote the change. */
   read(): Promise<RevisionState>;
   /**
-   * Makes a change under a new revision. `write` writes it with the revision, or refuses; `touch` gives what it wrote a
-   * newer one, where the first was given up before it had an end.
+   * Makes a change under a new revision. `write` writes the change with the revision, or refuses. `touch` gives the written
+   * document a newer revision, where another process gave up the first one before the change ended.
    */
   change<T>(
     write: (revision: bigint) => Promise<T>,
@@ -24,11 +24,13 @@ export interface Revisions {
   ): Promise<T>;
 }
 
-/** Where the revision stands. */
+/** The state of the revision. */
 interface RevisionState {
-  /** The store's revision: every change up to it can be read. */
+  /** The store's revision. Every change up to it can be read. */
   told: bigint;
-  /** The last that was given away: where it is above {@link told}, changes above that may be read, or not yet. */
+  /**
+   * The last revision that was given out. Where it is above {@link told}, some changes above that can be read, and others not yet.
+   */
   last: bigint;
 }
 
@@ -59,7 +61,7 @@ export function createRevisions(db: MongoDatabase): Revisions {
       try {
         result = await write(revision);
       } catch (error) {
-        // Else it may yet be written: it stays pending until that is out of the question.
+        // After any other error the change may still be written. Its revision then stays pending until a process gives it up.
         const isOver = isRefusal(error) && !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
         if (isOver) await end(revision);
         throw error;
@@ -67,7 +69,7 @@ export function createRevisions(db: MongoDatabase): Revisions {
       for (;;) {
         const { pending } = await end(revision);
         if (pending.includes(revision)) return result;
-        // Another process had given it up, and may have told its watchers all that came after it.
+        // Another process gave the revision up, and may have passed all later changes to its watchers.
         revision = await begin(undefined);
         result = await touch(revision, result);
       }
@@ -79,7 +81,7 @@ function least(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
 }
 
-/** Gives away the next `count` revisions. */
+/** Gives out the next `count` revisions. */
 function give(
   revisions: Collection<RevisionDocument>,
   db: MongoDatabase,
@@ -100,7 +102,7 @@ function give(
   });
 }
 
-/** Takes revisions out of those that are pending; answers the document before that. */
+/** Removes revisions from the pending ones. Answers the document before that. */
 async function endAll(
   revisions: Collection<RevisionDocument>,
   db: MongoDatabase,
@@ -116,13 +118,13 @@ async function endAll(
   return before ?? missing();
 }
 
-/** Tells which revisions have been pending for so long that the process that took them must be dead. */
+/** Finds revisions that have been pending for so long that their process must be dead. */
 function createLostWatch(clock: MongoDatabase["clock"]) {
   let seen = new Map<bigint, number>();
   return {
     among(pending: readonly bigint[]): bigint[] {
       const now = clock.now();
-      // By what this process saw itself: other machines' clocks say nothing.
+      // Measured from when this process first saw the revision, because clocks of other machines may differ.
       seen = new Map(pending.map((one) => [one, seen.get(one) ?? now]));
       return pending.filter((one) => now - (seen.get(one) ?? now) >= revisionLostMs);
     },

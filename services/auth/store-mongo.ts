@@ -21,8 +21,8 @@ import { createRevisions } from "./store-mongo-revisions.ts";
 import { createTransitions, refuseOtherAccount, refuseUsedSecret } from "./store-transitions.ts";
 
 /**
- * Accounts and keys in MongoDB: a key is a document, and an account lies in that of its first key, so that every
- * transition is one write of one document. What is unique is so by an index.
+ * Accounts and keys in MongoDB. A key is a document, and an account is in the document of its first key. So every transition is one
+ * write of one document. Indexes keep unique values unique.
  */
 export function createMongoAuthStore(db: MongoDatabase): AuthStore {
   const context: KeyContext = { db, keys: db.collection(authCollections.keys) };
@@ -75,7 +75,7 @@ export function createMongoAuthStore(db: MongoDatabase): AuthStore {
   };
 }
 
-/** Puts what `next` makes of an account in its place, in the document of its first key. Refuses as `next` does. */
+/** Replaces an account by the one that `next` makes of it, in the document of its first key. Refuses as `next` does. */
 function changeAccount(
   { db, keys }: KeyContext,
   accountId: string,
@@ -110,7 +110,7 @@ function changeAccount(
   });
 }
 
-/** What an operation id made before; undefined where it is new, or absent. Refuses another name or secret. */
+/** The account that an operation id made before. Undefined where the id is new or absent. Refuses another name or secret. */
 async function replayOf(
   { db, keys }: KeyContext,
   command: NewAccount,
@@ -147,13 +147,13 @@ async function insertAccount(
     const replay = await replayOf(context, command);
     if (replay) return replay;
     await refuseSecretInUse(context, command.key.secret.sha256);
-    // The account that was made first cannot be read yet.
+    // The account that another call made first cannot be read yet.
     await context.db.clock.sleep(conflictPauseMs * tries);
   }
   throw awayRefusal(new Error("an account stands in the way that cannot be seen"));
 }
 
-/** Adds a key at a place that is free. Refuses as `createKey` does. */
+/** Adds a key at a free place. Refuses as `createKey` does. */
 async function insertKey(
   context: KeyContext,
   places: Places,
@@ -168,13 +168,13 @@ async function insertKey(
       insert(context, documentOf(stored, place)),
     );
     if (inserted) return inserted;
-    // The secret was taken, or the place, or the operation was made meanwhile.
+    // Another call has taken the secret or the place, or has made the operation's key.
     await refuseSecretInUse(context, key.secret.sha256);
   }
   throw awayRefusal(new Error(`overtaken ${maxConflicts} times at a key's place`));
 }
 
-/** Undefined where something that must be unique is taken. */
+/** Inserts a key's document. Undefined where another document has one of its unique values. */
 function insert({ db, keys }: KeyContext, doc: KeyDocument): Promise<StoredKey | undefined> {
   return db.attempt(async (unsure) => {
     try {
@@ -182,7 +182,7 @@ function insert({ db, keys }: KeyContext, doc: KeyDocument): Promise<StoredKey |
       return keyOf(doc);
     } catch (error) {
       if (!isDuplicate(error)) throw error;
-      // Ids are drawn for each call: what has this one is what an attempt without an answer wrote.
+      // Each call has a key id of its own. So an attempt of this call whose answer was lost wrote the document with this id.
       const own = unsure ? await keys.findOne({ _id: doc._id }) : null;
       return own ? keyOf(own) : undefined;
     }
@@ -194,7 +194,7 @@ function documentOf(key: StoredKey, place: number): KeyDocument {
   return { _id: keyId, v: 1, accountId, place, ...keyFields(key) };
 }
 
-/** Refuses with OPERATION_CONFLICT where some key has the secret; early, for the index has the last word. */
+/** Refuses with OPERATION_CONFLICT where a key has the secret. This check comes early. The unique index decides. */
 async function refuseSecretInUse({ db, keys }: KeyContext, sha256: Uint8Array) {
   const hashes = hashText(sha256);
   const holder = await db.attempt(() => keys.findOne({ hashes }, { projection: { _id: 1 } }));
@@ -202,8 +202,9 @@ async function refuseSecretInUse({ db, keys }: KeyContext, sha256: Uint8Array) {
 }
 
 /**
- * Puts what `next` makes of a key in its place, under `revision`; leaves it as it is where `next` does. `unsure`: the key
- * may be what `next` made of it already. Refuses as `next` does, and a secret that another key has.
+ * Replaces a key by the one that `next` makes of it, under `revision`. Where `next` answers the same object, nothing changes.
+ * `unsure` means that an attempt without an answer may have made the change. Refuses as `next` does, and refuses a secret that a
+ * key has.
  */
 function changeKey(
   { db, keys }: KeyContext,
@@ -220,7 +221,7 @@ function changeKey(
       if (changed === key) return key;
       const isNewSecret = changed.secret !== key.secret;
       if (isNewSecret && hasHash(key, changed.secret.sha256)) refuseUsedSecret();
-      // A change that began later may have come first: the document's revision never falls.
+      // A change that began later may have been written first. The document's revision never falls.
       const newest = revision > key.revision ? revision : key.revision;
       if (await replace(keys, doc, { ...changed, revision: newest }))
         return { ...changed, revision };
@@ -230,7 +231,7 @@ function changeKey(
   });
 }
 
-/** Gives a key that was changed a newer revision, so that the change is told. */
+/** Gives a changed key a newer revision, so that watchers get the change. */
 function touchKey({ db, keys }: KeyContext, keyId: string, revision: bigint): Promise<StoredKey> {
   return db.attempt(async () => {
     const doc = await keys.findOneAndUpdate(

@@ -4,7 +4,7 @@ import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Account, KeyOperation } from "./key.ts";
 import type { StoredKey } from "./store.ts";
 
-/** The tables of auth, step by step. The revision begins at 1: 0 stands for "from now" in a watch. */
+/** The tables of auth, step by step. The revision begins at 1, because 0 means "from now" in a watch. */
 export const authSchema: readonly string[] = [
   `CREATE TABLE auth_account (
      account_id TEXT PRIMARY KEY,
@@ -49,7 +49,7 @@ export const authSchema: readonly string[] = [
    ALTER TABLE auth_key ADD COLUMN rotations TEXT;
    CREATE UNIQUE INDEX auth_key_by_made_slot ON auth_key (made_slot);`,
   "ALTER TABLE auth_key ADD COLUMN webhook_url TEXT;",
-  // Names of earlier versions are found without regard to the case of A to Z alone.
+  // For names of earlier versions, a search ignores only the case of A to Z.
   `ALTER TABLE auth_account ADD COLUMN closing_at_ms INTEGER;
    ALTER TABLE auth_account ADD COLUMN closed_at_ms INTEGER;
    ALTER TABLE auth_account ADD COLUMN name_key TEXT NOT NULL DEFAULT '';
@@ -58,7 +58,7 @@ export const authSchema: readonly string[] = [
    CREATE INDEX auth_account_closing ON auth_account (closing_at_ms)
      WHERE closing_at_ms IS NOT NULL AND closed_at_ms IS NULL;
    CREATE INDEX auth_key_by_age ON auth_key (created_at_ms, key_id);`,
-  // A limit of before is one of a month: null.
+  // Limits of earlier versions are for a month. Their `limit_reset` is null.
   "ALTER TABLE auth_key ADD COLUMN limit_reset INTEGER;",
 ];
 
@@ -95,10 +95,10 @@ const names = [
 
 /** Columns of a key, from `auth_key k`. */
 export const keyColumns = names.map((name) => `k.${name}`).join(", ");
-/** Takes {@link keyValues}. */
+/** Its parameters are {@link keyValues}. */
 export const insertKeySql = `INSERT INTO auth_key (${names.join(", ")})
   VALUES (${names.map(() => "?").join(", ")})`;
-/** Takes {@link keyValues} with the id moved to the end. */
+/** Its parameters are {@link keyValues} with the id at the end. */
 export const updateKeySql = `UPDATE auth_key SET ${names
   .slice(1)
   .map((name) => `${name} = ?`)

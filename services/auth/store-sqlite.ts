@@ -28,7 +28,7 @@ import {
   refuseUsedSecret,
 } from "./store-transitions.ts";
 
-/** Accounts and keys in SQLite: a transition is one immediate transaction, so that two processes cannot race either. */
+/** Accounts and keys in SQLite. A transition is one immediate transaction, so that two processes cannot race. */
 export function createSqliteAuthStore(db: SqliteDatabase): AuthStore {
   return {
     open: async () => db.migrate("auth", authSchema),
@@ -219,7 +219,7 @@ function findAccount(runner: SqlRunner, accountId: string): Account | undefined 
   return row && accountOf(row);
 }
 
-/** All keys of the account get one new revision: that is how they are told as changed. */
+/** Changes an account. All of its keys get one new revision, so that watchers see them as changed. */
 function changeAccount(
   tx: SqlRunner,
   accountId: string,
@@ -258,7 +258,7 @@ function refuseSecretInUse(tx: SqlRunner, sha256: Uint8Array): void {
 }
 
 function changesSince(db: SqlRunner, revision: bigint, limit: number) {
-  // The revision first: a change that another process makes in between is told now and again, never not at all.
+  // Reads the revision first. A change that another process makes in between may be answered twice, but is not missed.
   const now = revisionOf(db);
   if (revision > now) return undefined;
   if (revision === now) return { revision: now, keyIds: [] };

@@ -13,14 +13,14 @@ import {
 } from "./key.ts";
 import type { AuthStore, NewAccount, StoredKey } from "./store.ts";
 
-/** How a database changes one key or one account. */
+/** The changes of one key or one account in a database. */
 export interface AuthChanges {
   /**
-   * As the store's own. `unsure`: an attempt without an answer may have made this change. Refuses with OPERATION_CONFLICT a new secret that
-   * some key has.
+   * Changes a key as the store's `changeKey`. `unsure` means that an attempt without an answer may have made this change. Refuses
+   * with OPERATION_CONFLICT where a key has the new secret already.
    */
   changeKey(keyId: string, next: (key: StoredKey, unsure: boolean) => Key): Promise<StoredKey>;
-  /** The same for an account; all of its keys count as changed. Refuses with ACCOUNT_NOT_FOUND, and as `next` does. */
+  /** The same for an account. All of its keys count as changed. Refuses with ACCOUNT_NOT_FOUND, and as `next` does. */
   changeAccount(accountId: string, next: (account: Account) => Account): Promise<Account>;
 }
 
@@ -35,7 +35,7 @@ export function createTransitions({
   return {
     rotateKey: ({ keyId, secret, graceMs, nowMs, allow, operation }) =>
       changeKey(keyId, (key, unsure) => {
-        // No other call brings this secret: an attempt whose answer was lost has done it.
+        // No other call brings this secret. So an attempt whose answer was lost has rotated the key.
         if (unsure && hasHash(key, secret.sha256)) return key;
         if (isRepeated(key, operation)) return key;
         allow?.(key);
@@ -52,12 +52,12 @@ export function createTransitions({
   };
 }
 
-/** Refuses a repeat of an account's making with another name or secret, by what the first call brought. */
+/** Refuses a repeat of an account's creation with another name or secret than those of the first call. */
 export function refuseOtherAccount(
   { account, key, secretBrought }: NewAccount,
   first: { name: string | undefined; hasSecret: (sha256: Uint8Array) => boolean },
 ): void {
-  // The first secret, not the present one: a rotation in between makes no repeat wrong.
+  // Compares with the first secret, not the present one, so that a repeat after a rotation is still accepted.
   const isSameSecret = !secretBrought || first.hasSecret(key.secret.sha256);
   if (first.name !== account.name || !isSameSecret) refuse(ErrorReason.OPERATION_MISMATCH);
 }
@@ -67,7 +67,7 @@ export function refuseUsedSecret(): never {
   refuse(ErrorReason.OPERATION_CONFLICT, { message: "The secret belongs to another key." });
 }
 
-/** The refusal of a key that is one too many. */
+/** The refusal of a key beyond the most that an account may have. */
 export function refuseMoreKeys(): never {
   refuse(ErrorReason.OPERATION_CONFLICT, {
     message: `An account has at most ${maxKeysPerAccount} keys.`,

@@ -1,6 +1,6 @@
 import type { Account, Key, KeyOperation, SecretDigest } from "./key.ts";
 
-/** A key as it lies in the store. */
+/** A key in the store. */
 export interface StoredKey extends Key {
   /** The store's revision of its last change. */
   readonly revision: bigint;
@@ -10,93 +10,95 @@ export interface StoredKey extends Key {
 export interface NewAccount {
   readonly account: Account;
   readonly key: Key;
-  /** The caller's operation id; absent: each call makes an account. */
+  /** The caller's operation id. Absent means that each call makes an account. */
   readonly operationId?: string;
-  /** Did the caller bring the key's secret (then a repeat must bring the same one, or none)? */
+  /** Did the caller bring the key's secret? In a repeat it must be the secret of the first call. */
   readonly secretBrought: boolean;
 }
 
-/** What became of it. */
+/** The account that was made, and its first key. */
 export interface MadeAccount {
   readonly account: Account;
   readonly key: StoredKey;
-  /** The operation id was known: nothing was made, and account and key are those of the first call as they are now. */
+  /** The operation id was known, so nothing was made. Account and key are those of the first call, in their present state. */
   readonly replayed: boolean;
 }
 
-/** A key found by its secret, as of one revision. */
+/** A key found by its secret, at one revision. */
 interface FoundKey {
   readonly key: StoredKey;
   readonly account: Account;
-  /** Everything that changed up to here is in `key`; what changed later may or may not be. Never above the truth. */
+  /** `key` contains every change up to this revision, and may contain later ones. Never above the store's own revision. */
   readonly revision: bigint;
 }
 
-/** What changed after some revision. */
+/** The changes after a revision. */
 export interface KeyChanges {
   /** The store's revision now. */
   readonly revision: bigint;
-  /** Each once, in no order. */
+  /** Each key once, in no order. */
   readonly keyIds: readonly string[];
 }
 
-/** When a key was used. */
+/** A use of a key. */
 export interface KeyUse {
   readonly keyId: string;
   readonly atMs: number;
 }
 
-/** Where a page of accounts begins: after this one. */
+/** A page of accounts begins after this one. */
 export interface AccountCursor {
   readonly createdAtMs: number;
   readonly accountId: string;
 }
 
-/** Which accounts. */
+/** Selects accounts. */
 export interface AccountSearch {
   readonly by: "id" | "name";
-  /** As it is stored: an id, or folded as `nameKeyOf` does. */
+  /** In its stored form: an id, or a name in the form of `nameKeyOf`. */
   readonly prefix: string;
   readonly after?: { readonly nameKey: string; readonly accountId: string };
   readonly limit: number;
 }
 
-/** Which keys. */
+/** Selects keys. */
 export interface KeyPage {
-  /** Of their ids; absent: all. */
+  /** The beginning of their ids. Absent means all keys. */
   readonly prefix?: string;
   readonly after?: { readonly createdAtMs: number; readonly keyId: string };
   readonly limit: number;
 }
 
-/** Above every text that begins with a prefix. */
+/** A text above every text that begins with the prefix. */
 export function beyond(prefix: string): string {
   return `${prefix}\u{10ffff}`;
 }
 
 /**
- * Accounts and keys, as whole transitions. Each is atomic for every client of the store, durable when answered, and
- * raises the store's revision by at least one. A change is in `changesSince` by the time its promise resolves; a caller
- * that got no answer knows nothing and repeats.
+ * Accounts and keys, as whole transitions. Each is atomic for every client of the store, durable when answered, and raises the
+ * store's revision by at least one. A change is in `changesSince` by the time its promise resolves. A caller without an answer does
+ * not know whether the change was made, and repeats the call.
  *
- * A secret's SHA-256 belongs to one key for ever, as its current or its former secret: a call that would give it to
- * another key is refused with OPERATION_CONFLICT, also where the key that has it is revoked.
+ * A secret's SHA-256 belongs to one key alone, as its current or its former secret. A call that would give it to another key is
+ * refused with OPERATION_CONFLICT. That includes the secrets of a deleted key.
  */
 export interface AuthStore {
   /** Makes tables, collections and indexes. To be called once, before all else. */
   open(): Promise<void>;
   /**
-   * Makes an account and its first key. With an operation id that was used before: nothing changes; the first answer
-   * again where the name is the same and the secret (if brought) too, else refuses with OPERATION_MISMATCH.
+   * Makes an account and its first key. Where the operation id was used before, nothing changes. The answer then has the account
+   * and the key of the first call. Refuses with OPERATION_MISMATCH where the name, or a secret that the caller brought, differs
+   * from the first call's.
    */
   createAccount(command: NewAccount): Promise<MadeAccount>;
   /**
-   * Adds a key. Refuses with ACCOUNT_NOT_FOUND; with OPERATION_CONFLICT where the account has 1,000. Where its `madeBy` has
-   * made a key before, nothing changes and that key is the answer; with another body: IDEMPOTENCY_KEY_REUSED.
+   * Adds a key. Refuses with ACCOUNT_NOT_FOUND, and with OPERATION_CONFLICT where the account has 1,000 keys. Where the operation
+   * of `madeBy` has made a key before, nothing changes, and that key is the answer. Refuses a repeat with another body with
+   * IDEMPOTENCY_KEY_REUSED.
    */
   createKey(key: Key): Promise<StoredKey>;
   /**
-   * `rotated` of key.ts, in place. Refuses with KEY_NOT_FOUND and as `rotated` does. Where the operation has rotated the
+   * Rotates a key, by `rotated` of key.ts. Refuses with KEY_NOT_FOUND, and as `rotated` does. Where the operation has rotated the
    * key before (`isRepeated`), nothing changes.
    */
   rotateKey(command: {
@@ -104,29 +106,32 @@ export interface AuthStore {
     secret: SecretDigest;
     graceMs: number;
     nowMs: number;
-    /** Throws where this key may not be rotated; judged in the same step. */
+    /** Throws where this key may not be rotated. Called in the same transition. */
     allow?: (key: StoredKey) => void;
     operation?: KeyOperation;
   }): Promise<StoredKey>;
   /**
-   * Puts what `next` makes of a key in its place; leaves it as it is where `next` answers the same object. `next` may run
-   * several times, keeps id, account and secrets, and what it throws is thrown. Refuses with KEY_NOT_FOUND.
+   * Replaces a key by the one that `next` makes of it. Where `next` answers the same object, nothing changes. `next` may run
+   * several times, and keeps id, account and secrets. An error that `next` throws is thrown. Refuses with KEY_NOT_FOUND.
    */
   changeKey(keyId: string, next: (key: StoredKey) => Key): Promise<StoredKey>;
-  /** `withState` of key.ts, in place; all keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND. */
+  /**
+   * Applies `withState` of key.ts. All keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND, and as `withState`
+   * does.
+   */
   setAccountState(command: {
     accountId: string;
     suspended: boolean;
     nowMs: number;
   }): Promise<Account>;
-  /** `closing` of key.ts, in place; all keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND. */
+  /** Applies `closing` of key.ts. All keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND. */
   beginClosing(command: { accountId: string; nowMs: number }): Promise<Account>;
-  /** `closed` of key.ts, in place. Refuses with ACCOUNT_NOT_FOUND, and as `closed` does. */
+  /** Applies `closed` of key.ts. Refuses with ACCOUNT_NOT_FOUND, and as `closed` does. */
   endClosing(command: { accountId: string; nowMs: number }): Promise<Account>;
   /** Accounts that are being closed and not closed yet, the longest first, by an index. */
   closingAccounts(limit: number): Promise<Account[]>;
   /**
-   * Raises the last use of keys; no change that is told. Unknown keys are passed over. A use that is noted while its key
+   * Raises the last use of keys. That is no change for `changesSince`. Unknown keys are left out. A use that is noted while its key
    * changes may be lost.
    */
   noteUses(uses: readonly KeyUse[]): Promise<void>;
@@ -134,29 +139,29 @@ export interface AuthStore {
   findKey(keyId: string): Promise<StoredKey | undefined>;
   /** The key that an operation made. */
   findKeyMadeBy(slot: string): Promise<StoredKey | undefined>;
-  /** `revoked` of key.ts, in place. A repeat answers the first state. Refuses with KEY_NOT_FOUND. */
+  /** Deletes a key, by `revoked` of key.ts. A repeat changes nothing. Refuses with KEY_NOT_FOUND. */
   revokeKey(command: { keyId: string; nowMs: number }): Promise<StoredKey>;
   /** The key that has this secret, current or former, valid or not. By a unique index, never by a scan. */
   findBySecretHash(sha256: Uint8Array): Promise<FoundKey | undefined>;
   /** One account. */
   findAccount(accountId: string): Promise<Account | undefined>;
-  /** Accounts by age, then id, after `after` (absent: from the first), at most `limit`. */
+  /** At most `limit` accounts after `after`, by age, then id. Without `after`, from the first. */
   listAccounts(page: { after?: AccountCursor; limit: number }): Promise<Account[]>;
   /**
-   * Accounts whose id begins with the prefix, by id; or whose `nameKeyOf` does, by that, then id. After `after`, at most
-   * `limit`, by an index.
+   * At most `limit` accounts after `after`, by an index. By id: accounts whose id begins with the prefix, in the order of ids. By
+   * name: accounts whose `nameKeyOf` begins with it, in the order of that, then id.
    */
   searchAccounts(search: AccountSearch): Promise<Account[]>;
-  /** The keys of all accounts by age, then id; or by id those whose id begins with a prefix. By an index. */
+  /** The keys of all accounts by age, then id. With a prefix: keys whose id begins with it, by id. By an index. */
   listAllKeys(page: KeyPage): Promise<StoredKey[]>;
   /** An account's keys by age, then id. Refuses with ACCOUNT_NOT_FOUND. */
   listKeys(accountId: string): Promise<StoredKey[]>;
-  /** The revision now: 1 or more, never falling while the data lives. */
+  /** The revision now: 1 or more. It never falls while the data exists. */
   revision(): Promise<bigint>;
   /**
-   * The keys that changed after `revision`. Undefined where that cannot be told: the revision is none of this store's
-   * (it lies above its own), or more than `limit` keys changed. Keys that changed above the answer's own revision may be
-   * among them; they are told again. One small read where nothing changed: it is polled.
+   * The keys that changed after `revision`. Undefined where `revision` is above the store's own, so that another store gave it, or
+   * where more than `limit` keys changed. Keys that changed above the answer's own revision may be among the keys. A later call
+   * answers them again. Processes poll this: it is one small read where nothing changed.
    */
   changesSince(revision: bigint, limit: number): Promise<KeyChanges | undefined>;
 }

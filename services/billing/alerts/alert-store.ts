@@ -4,20 +4,20 @@ import type { Alert, AlertSettings } from "./alert.ts";
 export interface WaitingQuery {
   /** Of accounts whose ids follow this one. */
   afterAccount: string;
-  /** Of so many accounts at most. */
+  /** The most accounts. */
   accounts: number;
-  /** So many of each at most. */
+  /** The most alerts of each account. */
   each: number;
 }
 
 /**
- * What accounts set for their alerts, and the alerts that were found. Each method is one transition, atomic and durable when it
+ * The settings of accounts for their alerts, and the alerts that were found. Each method is one transition, atomic and durable when it
  * resolves, and may be repeated. All refuse with SERVICE_UNAVAILABLE where the store is away.
  */
 export interface AlertStore {
   /** Makes tables, collections and indexes. To be called once, before all else. */
   open(): Promise<void>;
-  /** What an account set; nothing where it set nothing. */
+  /** An account's settings. Empty where it set nothing. */
   settings(accountId: string): Promise<AlertSettings>;
   /** Changes what an account set; answers it. `change` may be called more than once. */
   change(

@@ -2,18 +2,18 @@ import { createHash } from "node:crypto";
 import type { LimitPeriod } from "../base/periods.ts";
 import type { Entry, KeyLimit } from "../ledger/wallet.ts";
 
-/** What is told. */
+/** The kinds of alerts. */
 export type AlertType = "balance.low" | "key.limit_reached";
 
-/** Something to be told of an account, written down once. Times are ms since the epoch. */
+/** A message about an account, written once. Times are in ms since the epoch. */
 export interface Alert {
   /** Made of what it tells, so that any number of processes that find the same write one. */
   alertId: string;
   accountId: string;
-  /** The key whose webhook is told; "": the account's. */
+  /** The key whose webhook receives it. "": the account's webhook. */
   keyId: string;
   type: AlertType;
-  /** What is signed and sent: JSON. */
+  /** The JSON that is signed and sent. */
   body: string;
   at: number;
   /** When it may be forgotten: what it tells cannot be found again. Undefined: never, as an earlier release kept limits for ever. */
@@ -27,10 +27,10 @@ export interface LowBalance {
   since: number;
 }
 
-/** What an account set for its alerts. */
+/** An account's settings for its alerts. */
 export interface AlertSettings {
   lowBalance?: LowBalance;
-  /** Where the account is told; a key's stands in the key. */
+  /** The account's webhook. A key has its own in its settings. */
   webhookUrl?: string;
   /** By key id. */
   keys: Readonly<Record<string, LowBalance>>;
@@ -41,8 +41,8 @@ export const noSettings: AlertSettings = { keys: {} };
 
 const dayMs = 86_400_000;
 /**
- * Milliseconds for which an alert is kept: longer than the limit's period, so that it is told once in it. One for ever, and a low
- * balance, as long as a month's.
+ * Milliseconds for which an alert is kept. That is longer than the limit's period, so that a period has one alert. Alerts of a limit
+ * without a period and of a low balance are kept as long as those of a month.
  */
 const keptMs: Readonly<Record<LimitPeriod, number>> = {
   day: 2 * dayMs,
@@ -52,8 +52,8 @@ const keptMs: Readonly<Record<LimitPeriod, number>> = {
 };
 
 /**
- * The alerts of entries that follow a balance, in their order: one for each limit, the account's and its keys', that what is
- * available fell below. An entry's number is in its alert's id, so each fall is told once, by whichever process counts it.
+ * The alerts of entries that follow a balance, in their order. The available balance fell below each of these limits, the
+ * account's or a key's. An alert's id has the entry's number, so each fall has one alert, although any process may count it.
  */
 export function lowBalances(
   accountId: string,
@@ -95,8 +95,8 @@ const resetWords: Readonly<Record<LimitPeriod, string | null>> = {
 };
 
 /**
- * A request of a key was refused for its limit. `period` names the running one: once in it this is told; a limit for ever is told
- * once for each amount, and again after 40 days.
+ * The alert for a request of a key that was refused for its limit. `period` names the running period, which has one alert. A limit
+ * without a period has one for each amount, and another after 40 days.
  */
 export function limitReached(
   { accountId, keyId }: { accountId: string; keyId: string },

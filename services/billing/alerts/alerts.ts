@@ -23,7 +23,7 @@ import type { Entry, WalletRef } from "../ledger/wallet.ts";
 import { type Alert, type AlertSettings, limitReached, lowBalances } from "./alert.ts";
 import type { AlertStore } from "./alert-store.ts";
 
-/** What alerts need. */
+/** The parts that alerts need. */
 interface AlertsContext {
   store: AlertStore;
   clock: Clock;
@@ -41,7 +41,7 @@ type AlertMethods = Pick<
   | "eraseAlerts"
 >;
 
-/** Finds what accounts want to be told, and keeps it until it is handed over for delivery. */
+/** Finds the alerts that accounts asked for, and keeps each until it is handed over for delivery. */
 export interface Alerts {
   methods: AlertMethods;
   /**
@@ -49,14 +49,14 @@ export interface Alerts {
    * is written down first, so none is lost; where the counting is repeated, the same alert is found again.
    */
   beforeCount(wallet: WalletRef, balance: bigint, entries: readonly Entry[]): Promise<void>;
-  /** Writes down whose key's limit refused an operation, before its caller is told. Once a period; after that it costs nothing. */
+  /** Writes the alert of a key whose limit refused an operation, before its caller gets the answer. Once a period; after that it costs nothing. */
   afterApply(
     wallet: WalletRef,
     operations: readonly Operation[],
     outcomes: readonly Outcome[],
     now: number,
   ): Promise<void>;
-  /** From which balance on a key's webhook is told, by key. */
+  /** The balance below which a key's webhook gets an alert, by key. */
   lowBalances(accountId: string): Promise<ReadonlyMap<string, bigint>>;
   /** Forgets what is over, until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>;

@@ -59,7 +59,7 @@ const tables = [
   // Accounts take turns.
   `CREATE INDEX ledger_alert_turns ON ledger_alert (account_id, at) WHERE ended = 0;
    DROP INDEX ledger_alert_waiting;`,
-  // Rows become documents. What they were goes at once: what is erased from now on must stand nowhere else.
+  // Rows become documents. The old tables go at once, because data that is erased from now on must stand nowhere else.
   `ALTER TABLE ledger_alert RENAME TO ledger_alert_rows;
    CREATE TABLE ledger_alert (
      alert_id TEXT PRIMARY KEY,
@@ -75,7 +75,7 @@ const tables = [
    ALTER TABLE ledger_alert_setting ADD COLUMN doc TEXT NOT NULL DEFAULT '{}';`,
 ];
 
-/** What alerts keep. */
+/** The tables, collections and indexes of alerts. */
 export const alertsComponent: Component = {
   name: "ledger_alerts",
   kinds: [alertSchema, settingsSchema],

@@ -12,8 +12,8 @@ export const textCollections = {
 } as const;
 
 /**
- * A request with all that is known of it: each of its transitions is one write of this document. It is due at `dueAt`
- * while it lives (its lease is over, or it is to be tried again), and kept until `keptUntil` once it is closed.
+ * A request with all known facts about it. Each of its transitions is one write of this document. Until the request is closed, it
+ * is due at `dueAt`: its lease ends, or its charge is tried again. A closed request is kept until `keptUntil`.
  */
 export interface UsageDocument
   extends Omit<UsageRecord, "requestId" | "leaseUntil" | "idempotency" | "charge"> {
@@ -24,19 +24,19 @@ export interface UsageDocument
   idem?: { key: string; fingerprint: string };
   charge?: Omit<Charge, "amount"> & { amount: bigint | null };
   answer?: Binary;
-  /** Beside the answer. */
+  /** Stored with the answer. */
   ignored?: readonly string[];
 }
 
-/** Answers are large, and most readers want none. */
+/** Leaves answers out. They are large, and most reads do not need them. */
 export const withoutAnswer = { projection: { answer: 0 } } as const;
 
-/** Is its answer past its time? */
+/** Has the time of the request's answer ended? */
 export function isOver({ keptUntil }: UsageDocument, now: number): boolean {
   return keptUntil !== undefined && keptUntil <= now;
 }
 
-/** Who some opaque state was made for. */
+/** An account that got opaque state, and the upstream that made it. */
 export interface MakerDocument {
   /** `<hash>:<account>` */
   _id: string;
@@ -46,7 +46,7 @@ export interface MakerDocument {
   until: number;
 }
 
-/** A review, until its time is over. */
+/** A review, until its time has ended. */
 export interface ReviewDocument extends Omit<Review, "requestId" | "charged"> {
   /** The request id. */
   _id: string;
@@ -58,9 +58,9 @@ export interface ReviewDocument extends Omit<Review, "requestId" | "charged"> {
 export interface KeptDocument {
   /** The account id. */
   _id: string;
-  /** By the time until which they count, in ms since the epoch. */
+  /** Bytes by the time until which they count, in ms since the epoch. */
   bytes: Record<string, number | bigint>;
-  /** The last of those times. */
+  /** The latest of those times. */
   until: number;
 }
 
@@ -84,14 +84,14 @@ const indexes: MongoSchema["indexes"] = {
   [textCollections.kept]: [{ name: "until", key: { until: 1 } }],
 };
 
-/** What the text service keeps in MongoDB. */
+/** The schema of the text service in MongoDB. */
 export const textMongoSchema: MongoSchema = {
   component: "text",
   indexes,
   steps: [indexStep(indexes)],
 };
 
-/** An intent as it is first written. */
+/** The first document of an intent. */
 export function documentOf(intent: Intent): UsageDocument {
   const { requestId, leaseUntil, idempotency, ...rest } = intent;
   return {
@@ -104,7 +104,7 @@ export function documentOf(intent: Intent): UsageDocument {
   };
 }
 
-/** A request as it stands. */
+/** The request in a document. */
 export function recordOf(doc: UsageDocument): UsageRecord {
   const { _id, dueAt, keptUntil, idem, charge, answer: _answer, ignored: _ignored, ...rest } = doc;
   return {
@@ -116,7 +116,7 @@ export function recordOf(doc: UsageDocument): UsageRecord {
   };
 }
 
-/** What stands in a slot. A request that is over has a key only where an answer was given. */
+/** The request in an idempotency slot. A request that is not open is in a slot only where an answer was given. */
 export function keyedOf({
   _id,
   idem,
@@ -154,7 +154,7 @@ export function closingFields(
   };
 }
 
-/** Does a document say that it was closed in just this way? */
+/** Was the request closed in exactly this way? */
 export function isClosedAs(
   doc: UsageDocument,
   closing: Closing,

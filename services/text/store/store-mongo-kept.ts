@@ -8,17 +8,17 @@ import { type KeptDocument, textCollections } from "./store-mongo-docs.ts";
 
 /** The part of the store that counts the bytes of kept answers. */
 export interface KeptCounts extends Pick<UsageStore, "countKept"> {
-  /** Deletes up to `limit` that are over; answers how many went. */
+  /** Deletes up to `limit` counts whose time has ended. Answers the number of deleted counts. */
   forget(now: number, limit: number): Promise<number>;
 }
 
 /**
- * Makes that part. The bytes are added before they are looked at, so that of two replicas at the bound one is refused; what
- * was added for nothing is taken back. A reply that is lost in between can only count too much, until its hour is over.
+ * Makes that part. The bytes are added before the sum is read, so that of two replicas at the bound one is refused. Refused bytes
+ * are subtracted again. Where a reply of MongoDB is lost in between, too many bytes count until their time ends.
  */
 export function createMongoKeptCounts(db: MongoDatabase): KeptCounts {
   const counts = db.collection<KeptDocument>(textCollections.kept);
-  /** Not an upsert: DocumentDB lets the later of two that make a document at once replace the earlier one (its issue 295). */
+  /** Not an upsert: where two upserts make a document at once, DocumentDB replaces the earlier by the later (its issue 295). */
   const add = async (_id: string, bytes: number, until: number) => {
     const update = {
       $inc: { [`bytes.${until}`]: bytes },
@@ -33,7 +33,7 @@ export function createMongoKeptCounts(db: MongoDatabase): KeptCounts {
       return made;
     } catch (error) {
       if (!isDuplicate(error)) throw error;
-      // Another replica made it in between.
+      // Another replica made the document in between.
       return counts.findOneAndUpdate({ _id }, update, options);
     }
   };
@@ -42,7 +42,7 @@ export function createMongoKeptCounts(db: MongoDatabase): KeptCounts {
       db.attempt(async () => {
         const doc = await add(_id, bytes, until);
         const all = Object.entries(doc?.bytes ?? {});
-        // What is further off was counted by a clock that was ahead.
+        // A clock that was ahead counted the bytes with later times.
         const last = until + keptCountMs;
         const isOver = ([time]: [string, unknown]) => Number(time) <= now || Number(time) > last;
         const kept = all.reduce((sum, one) => (isOver(one) ? sum : sum + Number(one[1])), 0);

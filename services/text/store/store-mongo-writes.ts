@@ -7,38 +7,38 @@ import { finishLingerMs, maxOpenTries } from "../base/limits.ts";
 import type { Intent } from "./store.ts";
 import { documentOf, isOver, type UsageDocument, withoutAnswer } from "./store-mongo-docs.ts";
 
-/** The writes that every request makes; those of different requests travel together. */
+/** The writes that every request makes. Writes of different requests share commands. */
 export interface UsageWrites {
-  /** As UsageStore has it. */
+  /** See {@link UsageStore.open}. */
   open(intent: Intent, signal?: AbortSignal): Promise<boolean>;
-  /** Changes one document that fits. It may be made twice, and must fit the second time, too. */
+  /** Changes one document that matches. The change may be made twice, and must match the second time, too. */
   change(change: Change<UsageDocument>): Promise<boolean>;
-  /** As {@link change}, where it fits but once. */
+  /** As {@link change}, where the change matches only once. */
   changeOnce(change: OnceChange): Promise<boolean>;
-  /** As UsageStore has it. */
+  /** See {@link UsageStore.finish}. */
   finish(finished: Finished): Promise<true>;
 }
 
-/** A request whose hold is ended. */
+/** A request whose hold has ended. */
 export interface Finished {
   requestId: string;
-  /** Of one with an answer; ms since the epoch. */
+  /** For a request with an answer. Ms since the epoch. */
   keptUntil: number;
   /** USD micros. */
   charged: bigint;
 }
 
-/** A change that does not fit a second time. */
+/** A change that does not match a second time. */
 export interface OnceChange extends Change<UsageDocument> {
-  /** Of the request, by which alone the change finds it. */
+  /** The only request that the change can match. */
   requestId: string;
-  /** Tells, where it does not fit and may have been carried out before, whether it was. */
+  /** Was the change made? Called where it does not match, and an attempt without an answer may have made it. */
   isMade: () => Promise<boolean>;
-  /** It travels with no other: it brings megabytes, or another replica might make the very same. */
+  /** The change shares no command. It has megabytes, or another replica might make exactly the same change. */
   isAlone: boolean;
 }
 
-/** Makes them. */
+/** Makes the {@link UsageWrites} of a database. */
 export function createUsageWrites(
   db: MongoDatabase,
   usage: Collection<UsageDocument>,
@@ -62,13 +62,14 @@ export function createUsageWrites(
     open(intent, signal) {
       const { keyId, operation, idempotency } = intent;
       if (idempotency === undefined) return opened(intent);
-      // Different requests under one idempotency key come together.
+      // Different requests may have one idempotency key at the same time. They take turns.
       const slot = JSON.stringify([keyId, operation, idempotency.key]);
       return inTurn(slot, () => opened(intent), signal);
     },
     change,
     changeOnce: (one) =>
-      // Two that are alike cannot be told apart afterwards: the second comes when the first has ended, and travels with no other.
+      // Two equal changes cannot be distinguished afterwards. So the second one begins after the first has ended, and shares no
+      // command.
       inTurn(one.requestId, (hasWaited) =>
         one.isAlone || hasWaited ? db.attempt((unsure) => alone(one, unsure)) : change(one),
       ),
@@ -96,7 +97,7 @@ async function open(usage: Collection<UsageDocument>, intent: Intent): Promise<b
     } catch (error) {
       if (!isDuplicate(error)) throw error;
     }
-    // In the way stands itself, another request in its slot, or an answer whose time is over.
+    // The conflict was with the intent itself, with another request in its slot, or with an answer whose time has ended.
     if (await usage.findOne({ _id: requestId }, { projection: { _id: 1 } })) return true;
     const key = idempotency?.key ?? "";
     const old = await usage.findOne({ keyId, operation, "idem.key": key }, withoutAnswer);
@@ -106,7 +107,7 @@ async function open(usage: Collection<UsageDocument>, intent: Intent): Promise<b
   return false;
 }
 
-/** True of each that was inserted; the others have something in their way. */
+/** True for each inserted intent. Undefined for an intent that conflicts with a document. */
 async function openAll(
   usage: Collection<UsageDocument>,
   intents: readonly Intent[],
@@ -122,7 +123,9 @@ async function openAll(
   }
 }
 
-/** Most have no answer to be kept; where nothing is deleted, it is one that has, or was finished before. */
+/**
+ * Most requests have no answer to be kept, and are deleted. Where nothing is deleted, the request has one, or was finished before.
+ */
 async function finish(
   usage: Collection<UsageDocument>,
   { requestId, keptUntil, charged }: Finished,

@@ -23,7 +23,7 @@ import {
 import { createMongoKeptCounts } from "./store-mongo-kept.ts";
 import { createUsageWrites } from "./store-mongo-writes.ts";
 
-/** The store in MongoDB: a request is a document, and each transition a write of it under a condition. */
+/** The store in MongoDB. A request is a document, and each transition is a write of the document under a condition. */
 export function createMongoUsageStore(db: MongoDatabase): UsageStore {
   const usage = db.collection<UsageDocument>(textCollections.usage);
   const makers = createMongoMakers(db);
@@ -48,7 +48,7 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
         filter: { _id: requestId, status: "open" as const, ...mayClose },
         update: {
           $set: closingFields(closing, at),
-          // Without an answer its slot is free from now on.
+          // Without an answer the request's slot is free from now on.
           ...(closing.answer === undefined ? { $unset: { idem: "" as const } } : {}),
         },
         async isMade() {
@@ -108,7 +108,7 @@ export function createMongoUsageStore(db: MongoDatabase): UsageStore {
   };
 }
 
-/** Deletes up to `limit` closed requests of these keys whose answers are kept; answers how many went. */
+/** Deletes up to `limit` closed requests of these keys whose answers are kept. Answers the number of deleted requests. */
 async function eraseKept(
   usage: Collection<UsageDocument>,
   keyIds: readonly string[],
@@ -129,7 +129,7 @@ async function eraseKept(
 
 /** The part of the store that remembers makers of opaque state. */
 interface Makers extends Pick<UsageStore, "rememberMakers" | "findMakers"> {
-  /** Deletes up to `limit` that are over; answers how many went. */
+  /** Deletes up to `limit` makers whose time has ended. Answers the number of deleted makers. */
   forget(now: number, limit: number): Promise<number>;
 }
 
@@ -153,7 +153,7 @@ function createMongoMakers(db: MongoDatabase): Makers {
   };
 }
 
-/** Most are new: they are inserted together, and only those that are known already are updated. */
+/** Most makers are new, so they are inserted together. Where some were known already, a second command updates them. */
 async function remember(
   makers: Collection<MakerDocument>,
   list: readonly OpaqueMaker[],
@@ -192,13 +192,13 @@ function* parts<T>(list: readonly T[]): Iterable<readonly T[]> {
   }
 }
 
-/** The part of the store that holds reviews. */
+/** The part of the store that keeps reviews. */
 interface Reviews extends Pick<UsageStore, "noteReview" | "reviews"> {
-  /** Deletes up to `limit` that are over; answers how many went. */
+  /** Deletes up to `limit` reviews whose time has ended. Answers the number of deleted reviews. */
   forget(now: number, limit: number): Promise<number>;
 }
 
-/** Makes that part. `usage`: where older releases put requests in review. */
+/** Makes that part. `usage` has the requests that earlier versions put in review. */
 function createMongoReviews(db: MongoDatabase, usage: Collection<UsageDocument>): Reviews {
   const reviews = db.collection<ReviewDocument>(textCollections.reviews);
   return {
@@ -214,7 +214,7 @@ function createMongoReviews(db: MongoDatabase, usage: Collection<UsageDocument>)
       db.attempt(async () => {
         const ofAccount = accountId === undefined ? {} : { accountId };
         const [noted, standing] = await Promise.all([
-          // All are kept for the same time: in the order of its end they are in their own.
+          // All reviews are kept for the same time. So the order of `until` is the order of `at`.
           reviews
             .find({ until: { $gt: 0 }, ...ofAccount })
             .sort({ until: 1 })

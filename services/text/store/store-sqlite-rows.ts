@@ -5,10 +5,10 @@ import type { EndKind } from "../metering/charge.ts";
 import type { OpaqueMaker } from "../request/opaque.ts";
 import type { Charge, KeyedRecord, Review, Told, UsageRecord } from "./store.ts";
 
-/** Under what the steps below are counted. */
+/** The name under which the steps below are counted. */
 export const schemaName = "text";
 
-/** Tables of the text service, step by step; a step that was shipped is never changed. */
+/** Tables of the text service, step by step. A shipped step is never changed. */
 export const textSchema: readonly string[] = [
   `CREATE TABLE text_usage (
     request_id TEXT PRIMARY KEY,
@@ -64,13 +64,13 @@ export const textSchema: readonly string[] = [
   ) STRICT;
   CREATE INDEX text_review_at ON text_review (at);
   CREATE INDEX text_review_until ON text_review (until);`,
-  // What is at work is looked for in both directions of time, and not among the answers that are kept.
+  // Requests that are not closed are searched in both directions of time, apart from the kept answers.
   `DROP INDEX text_usage_due;
   CREATE INDEX text_usage_due ON text_usage (due_at) WHERE status <> 'closed';
   CREATE INDEX text_usage_kept ON text_usage (due_at) WHERE status = 'closed';`,
-  // Names of a JSON array; null: none, or the answer is an older release's.
+  // Names as a JSON array. Null means none, or an answer of an earlier version.
   "ALTER TABLE text_answer ADD COLUMN ignored TEXT",
-  // Bytes of kept answers. Those of older releases are not among them: they are over within a day.
+  // Bytes of kept answers. Those of earlier versions are not counted, because their time ends within a day.
   `CREATE TABLE text_kept (
     account_id TEXT NOT NULL,
     until INTEGER NOT NULL,
@@ -78,7 +78,7 @@ export const textSchema: readonly string[] = [
     PRIMARY KEY (account_id, until)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX text_kept_until ON text_kept (until);`,
-  // What a record says beside the charge, as JSON; null: an older release wrote the row.
+  // Facts of a record beside its charge, as JSON. Null means none, or a row of an earlier version.
   "ALTER TABLE text_usage ADD COLUMN told TEXT",
 ];
 
@@ -117,7 +117,10 @@ export function recordOf(row: SqlRow): UsageRecord {
   };
 }
 
-/** A row of `text_usage` with the `body` and `ignored` of its answer. One that is over has a key only where an answer was given. */
+/**
+ * A row of `text_usage` with the `body` and `ignored` of its answer. A request that is not open is in a slot only where an answer
+ * was given.
+ */
 export function keyedOf(row: SqlRow): KeyedRecord {
   const charge = row.charge === null ? undefined : chargeOfText(String(row.charge));
   const answerId = typeof row.told === "string" ? toldOfText(row.told).answerId : undefined;
@@ -137,7 +140,7 @@ function namesOf(text: string): string[] {
   return Array.isArray(names) ? names.map(String) : [];
 }
 
-/** A row of `text_review`, or of a request that an older release put in review. */
+/** A row of `text_review`, or of a request that an earlier version put in review. */
 export function reviewOf(row: SqlRow): Review {
   return {
     requestId: String(row.request_id),
@@ -158,7 +161,7 @@ export function makerOf(row: SqlRow): OpaqueMaker {
   };
 }
 
-/** What a record says, as JSON; null: nothing. */
+/** The facts of a record as JSON. Null means none. */
 export function toldText(told: Told | undefined): string | null {
   return told ? JSON.stringify(told) : null;
 }
@@ -168,7 +171,7 @@ function toldOfText(text: string): Told {
   return isJsonObject(told) ? (told as Told) : {};
 }
 
-/** A charge as JSON; its amount as text, because it is money. */
+/** A charge as JSON. Its amount is text, because it is money. */
 export function chargeText(charge: Charge): string {
   return JSON.stringify({ ...charge, amount: charge.amount?.toString() ?? null });
 }

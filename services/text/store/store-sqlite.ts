@@ -14,7 +14,7 @@ import {
 } from "./store-sqlite-rows.ts";
 
 /**
- * The store in SQLite. Each transition is one transaction, and those of a turn of the event loop share a commit. One
+ * The store in SQLite. Each transition is one transaction, and transactions of one turn of the event loop share a commit. One
  * process has the file, so a compare-and-set is an UPDATE with a condition.
  */
 export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
@@ -68,7 +68,7 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
     },
     due: async (now, limit) => db.all(dueSql, now, limit).map(recordOf),
     bringForward: async (now, at) => {
-      // Hardly ever there: without, no transaction is begun.
+      // Such work is rare. Without it no transaction begins.
       const after = [now + longestDueMs, now + longestReviewMs];
       if (!db.get(isPutOffSql, ...after)) return;
       await db.write((tx) => tx.run(bringForwardSql, at, ...after));
@@ -125,7 +125,7 @@ const isPutOffSql = `SELECT 1 FROM text_usage WHERE ${putOffSql} LIMIT 1`;
 const bringForwardSql = `UPDATE text_usage SET due_at = ? WHERE ${putOffSql}`;
 const noteReviewSql = `INSERT INTO text_review (request_id, account_id, model_id, reported, charged, at, until)
   VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
-// Those of older releases stand in their requests' own rows.
+// Reviews of earlier versions are in the rows of their requests.
 const reviewsSql = `SELECT * FROM (
     SELECT request_id, account_id, model_id, reported, charged, at FROM text_review
     UNION ALL
@@ -151,7 +151,7 @@ const forgetMakersSql = `DELETE FROM text_opaque WHERE (hash, account_id) IN
 function insert(tx: SqlRunner, intent: Intent): boolean {
   const values = intentValues(intent);
   if (tx.run(insertSql, ...values) === 1) return true;
-  // The conflict was with itself, with another request in its slot, or with an answer whose time is over.
+  // The conflict was with the intent itself, with another request in its slot, or with an answer whose time has ended.
   if (tx.get("SELECT 1 FROM text_usage WHERE request_id = ?", intent.requestId)) return true;
   const { keyId, operation, idempotency, openedAt } = intent;
   const old = tx.get(byKeySql, keyId, operation, idempotency?.key ?? null);

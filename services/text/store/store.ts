@@ -4,7 +4,7 @@ import type { EndKind } from "../metering/charge.ts";
 import type { TextPrice, TokenBounds } from "../metering/pricing.ts";
 import type { OpaqueMaker } from "../request/opaque.ts";
 
-/** Under what a request is found again by its caller: unique while it runs and while its answer is kept. */
+/** The slot in which a caller finds a request again. Only one request has it while it runs and while its answer is kept. */
 export interface IdempotencySlot {
   keyId: string;
   operation: TextOperation;
@@ -13,17 +13,17 @@ export interface IdempotencySlot {
 }
 
 /**
- * What the record of a request says beside its charge, for whichever process ends it. Absent: not known yet, or an older release wrote
- * the row.
+ * Facts of a request for its record, beside the charge. The process that ends the request reads them. A fact is absent where it is
+ * unknown, or where an earlier version wrote the row.
  */
 export interface Told {
   /** The caller's HTTP request. */
   callId?: string;
-  /** Its caller asked for a stream. */
+  /** The caller asked for a stream. */
   streamed?: boolean;
   /** Name of the upstream that answered. */
   upstream?: string;
-  /** The id that the caller knows the answer by. */
+  /** The answer's id that the caller knows. */
   answerId?: string;
   /** Why the answer ended, in OpenAI's words. */
   finishReason?: string;
@@ -31,7 +31,7 @@ export interface Told {
   firstOutputAt?: number;
 }
 
-/** A request of which money is held. Most leave no row; see {@link UsageStore.open}. */
+/** A request with a hold. Most requests leave no row. See {@link UsageStore.open}. */
 export interface Intent {
   /** Also the id of its hold: [a-z0-9_]{8,40}. */
   requestId: string;
@@ -41,133 +41,136 @@ export interface Intent {
   modelId: string;
   catalogVersion: string;
   price: TextPrice;
-  /** Its output may fall when the money is held. */
+  /** The bound of the output may fall when the money is held. */
   bounds: TokenBounds;
-  /** USD micros: the most that is held, or, in a row that was written after that, what is held. */
+  /** USD micros. The most that may be held, or the held amount where the row was written after the hold. */
   holdAmount: bigint;
-  /** As sent to billing, for a repeat of the same reserve; ms since the epoch. */
+  /** The `checkAt` that billing got. A repeat of the hold sends the same. Ms since the epoch. */
   holdCheckAt: number;
-  /** The process that runs it: an id that is new at each start. */
+  /** The process that runs the request: an id that is new at each start. */
   owner: string;
   openedAt: number;
-  /** Until when its row counts as alive without a checkpoint; ms since the epoch. */
+  /** The row counts as alive until then without a checkpoint. Ms since the epoch. */
   leaseUntil: number;
-  /** Tokens at the last checkpoint: what is charged if the process dies. */
+  /** Tokens at the last checkpoint. They are charged if the process dies. */
   inputTokens: number;
   outputTokens: number;
-  /** The caller's Idempotency-Key and the fingerprint of the body; absent: none. */
+  /** The caller's Idempotency-Key and the fingerprint of the body. Absent means none. */
   idempotency?: { key: string; fingerprint: string };
   told?: Told;
 }
 
-/** What a request costs, once that is decided. */
+/** The decided charge of a request. */
 export interface Charge {
-  /** USD micros; undefined: nothing, the hold is released. */
+  /** USD micros. Undefined means no charge: the hold is released. */
   amount: bigint | undefined;
   input: number;
   cachedInput: number;
   output: number;
-  /** Of the output, tokens of reasoning that upstream told of. Absent: none, or an older release wrote this. */
+  /** Of the output, the tokens of reasoning that the upstream reported. Absent means none, or a charge of an earlier version. */
   reasoning?: number | undefined;
-  /** Counted by us, not reported. */
+  /** Counted by genmesh, not reported by the upstream. */
   estimated: boolean;
 }
 
 /**
- * The complete answer of a request with an idempotency key; `not_kept`: it was given, but is too large to be stored, or its
- * account has too many.
+ * The complete answer of a request with an idempotency key. `not_kept` means that the caller got the answer, but it is not stored.
+ * It is too large, or its account has too many.
  */
 export type KeptAnswer = Uint8Array | "not_kept";
 
-/** How a request is closed: once, by the process that comes first. */
+/** The closing of a request. Only one process closes it: the first. */
 export interface Closing {
   kind: "settling";
   end: EndKind;
   charge: Charge;
   answer?: KeptAnswer;
-  /** Kept beside the answer: what the header names of it. Absent: nothing. */
+  /** Properties of the request that had no effect, stored with the answer. Absent means none. */
   ignored?: readonly string[];
-  /** Absent: what stands in the row. */
+  /** Absent means that the facts in the row stay. */
   told?: Told;
 }
 
-/** Until when kept bytes count, in ms since the epoch, and how many an account may have. */
+/** The time until which kept bytes count, in ms since the epoch, and the most that an account may have. */
 export interface KeptCount {
   now: number;
   until: number;
   most: number;
 }
 
-/** Usage that an upstream reported and that cannot be: for the operator to look into. */
+/** Usage that an upstream reported and that is impossible. The operator looks into it. */
 export interface Review {
   requestId: string;
   accountId: string;
   modelId: string;
   /** JSON of numbers. */
   reported: string;
-  /** USD micros that were charged, by our count; undefined: an older release left its hold to the operator. */
+  /** USD micros that were charged, as genmesh counted. Undefined where an earlier version left the hold to the operator. */
   charged: bigint | undefined;
   /** Ms since the epoch. */
   at: number;
 }
 
-/** What a checkpoint writes down. */
+/** The values that a checkpoint writes. */
 export interface Seen extends Pick<Intent, "inputTokens" | "outputTokens" | "leaseUntil"> {
-  /** Absent: what stands in the row. */
+  /** Absent means that the facts in the row stay. */
   told?: Told;
 }
 
-/** Who closes: the process that runs it, or any once its lease is over at `now`. */
+/** The process that runs the request, or any process once the lease is over at `leaseOverAt`. */
 export type Closer = { owner: string } | { leaseOverAt: number };
 
-/** A request as it stands. */
+/** A request in its present state. */
 export interface UsageRecord extends Intent {
   status: "open" | "settling" | "review" | "closed";
-  /** False in rows that older releases wrote before they held money, and that were not sent upstream. */
+  /** False where an earlier version wrote the row before it held money, and the request was not sent upstream. */
   dispatched: boolean;
   /** Set from `settling` on. */
   charge?: Charge;
-  /** Set in `review`, in which older releases put requests. */
+  /** Set in `review`. Only earlier versions put requests in review. */
   reported?: string;
   end?: EndKind;
   closedAt?: number;
 }
 
-/** What stands under an idempotency key. */
+/** The request under an idempotency key. */
 export interface KeyedRecord {
   requestId: string;
-  /** The id that the caller knows the answer by. Absent: an older release wrote the row. */
+  /** The answer's id that the caller knows. Absent where an earlier version wrote the row. */
   answerId?: string;
   fingerprint: string;
-  /** Undefined while it runs. */
+  /** Undefined while the request runs. */
   answer: KeptAnswer | undefined;
-  /** Properties of the request that had no effect. Absent: none, or the answer is an older release's. */
+  /** Properties of the request that had no effect. Absent means none, or an answer of an earlier version. */
   ignored?: readonly string[];
-  /** USD micros that it cost; undefined while it runs, and where that is not decided. */
+  /** USD micros of the charge. Undefined while the request runs, and where the charge is not decided. */
   cost: bigint | undefined;
 }
 
 /**
- * Where requests and what they cost are written down. Every method is one transition of one record, atomic and durable
- * when its promise resolves, and safe to repeat; conditions hold at the moment of the change (compare-and-set). All
- * reads see what was acknowledged before they began. All refuse with SERVICE_UNAVAILABLE where the store is away; whether
- * the change was made is then not known.
+ * Stores requests and their charges. Every method is one transition of one record, atomic and durable when its promise resolves,
+ * and safe to repeat. Conditions apply at the moment of the change (compare-and-set). All reads see each change that was
+ * acknowledged before they began. All methods refuse with SERVICE_UNAVAILABLE where the store is away. Whether the change was made
+ * is then not known.
  */
 export interface UsageStore extends PutOffWork {
   /** Makes tables, collections and indexes. To be called once, before all else. */
   prepare(): Promise<void>;
   /**
-   * Writes a row, with status `open`: of a request with an idempotency key before its money is held, of any other at its
-   * first checkpoint. False where its idempotency slot is taken: nothing is written then. An answer whose time is over at
-   * `openedAt` takes no slot. A repeat of the same intent answers true. `signal`: its caller has left; where others ask for the same slot
-   * before it, it may be rejected with the signal's reason, and nothing is written then.
+   * Writes a row with status `open`. A request with an idempotency key gets its row before its money is held, any other request at
+   * its first checkpoint. False where the request's idempotency slot is taken: then nothing is written. An answer whose time has
+   * ended at `openedAt` takes no slot. A repeat of the same intent answers true.
+   *
+   * `signal` aborts when the caller has left. If the intent still waits for other requests in its slot, the call may reject with
+   * the signal's reason. Then nothing is written.
    */
   open(intent: Intent, signal?: AbortSignal): Promise<boolean>;
-  /** Writes down what was seen: `open` and still the owner's, else false. Moves the lease. */
+  /** Writes the values of a checkpoint and moves the lease. False where the request is not `open`, or not the owner's. */
   checkpoint(requestId: string, owner: string, seen: Seen): Promise<boolean>;
   /**
-   * The one closer: from `open` to `settling`, else false. Without an answer its idempotency slot is free from then on;
-   * with one, kept or not, the slot stays taken, and the answer is found there. `dueAt`: when others take it up.
+   * Closes a request: from `open` to `settling`. False where it is not `open`, or the closer may not close it. Without an answer
+   * its idempotency slot is free from then on. With an answer, kept or not, the slot stays taken, and the answer is found there.
+   * `dueAt` is the time from which any process may go on with the request.
    */
   close(
     requestId: string,
@@ -176,40 +179,43 @@ export interface UsageStore extends PutOffWork {
     at: { now: number; dueAt: number },
   ): Promise<boolean>;
   /**
-   * The hold is ended: from `settling` or `review` to `closed`, and, without an idempotency key, from `open` too. One with an
-   * answer stays until `keepUntil` (ms since the epoch), any other is deleted; the ledger's entries are its trace. Its charge
-   * is from then on what was drawn. Does nothing where it is not found.
+   * Ends a request whose hold has ended: from `settling` or `review` to `closed`. Without an idempotency key also from `open`. A
+   * request with an answer stays until `keepUntil` (ms since the epoch), with `charged` as its charge. Any other request is
+   * deleted, and the ledger's entries record it. Does nothing where no request is found.
    */
   finish(requestId: string, keepUntil: number, charged: bigint): Promise<void>;
   /** Deletes an `open` request of the owner that was not sent upstream. */
   withdraw(requestId: string, owner: string): Promise<void>;
-  /** Tries a `settling` or `review` request again at `dueAt`, not before. */
+  /** Sets the next attempt for a `settling` or `review` request to `dueAt`. */
   defer(requestId: string, dueAt: number): Promise<void>;
 
   /**
-   * Counts bytes that are about to be kept for an account. False, and nothing is counted, where it would then have more than
-   * `most`. What is counted stays so until `until`, also where the bytes were never kept.
+   * Counts bytes that are about to be kept for an account. False where the account would then have more than `most`: then nothing
+   * is counted. Counted bytes count until `until`, also where they were never kept.
    */
   countKept(accountId: string, bytes: number, at: KeptCount): Promise<boolean>;
 
-  /** Undefined where there is none: it was never written, or is closed and deleted. */
+  /** Undefined where the request was never written, or is closed and deleted. */
   find(requestId: string): Promise<UsageRecord | undefined>;
-  /** What stands in an idempotency slot; an answer past its time is not found. */
+  /** The request in an idempotency slot. An answer whose time has ended is not found. */
   findByKey(slot: IdempotencySlot, now: number): Promise<KeyedRecord | undefined>;
-  /** `open` past their lease, `settling` and `review` that are due: read by one index, the longest due first. */
+  /**
+   * Requests that are `open` past their lease, and `settling` and `review` requests that are due. By one index, the longest due
+   * first.
+   */
   due(now: number, limit: number): Promise<UsageRecord[]>;
-  /** Writes down a review, to be shown until `until`, the same time after `at` for all. A repeat changes nothing. */
+  /** Writes a review, which is listed until `until`. That is the same time after `at` for all reviews. A repeat changes nothing. */
   noteReview(review: Review, until: number): Promise<void>;
-  /** Reviews, oldest first; of one account, or all. */
+  /** Reviews of one account, or of all, oldest first. */
   reviews(accountId: string | undefined, limit: number): Promise<Review[]>;
 
-  /** Remembers who opaque states were made for, until `until`; a repeat moves that. */
+  /** Remembers makers of opaque states until `until`. A repeat moves that time. */
   rememberMakers(makers: readonly OpaqueMaker[], until: number): Promise<void>;
-  /** Makers of these hashes, of every account, that are not forgotten at `now`. */
+  /** Makers of these hashes, of every account, whose time has not ended at `now`. */
   findMakers(hashes: readonly string[], now: number): Promise<OpaqueMaker[]>;
 
-  /** Deletes up to `limit` answers that are kept for these keys, by an index; answers how many went. */
+  /** Deletes up to `limit` kept answers of these keys, by an index. Answers the number of deleted answers. */
   eraseKept(keyIds: readonly string[], limit: number): Promise<number>;
-  /** Deletes up to `limit` answers, makers, reviews and counts of each whose time is over; answers how many went. */
+  /** Deletes up to `limit` of each: answers, makers, reviews and counts whose time has ended. Answers the number of all deleted. */
   forget(now: number, limit: number): Promise<number>;
 }
