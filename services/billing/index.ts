@@ -1,3 +1,4 @@
+import type { HoldOperations } from "#common/agreements/hold-client.ts";
 import type { Peers } from "#common/agreements/peers.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";
@@ -9,6 +10,7 @@ import { createAlerts } from "./alerts/alerts.ts";
 import { createAlertStore } from "./alerts/store-documents.ts";
 import { createBillingEvents } from "./base/events.ts";
 import type { LedgerContext } from "./ledger/apply.ts";
+import { createLocalHolds } from "./ledger/local-holds.ts";
 import type { LedgerStore } from "./ledger/store.ts";
 import { createMongoLedger, type MongoLedgerOptions } from "./ledger/store-mongo.ts";
 import { createSqliteLedger } from "./ledger/store-sqlite.ts";
@@ -57,7 +59,7 @@ export function createUsageStore(database: Database): UsageStore {
 export { ledgerMongoSchema } from "./ledger/store-mongo-schema.ts";
 
 /** The billing service: prepaid wallets, holds, and the journal that proves them. */
-export function createBilling(deps: BillingDeps): Service {
+export function createBilling(deps: BillingDeps): Service & { holds: HoldOperations } {
   const events = createBillingEvents(deps);
   const { clock } = deps;
   const store = createLedgerStore(deps.database, {
@@ -90,6 +92,7 @@ export function createBilling(deps: BillingDeps): Service {
   }
   return {
     name: "billing",
+    holds: createLocalHolds(ledger),
     rpc: [createBillingRoutes({ ...ledger, usage, counting, alerts })],
     async start() {
       await store.open();

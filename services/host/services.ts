@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { createCatalogView, type LiveCatalog } from "#common/agreements/catalog-client.ts";
+import type { HoldOperations } from "#common/agreements/hold-client.ts";
 import type { Peers } from "#common/agreements/peers.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
@@ -59,9 +60,13 @@ const makers: Readonly<Record<Part, Maker>> = {
     const { createAuth } = await import("../auth/index.ts");
     return createAuth({ ...context, database: storeOf(stores, "database") });
   },
-  async billing(context, { stores, peers }) {
+  async billing(context, { stores, peers }, tools) {
     const { createBilling } = await import("../billing/index.ts");
-    return createBilling({ ...context, peers, database: storeOf(stores, "database") });
+    const database = storeOf(stores, "database");
+    const billing = createBilling({ ...context, peers, database });
+    // An operation of an embedded database ends by itself. Any other needs the wire's limits of time.
+    if (database.kind === "sqlite") tools.holds = billing.holds;
+    return billing;
   },
   async text(context, { stores, peers, stack }, tools) {
     const { createText } = await import("../text/index.ts");
@@ -74,6 +79,7 @@ const makers: Readonly<Record<Part, Maker>> = {
     return createText({
       ...context,
       peers,
+      holds: tools.holds,
       catalog: tools.catalog(),
       database: storeOf(stores, "database"),
       upstreams: createTextUpstreams({
@@ -114,6 +120,8 @@ const allParts: readonly Part[] = ["catalog", "auth", "billing", "text", "media"
 
 /** Parts that several services of a process use. Each is made at its first use. */
 interface Tools {
+  /** Billing, where it is in this process, without a wire. */
+  holds: HoldOperations | undefined;
   catalog(): LiveCatalog;
   images(): Promise<ImageVerifier>;
   outside(): Promise<GuardedFetcher>;
@@ -131,6 +139,7 @@ function createTools(context: HostContext, deps: ServiceDeps): Tools {
   const { config } = context;
   const { stores, peers, stack } = deps;
   const tools: Tools = {
+    holds: undefined,
     catalog: once(
       () => deps.catalog ?? stack.use(createCatalogView({ ...context, catalog: peers.catalog })),
     ),
@@ -170,6 +179,7 @@ function createTools(context: HostContext, deps: ServiceDeps): Tools {
       return {
         ...context,
         peers,
+        holds: tools.holds,
         catalog: tools.catalog(),
         database: storeOf(stores, "database"),
         blobs: storeOf(stores, "blobs"),

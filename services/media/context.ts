@@ -1,4 +1,5 @@
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
+import type { HoldOperations } from "#common/agreements/hold-client.ts";
 import type { Peers } from "#common/agreements/peers.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";
@@ -32,6 +33,8 @@ export interface MediaCommonDeps {
   queue: WakeQueue;
   blobs: BlobStore;
   peers: Pick<Peers, "billing">;
+  /** Billing in the same process. Undefined: `peers` has it. */
+  holds?: HoldOperations | undefined;
   catalog: LiveCatalog;
   upstreams: MediaUpstreams;
   /** Gets each account whose money is held. An account that it does not know has smaller shares. */

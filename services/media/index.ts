@@ -1,4 +1,4 @@
-import { createHoldClient } from "#common/agreements/hold-client.ts";
+import { holdClientOf } from "#common/agreements/hold-wire.ts";
 import { whenAborted } from "#kit/base/abort.ts";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { createJsonReader } from "#kit/json-reader/index.ts";
@@ -90,7 +90,7 @@ function createParts(
   const failPoints = deps.failPoints ?? noFailPoints;
   const retentionMs = retentionMsOf(deps);
   const reader = createJsonReader(deps.workshop);
-  const holdClient = createHoldClient(deps.peers.billing, deps);
+  const holdClient = holdClientOf(deps);
   const store = changes.observed(createJobStore(deps.database));
 
   const speech = createSpeech({

@@ -1,5 +1,6 @@
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
-import { createHoldClient } from "#common/agreements/hold-client.ts";
+import type { HoldOperations } from "#common/agreements/hold-client.ts";
+import { holdClientOf } from "#common/agreements/hold-wire.ts";
 import type { Peers } from "#common/agreements/peers.ts";
 import { leaseMs } from "#common/paid-work/limits.ts";
 import { untilAborted, whenAborted } from "#kit/base/abort.ts";
@@ -45,6 +46,8 @@ export interface TextDeps {
   database: Database;
   /** `media` reads image files of the account. */
   peers: Pick<Peers, "billing" | "media">;
+  /** Billing in the same process. Undefined: `peers` has it. */
+  holds?: HoldOperations | undefined;
   catalog: LiveCatalog;
   upstreams: TextUpstreams;
   /** The state of all processes. Operators ask the text service for it. */
@@ -69,7 +72,7 @@ export function createText(deps: TextDeps): Service {
   const { clock, ids, catalog } = deps;
   const store = storeOf(deps.database);
   const events = createTextEvents(deps);
-  const holds = createTextHolds(createHoldClient(deps.peers.billing, deps));
+  const holds = createTextHolds(holdClientOf(deps));
   const hurry = new AbortController();
   const counter = endedBy(hurry.signal, deps.counter);
   const common = { clock, ids, store, holds, counter, events, owner: ids.make("text", 12) };

@@ -5,7 +5,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { pino } from "pino";
 import { createCatalogView } from "#common/agreements/catalog-client.ts";
-import { createHoldClient } from "#common/agreements/hold-client.ts";
+import { holdClientOf } from "#common/agreements/hold-wire.ts";
 import { createPeers, type Peers } from "#common/agreements/peers.ts";
 import { leaseMs } from "#common/paid-work/limits.ts";
 import { randomIds } from "#kit/base/ids.ts";
@@ -133,7 +133,7 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
       database,
       blobs,
       catalog,
-      holds: createHoldClient(billing, { clock }),
+      holds: holdClientOf({ peers: { billing }, clock }),
       upstreams: {
         async speak(task) {
           tasks.push(task);

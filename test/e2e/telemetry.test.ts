@@ -61,7 +61,6 @@ const rpc = (method: string, inside: Tree): Tree => ({
   [`client genmesh.${method}`]: { [`server genmesh.${method}`]: inside },
 });
 const transaction = { "client transaction": {} };
-const money = rpc("billing.v1.BillingService/Apply", transaction);
 
 let asked = 0;
 
@@ -105,7 +104,6 @@ describe("one process", () => {
     expect(below("", spans)).toEqual({
       "server POST /v1/responses": rpc("text.v1.TextService/StreamGenerate", {
         ...transaction,
-        ...money,
         "client chat scripted": { "client POST": {} },
       }),
     });
@@ -135,11 +133,9 @@ describe("one process", () => {
     expect(below("", spans)).toEqual({
       "server POST /v1/images/generations": rpc("media.v1.MediaService/SubmitJob", {
         ...transaction,
-        ...money,
         "producer send jobs-image": { "consumer process jobs-image": {} },
         "internal run image job": {
           ...transaction,
-          ...money,
           "client generate_content scripted-image": {
             "client POST": {},
             "internal put blob": {},

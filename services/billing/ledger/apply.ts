@@ -64,7 +64,7 @@ export async function applyEach(
 }
 
 /** Applies operations of one wallet. Where their transition fails, all of them are refused. */
-async function applyGroup(
+export async function applyGroup(
   { store, clock, events }: LedgerContext,
   group: readonly Addressed[],
 ): Promise<Outcome[]> {

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { TimestampSchema, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { RequestRecord as AgreedRecord } from "#common/agreements/hold-client.ts";
 import { RefusalError } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import {
@@ -113,30 +114,34 @@ export function entryMessage(wallet: WalletRef, entry: Entry): EntryMessage {
 }
 
 /** An entry's record of a request, as JSON with the wire's names: whole numbers, and ms since the epoch. */
-export function recordText(record: RequestRecord): string {
-  const { startTime, firstOutputTime, endTime } = record;
+export function recordText(record: AgreedRecord): string {
+  const { characters = 0n, images = 0n, mediaMs = 0n } = record;
   return JSON.stringify({
-    model: record.model,
-    operation: record.operation,
-    status: record.status,
-    streamed: record.streamed,
-    estimated: record.estimated,
-    upstream: record.upstream,
-    inputTokens: Number(record.inputTokens),
-    cachedInputTokens: Number(record.cachedInputTokens),
-    outputTokens: Number(record.outputTokens),
-    reasoningTokens: Number(record.reasoningTokens),
-    startMs: startTime && timestampMs(startTime),
-    firstOutputMs: firstOutputTime && timestampMs(firstOutputTime),
-    endMs: endTime && timestampMs(endTime),
+    model: record.model ?? "",
+    operation: record.operation ?? "",
+    status: record.status ?? "",
+    streamed: record.streamed ?? false,
+    estimated: record.estimated ?? false,
+    upstream: record.upstream ?? "",
+    inputTokens: Number(record.inputTokens ?? 0n),
+    cachedInputTokens: Number(record.cachedInputTokens ?? 0n),
+    outputTokens: Number(record.outputTokens ?? 0n),
+    reasoningTokens: Number(record.reasoningTokens ?? 0n),
+    startMs: timeOf(record.startTime),
+    firstOutputMs: timeOf(record.firstOutputTime),
+    endMs: timeOf(record.endTime),
     // Only where there are any: most requests are text.
-    characters: record.characters > 0n ? Number(record.characters) : undefined,
-    images: record.images > 0n ? Number(record.images) : undefined,
-    mediaMs: record.mediaMs > 0n ? Number(record.mediaMs) : undefined,
+    characters: characters > 0n ? Number(characters) : undefined,
+    images: images > 0n ? Number(images) : undefined,
+    mediaMs: mediaMs > 0n ? Number(mediaMs) : undefined,
     answerId: record.answerId || undefined,
     requestId: record.requestId || undefined,
     finishReason: record.finishReason || undefined,
   });
+}
+
+function timeOf(time: AgreedRecord["startTime"]): number | undefined {
+  return time && timestampMs(create(TimestampSchema, time));
 }
 
 /** The record of a {@link recordText}. A missing field has its default. */

@@ -1,4 +1,12 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type {
+  KeyLimit as AgreedKeyLimit,
+  Drawn,
+  NewHold,
+  Released,
+  RequestRecord,
+  Settled,
+} from "#common/agreements/hold-client.ts";
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { accountOrKeyIdPattern } from "#kit/base/ids.ts";
@@ -9,10 +17,7 @@ import {
   HoldKind,
   type Operation as OperationMessage,
   type RefundRequest,
-  type ReleaseRequest,
-  type RequestRecord,
   type ReserveRequest,
-  type SettleRequest,
   Unit,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -45,20 +50,18 @@ const holdKinds: Partial<Record<HoldKind, HoldKindName>> = {
   [HoldKind.JOB]: "job",
 };
 
-/** Checks a request to open a hold. This and its neighbours refuse with INVALID_ARGUMENT, and name the field. */
-export function readReserve(message: ReserveRequest): Addressed<Reserve> {
-  const wallet = readWallet(message);
-  const holdId = readHoldId(message.holdId);
-  const amount = readAmount("amount", message.amount, 0n, maxAmount);
-  const holdKind = holdKinds[message.kind] ?? broken("kind");
-  if (!accountOrKeyIdPattern.test(message.keyId)) broken("key_id");
-  if (!refPattern.test(message.ref)) broken("ref");
-  const checkAt = message.checkTime ? timestampMs(message.checkTime) : broken("check_time");
-  if (checkAt < 0 || checkAt > maxTimeMs) broken("check_time");
-  const keyLimit = readKeyLimit(message);
-  const least = message.leastAmount;
+/** Checks a hold that is to be opened. This and its neighbours refuse with INVALID_ARGUMENT, and name the field. */
+export function checkReserve(hold: NewHold): Addressed<Reserve> {
+  const wallet = readWallet(hold);
+  const holdId = readHoldId(hold.holdId);
+  const amount = readAmount("amount", hold.amount, 0n, maxAmount);
+  const holdKind = holdKinds[hold.kind] ?? broken("kind");
+  const { keyId, ref, checkTimeMs, least } = hold;
+  if (!accountOrKeyIdPattern.test(keyId)) broken("key_id");
+  if (!refPattern.test(ref)) broken("ref");
+  if (!(checkTimeMs >= 0 && checkTimeMs <= maxTimeMs)) broken("check_time");
+  const keyLimit = checkKeyLimit(hold.keyLimit);
   if (least !== undefined) readAmount("least_amount", least, 0n, amount);
-  const { keyId, ref } = message;
   return {
     wallet,
     operation: {
@@ -69,11 +72,22 @@ export function readReserve(message: ReserveRequest): Addressed<Reserve> {
       keyId,
       ref,
       // A timestamp may have microseconds. The ledger counts whole ms.
-      checkAt: Math.floor(checkAt),
+      checkAt: Math.floor(checkTimeMs),
       keyLimit,
       least,
     },
   };
+}
+
+/** Checks a request to open a hold. */
+export function readReserve(message: ReserveRequest): Addressed<Reserve> {
+  const { accountId, unit, holdId, amount, kind, keyId, ref, checkTime, leastAmount } = message;
+  return checkReserve({
+    ...{ accountId, unit, holdId, amount, kind, keyId, ref },
+    checkTimeMs: checkTime ? timestampMs(checkTime) : Number.NaN,
+    keyLimit: keyLimitOf(message),
+    least: leastAmount,
+  });
 }
 
 const periods: Readonly<Record<KeyLimitReset, LimitPeriod>> = {
@@ -85,46 +99,48 @@ const periods: Readonly<Record<KeyLimitReset, LimitPeriod>> = {
   [KeyLimitReset.NEVER]: "ever",
 };
 
-function readKeyLimit({
-  keyMonthlyLimit: limit,
-  keyLimitReset,
-}: ReserveRequest | DrawRequest): KeyLimit | undefined {
-  if (limit === undefined) return undefined;
-  const amount = readAmount("key_monthly_limit", limit, 0n, maxAmount);
-  return { amount, period: periods[keyLimitReset] ?? broken("key_limit_reset") };
+function checkKeyLimit(limit: AgreedKeyLimit | undefined): KeyLimit | undefined {
+  if (!limit) return undefined;
+  const amount = readAmount("key_monthly_limit", limit.usdMicros, 0n, maxAmount);
+  return { amount, period: periods[limit.reset] ?? broken("key_limit_reset") };
 }
 
-/** Checks a request to end a hold with a charge. */
-export function readSettle(message: SettleRequest): Addressed<Settle> {
-  const wallet = readWallet(message);
-  const holdId = readHoldId(message.holdId);
-  const amount = readAmount("amount", message.amount, 0n, maxAmount);
-  const record = readRecord(message.record);
+function keyLimitOf(message: ReserveRequest | DrawRequest): AgreedKeyLimit | undefined {
+  const { keyMonthlyLimit: usdMicros, keyLimitReset: reset } = message;
+  return usdMicros === undefined ? undefined : { usdMicros, reset };
+}
+
+/** Checks a hold that ends with a charge. */
+export function checkSettle(settled: Settled): Addressed<Settle> {
+  const wallet = readWallet(settled);
+  const holdId = readHoldId(settled.holdId);
+  const amount = readAmount("amount", settled.amount, 0n, maxAmount);
+  const record = checkRecord(settled.record);
   return { wallet, operation: { kind: "settle", holdId, amount, record } };
 }
 
-/** Checks a request to end a hold without a charge. */
-export function readRelease(message: ReleaseRequest): Addressed<Release> {
-  const wallet = readWallet(message);
-  const holdId = readHoldId(message.holdId);
-  return { wallet, operation: { kind: "release", holdId, record: readRecord(message.record) } };
+/** Checks a hold that ends without a charge. */
+export function checkRelease(released: Released): Addressed<Release> {
+  const wallet = readWallet(released);
+  const holdId = readHoldId(released.holdId);
+  return { wallet, operation: { kind: "release", holdId, record: checkRecord(released.record) } };
 }
 
 /** An entry's record of a request, as text. Empty where there is none. */
-function readRecord(told: RequestRecord | undefined): string {
+function checkRecord(told: RequestRecord | undefined): string {
   const record = told ? recordText(told) : "";
   return record.length > maxRecordLength ? broken("record") : record;
 }
 
 /** Checks a request's charge. */
-export function readDraw(message: DrawRequest): Addressed<Draw> {
-  const wallet = readWallet(message);
-  const holdId = readHoldId(message.holdId);
-  const amount = readAmount("amount", message.amount, 0n, maxAmount);
-  const { keyId, fromFree } = message;
+export function checkDraw(drawn: Drawn): Addressed<Draw> {
+  const wallet = readWallet(drawn);
+  const holdId = readHoldId(drawn.holdId);
+  const amount = readAmount("amount", drawn.amount, 0n, maxAmount);
+  const { keyId, fromFree } = drawn;
   if (!accountOrKeyIdPattern.test(keyId)) broken("key_id");
-  const keyLimit = readKeyLimit(message);
-  const record = readRecord(message.record);
+  const keyLimit = checkKeyLimit(fromFree?.keyLimit);
+  const record = checkRecord(drawn.record);
   return {
     wallet,
     operation: {
@@ -138,15 +154,25 @@ export function readDraw(message: DrawRequest): Addressed<Draw> {
   };
 }
 
+/** Checks a request to charge. */
+export function readDraw(message: DrawRequest): Addressed<Draw> {
+  const { accountId, unit, holdId, amount, keyId, record } = message;
+  const keyLimit = keyLimitOf(message);
+  // The limit is checked also where it is not used.
+  checkKeyLimit(keyLimit);
+  const fromFree = message.fromFree ? { keyLimit } : undefined;
+  return checkDraw({ accountId, unit, holdId, amount, keyId, record, fromFree });
+}
+
 /** Checks one operation of several. */
 export function readOperation({ operation }: OperationMessage): Addressed {
   switch (operation.case) {
     case "reserve":
       return readReserve(operation.value);
     case "settle":
-      return readSettle(operation.value);
+      return checkSettle(operation.value);
     case "release":
-      return readRelease(operation.value);
+      return checkRelease(operation.value);
     case "draw":
       return readDraw(operation.value);
     case undefined:

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { manualClock } from "#kit/time/clock.ts";
@@ -13,7 +14,8 @@ import {
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import { billingWorld } from "../../../test/contract/ledger.world.ts";
-import { createHoldClient, type NewHold } from "./hold-client.ts";
+import type { HoldClient, NewHold } from "./hold-client.ts";
+import { holdClientOf } from "./hold-wire.ts";
 
 const usd = { accountId: "acct_a", unit: Unit.USD_MICROS };
 const checkTimeMs = Date.UTC(2026, 0, 16);
@@ -34,7 +36,7 @@ function scripted(
     const answer = answers[Math.min(calls.length, answers.length) - 1];
     return answer?.(request as ApplyRequest) ?? create(ApplyResponseSchema);
   };
-  return { clock, calls, holds: createHoldClient({ apply } as never, { clock }) };
+  return { clock, calls, holds: holdClientOf({ peers: { billing: { apply } as never }, clock }) };
 }
 
 const away = () => {
@@ -54,9 +56,19 @@ async function pause(world: ReturnType<typeof scripted>, calls: number): Promise
   await world.clock.advance(1_000);
 }
 
-test("against the real ledger: reserve, settle, release, and refusals as errors", async () => {
+/** Both ways to a real ledger. */
+const roads = {
+  "over the wire": ({ billing, clock }: World) => holdClientOf({ peers: { billing }, clock }),
+  "in one process": ({ billing, clock, service: { holds } }: World) =>
+    holdClientOf({ holds, peers: { billing }, clock }),
+};
+type World = Awaited<ReturnType<typeof billingWorld>>;
+type Road = keyof typeof roads;
+const bothRoads = Object.keys(roads) as Road[];
+
+test.each(bothRoads)("%s: reserve, settle, release, and refusals as errors", async (road) => {
   await using world = await billingWorld();
-  const holds = createHoldClient(world.billing, { clock: world.clock });
+  const holds = roads[road](world);
   await world.operator.grant({ ...usd, amount: 100n, operationId: "g" });
   const [first, second, third] = await Promise.allSettled([
     holds.reserve(hold("hold_aaa", 60n)),
@@ -182,7 +194,7 @@ test("a hold that was refused after a lost attempt cannot be opened by a late co
     }
     return world.billing.apply(request);
   };
-  const holds = createHoldClient({ apply } as never, { clock });
+  const holds = holdClientOf({ peers: { billing: { apply } as never }, clock });
   const opened = holds.open(hold("hold_aaa", 60n));
   const refused = expect(opened).rejects.toMatchObject({
     reason: ErrorReason.INSUFFICIENT_BALANCE,
@@ -200,9 +212,10 @@ test("a hold that was refused after a lost attempt cannot be opened by a late co
   expect(usdMicros).toMatchObject({ spendable: 100n, reserved: 0n });
 });
 
-test("a draw charges once, with any amounts in its repeats; a refusal at first sight needs none", async () => {
+test.each(bothRoads)("%s: a draw charges once, with any amounts in its repeats", async (road) => {
   await using world = await billingWorld();
-  const holds = createHoldClient(world.billing, { clock: world.clock });
+  const holds = roads[road](world);
+  // The refusal of a first attempt needs no further operation.
   await expect(holds.open(hold("hold_bbb", 1n))).rejects.toThrow();
   expect((await world.operator.listEntries(usd)).entries).toEqual([]);
   await world.operator.grant({ ...usd, amount: 100n, operationId: "g" });
@@ -224,4 +237,67 @@ test("a draw charges once, with any amounts in its repeats; a refusal at first s
   expect(await holds.draw({ ...unlimited, holdId: "hold_eee", amount: 40n })).toBe(40n);
   const { usdMicros } = await world.billing.getBalance(usd);
   expect(usdMicros).toMatchObject({ spendable: 0n, reserved: 0n, spent: 100n });
+});
+
+const long = { model: "m".repeat(9_000) };
+const strange: Record<string, (holds: HoldClient) => Promise<unknown>> = {
+  "a hold's id": (holds) => holds.reserve(hold("NO", 1n)),
+  "an account's id": (holds) => holds.reserve({ ...hold("hold_aaa", 1n), accountId: "?" }),
+  "a unit": (holds) => holds.reserve({ ...hold("hold_aaa", 1n), unit: Unit.UNSPECIFIED }),
+  "an amount": (holds) => holds.reserve(hold("hold_aaa", -1n)),
+  "a kind": (holds) => holds.reserve({ ...hold("hold_aaa", 1n), kind: HoldKind.UNSPECIFIED }),
+  "a key": (holds) => holds.reserve({ ...hold("hold_aaa", 1n), keyId: "" }),
+  "a name": (holds) => holds.reserve({ ...hold("hold_aaa", 1n), ref: "a\nb" }),
+  "a check time": (holds) => holds.reserve({ ...hold("hold_aaa", 1n), checkTimeMs: -1 }),
+  "a least amount": (holds) => holds.reserve({ ...hold("hold_aaa", 1n), least: 2n }),
+  "a limit": (holds) =>
+    holds.reserve({
+      ...hold("hold_aaa", 1n),
+      keyLimit: { usdMicros: -1n, reset: KeyLimitReset.DAILY },
+    }),
+  "a period": (holds) =>
+    holds.reserve({
+      ...hold("hold_aaa", 1n),
+      keyLimit: { usdMicros: 1n, reset: 99 as KeyLimitReset },
+    }),
+  "a long record": (holds) =>
+    holds.settle({ ...usd, holdId: "hold_aaa", amount: 1n, record: long }),
+  "too little money": (holds) => holds.reserve(hold("hold_aaa", 1_000n)),
+  "no hold": (holds) => holds.release({ ...usd, holdId: "hold_zzz" }),
+  "a charge of another amount than money": (holds) =>
+    holds.draw({ ...usd, holdId: "hold_aaa", amount: -1n, keyId: "key_a" }),
+};
+test.each(Object.keys(strange))("both ways refuse alike: %s", async (name) => {
+  await using world = await billingWorld();
+  await world.operator.grant({ ...usd, amount: 100n, operationId: "g" });
+  const refusals = bothRoads.map((road) =>
+    strange[name]?.(roads[road](world)).then(
+      () => "done",
+      ({ reason, message, metadata }: RefusalError) => ({ reason, message, metadata }),
+    ),
+  );
+  const [wire, local] = await Promise.all(refusals);
+  expect(local).toEqual(wire);
+  expect(local).toMatchObject({ reason: expect.any(Number) });
+});
+
+test("both ways write the same record", async () => {
+  await using world = await billingWorld();
+  await world.operator.grant({ ...usd, amount: 100n, operationId: "g" });
+  const records = [
+    { model: "chat", operation: "responses", status: "completed", inputTokens: 3n },
+    { model: "img", images: 2n, startTime: timestampFromMs(5), endTime: timestampFromMs(9_000) },
+  ];
+  for (const [i, record] of records.entries()) {
+    for (const [j, road] of bothRoads.entries()) {
+      const drawn = { ...usd, holdId: `hold_${i}_${j}aa`, amount: 1n, keyId: "key_a", record };
+      await roads[road](world).draw({ ...drawn, fromFree: { keyLimit: undefined } });
+    }
+  }
+  const { entries } = await world.operator.listEntries(usd);
+  const [second, secondToo, first, firstToo] = entries.map(({ record }) => record);
+  expect(second).toMatchObject(records[1] ?? {});
+  expect(secondToo).toEqual(second);
+  expect(first).toMatchObject(records[0] ?? {});
+  expect(firstToo).toEqual(first);
 });

@@ -1,32 +1,12 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Client } from "@connectrpc/connect";
-import { createBatchWait } from "#kit/base/batching.ts";
-import {
-  ErrorReason,
-  isRefusal,
-  knownReason,
-  RefusalError,
-  unavailable,
-} from "#kit/base/errors.ts";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { ErrorReason, isRefusal, unavailable } from "#kit/base/errors.ts";
 import type { Payers } from "#kit/share/payers.ts";
 import type { Clock } from "#kit/time/clock.ts";
-import {
-  type BillingService,
-  DrawRequestSchema,
-  type HoldKind,
-  type HoldState,
-  type Operation,
-  OperationSchema,
-  type Outcome,
-  type Refusal,
-  ReleaseRequestSchema,
-  type ReleaseResponse,
-  type RequestRecordSchema,
-  ReserveRequestSchema,
-  SettleRequestSchema,
-  type SettleResponse,
-  type Unit,
+import type {
+  HoldKind,
+  HoldState,
+  RequestRecordSchema,
+  Unit,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Admission, KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 
@@ -109,6 +89,15 @@ export interface Reserved {
   held: bigint;
 }
 
+/** An ended hold. */
+export interface Ended {
+  state: HoldState;
+  /** The charge, in the unit. */
+  chargedAmount: bigint;
+  /** It was ended before. */
+  replayed: boolean;
+}
+
 /** The reasons with which billing refuses a hold for good. After one of them there is no hold. */
 export const noHoldReasons = [
   ErrorReason.INSUFFICIENT_CREDITS,
@@ -141,13 +130,22 @@ export interface HoldClient {
   /** Ends a hold by its request's charge. Answers what was charged, by this call or an earlier one. Never refused. */
   draw(drawn: Drawn, options?: HoldCallOptions): Promise<bigint>;
   /** Ends a hold by charging min(amount, hold), or answers how it ended before. Refuses with HOLD_NOT_FOUND. */
-  settle(hold: Settled, options?: HoldCallOptions): Promise<SettleResponse>;
+  settle(hold: Settled, options?: HoldCallOptions): Promise<Ended>;
   /** Ends a hold without a charge, or answers how it ended before. Refuses with HOLD_NOT_FOUND. */
-  release(hold: Released, options?: HoldCallOptions): Promise<ReleaseResponse>;
+  release(hold: Released, options?: HoldCallOptions): Promise<Ended>;
 }
 
-/** Operations in one message: the most that Apply takes. */
-const maxOperations = 256;
+/**
+ * One attempt of each operation, which may take some milliseconds: over the wire, or at the billing of the same process. Refuses as
+ * {@link HoldClient} does. After SERVICE_UNAVAILABLE the outcome is unknown.
+ */
+export interface HoldOperations {
+  reserve(hold: NewHold, timeoutMs: number): Promise<Reserved>;
+  draw(drawn: Drawn, timeoutMs: number): Promise<bigint>;
+  settle(settled: Settled, timeoutMs: number): Promise<Ended>;
+  release(released: Released, timeoutMs: number): Promise<Ended>;
+}
+
 /** Operations that wait for an answer. A billing service that does not answer must not fill the memory. */
 const maxWaiting = 16_384;
 /** Default time of an operation, in ms. A client at the edge has not given up by then. */
@@ -168,34 +166,23 @@ interface Tried {
   attempts: number;
 }
 
-/** An operation that waits for its outcome. */
-interface Waiting {
-  operation: Operation;
-  /** Milliseconds since the epoch. */
-  deadline: number;
-  tried: Tried;
-  resolve: (outcome: Outcome["outcome"]) => void;
-  reject: (error: unknown) => void;
-}
-
-/**
- * Makes the client. `payers` gets each account whose money is held. Operations of one turn of the event loop travel as one Apply. An
- * operation that is alone is sent at once.
- */
+/** Makes the client. `payers` gets each account whose money is held. An operation is tried again where that makes sense. */
 export function createHoldClient(
-  billing: Pick<Client<typeof BillingService>, "apply">,
+  operations: HoldOperations,
   { clock, payers }: { clock: Clock; payers?: Pick<Payers, "paid"> | undefined },
 ): HoldClient {
-  return new HoldCalls(new OperationQueue(billing, clock), payers);
+  return new HoldCalls(operations, clock, payers);
 }
 
-/** Makes each call of a {@link HoldClient} one operation. */
 class HoldCalls implements HoldClient {
-  readonly #operations: OperationQueue;
+  readonly #operations: HoldOperations;
+  readonly #clock: Clock;
   readonly #payers: Pick<Payers, "paid"> | undefined;
+  #waiting = 0;
 
-  constructor(operations: OperationQueue, payers: Pick<Payers, "paid"> | undefined) {
+  constructor(operations: HoldOperations, clock: Clock, payers: Pick<Payers, "paid"> | undefined) {
     this.#operations = operations;
+    this.#clock = clock;
     this.#payers = payers;
   }
 
@@ -217,36 +204,16 @@ class HoldCalls implements HoldClient {
     }
   }
 
-  async draw(drawn: Drawn, options?: HoldCallOptions): Promise<bigint> {
-    const { accountId, unit, holdId, amount, keyId, record, fromFree } = drawn;
-    const value = create(DrawRequestSchema, {
-      accountId,
-      unit,
-      holdId,
-      amount,
-      keyId,
-      ...(record ? { record } : {}),
-      fromFree: fromFree !== undefined,
-      ...limitFields(fromFree?.keyLimit),
-    });
-    const outcome = await this.#operations.add({ case: "draw", value }, options);
-    return outcome.case === "draw" ? outcome.value.chargedAmount : unexpected(outcome);
+  draw(drawn: Drawn, options?: HoldCallOptions): Promise<bigint> {
+    return this.#withTries((ms) => this.#operations.draw(drawn, ms), options);
   }
 
-  async settle(settled: Settled, options?: HoldCallOptions): Promise<SettleResponse> {
-    const { accountId, unit, holdId, amount, record } = settled;
-    const hold = { accountId, unit, holdId, ...(record ? { record } : {}) };
-    const value = create(SettleRequestSchema, { ...hold, amount });
-    const outcome = await this.#operations.add({ case: "settle", value }, options);
-    return outcome.case === "settle" ? outcome.value : unexpected(outcome);
+  settle(settled: Settled, options?: HoldCallOptions): Promise<Ended> {
+    return this.#withTries((ms) => this.#operations.settle(settled, ms), options);
   }
 
-  async release(released: Released, options?: HoldCallOptions): Promise<ReleaseResponse> {
-    const { accountId, unit, holdId, record } = released;
-    const hold = { accountId, unit, holdId, ...(record ? { record } : {}) };
-    const value = create(ReleaseRequestSchema, hold);
-    const outcome = await this.#operations.add({ case: "release", value }, options);
-    return outcome.case === "release" ? outcome.value : unexpected(outcome);
+  release(released: Released, options?: HoldCallOptions): Promise<Ended> {
+    return this.#withTries((ms) => this.#operations.release(released, ms), options);
   }
 
   async #reserve(
@@ -254,122 +221,37 @@ class HoldCalls implements HoldClient {
     options: HoldCallOptions | undefined,
     tried: Tried,
   ): Promise<Reserved> {
-    const { accountId, unit, holdId, amount, kind, keyId, ref, keyLimit, least } = hold;
-    const value = create(ReserveRequestSchema, {
-      accountId,
-      unit,
-      holdId,
-      amount,
-      kind,
-      keyId,
-      ref,
-      checkTime: timestampFromMs(hold.checkTimeMs),
-      ...limitFields(keyLimit),
-      ...(least === undefined ? {} : { leastAmount: least }),
-    });
-    const outcome = await this.#operations.add({ case: "reserve", value }, options, tried);
-    if (outcome.case !== "reserve") return unexpected(outcome);
-    // An older billing, without least amounts, holds the whole amount only.
-    const held = outcome.value.heldAmount ?? amount;
-    if (held > 0n) this.#payers?.paid(accountId);
-    return { state: outcome.value.state, held };
-  }
-}
-
-/** Operations on their way to billing, several in one message. Each is sent again where its attempt failed. */
-class OperationQueue {
-  readonly #billing: Pick<Client<typeof BillingService>, "apply">;
-  readonly #clock: Clock;
-  readonly #batchWait = createBatchWait();
-  #queue: Waiting[] = [];
-  #waiting = 0;
-
-  constructor(billing: Pick<Client<typeof BillingService>, "apply">, clock: Clock) {
-    this.#billing = billing;
-    this.#clock = clock;
+    const attempt = (ms: number) => this.#operations.reserve(hold, ms);
+    const reserved = await this.#withTries(attempt, options, tried);
+    if (reserved.held > 0n) this.#payers?.paid(hold.accountId);
+    return reserved;
   }
 
-  /** Resolves with the operation's outcome. Rejects with billing's refusal. `tried` counts the attempts. */
-  async add(
-    operation: Operation["operation"],
+  /** Makes attempts until one has an outcome. The same operation id makes that safe. `tried` counts those that failed. */
+  async #withTries<T>(
+    attempt: (timeoutMs: number) => Promise<T>,
     { timeoutMs = defaultTimeoutMs }: HoldCallOptions = {},
     tried: Tried = { attempts: 0 },
-  ): Promise<Outcome["outcome"]> {
-    if (this.#waiting >= maxWaiting) {
-      throw unavailable();
-    }
+  ): Promise<T> {
+    if (this.#waiting >= maxWaiting) throw unavailable();
     this.#waiting++;
+    const deadline = this.#clock.steady() + Math.max(timeoutMs, minAttemptMs);
     try {
-      return await new Promise((resolve, reject) => {
-        const deadline = this.#clock.steady() + Math.max(timeoutMs, minAttemptMs);
-        const message = create(OperationSchema, { operation });
-        this.#enqueue({ operation: message, deadline, tried, resolve, reject });
-      });
+      for (;;) {
+        const left = deadline - this.#clock.steady();
+        try {
+          return await attempt(Math.max(Math.min(left, attemptTimeoutMs), minAttemptMs));
+        } catch (error) {
+          tried.attempts++;
+          const pauseMs = firstPauseMs * 3 ** (tried.attempts - 1);
+          const isInTime = this.#clock.steady() + pauseMs + minAttemptMs <= deadline;
+          const isWorthIt = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) && isInTime;
+          if (!isWorthIt || tried.attempts >= maxAttempts) throw error;
+          await this.#clock.sleep(pauseMs);
+        }
+      }
     } finally {
       this.#waiting--;
     }
   }
-
-  #enqueue(one: Waiting): void {
-    this.#queue.push(one);
-    if (this.#queue.length > 1) return;
-    if (this.#batchWait.isWorthwhile()) setImmediate(this.#flush);
-    else queueMicrotask(this.#flush);
-  }
-
-  readonly #flush = (): void => {
-    const all = this.#queue;
-    this.#queue = [];
-    this.#batchWait.ended(all.length);
-    for (let from = 0; from < all.length; from += maxOperations) {
-      void this.#send(all.slice(from, from + maxOperations));
-    }
-  };
-
-  async #send(batch: readonly Waiting[]): Promise<void> {
-    const left = Math.min(...batch.map(({ deadline }) => deadline)) - this.#clock.steady();
-    const timeoutMs = Math.max(Math.min(left, attemptTimeoutMs), minAttemptMs);
-    let outcomes: readonly Outcome[];
-    try {
-      const operations = batch.map(({ operation }) => operation);
-      outcomes = (await this.#billing.apply({ operations }, { timeoutMs })).outcomes;
-    } catch (error) {
-      for (const one of batch) this.#failed(one, error);
-      return;
-    }
-    for (const [i, one] of batch.entries()) {
-      const outcome = outcomes[i]?.outcome;
-      if (outcome?.case === "refusal") this.#failed(one, refusalOf(outcome.value));
-      else one.resolve(outcome ?? { case: undefined });
-    }
-  }
-
-  /** Tries an operation again where that makes sense. The same operation id makes that safe. */
-  #failed(one: Waiting, error: unknown): void {
-    const { tried } = one;
-    tried.attempts++;
-    const pauseMs = firstPauseMs * 3 ** (tried.attempts - 1);
-    const inTime = this.#clock.steady() + pauseMs + minAttemptMs <= one.deadline;
-    const worthIt = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) && inTime;
-    if (worthIt && tried.attempts < maxAttempts) {
-      this.#clock.sleep(pauseMs).then(() => this.#enqueue(one));
-    } else one.reject(error);
-  }
-}
-
-function refusalOf({ reason, message, metadata }: Refusal): RefusalError {
-  const known = knownReason(reason) ?? ErrorReason.INTERNAL_ERROR;
-  return new RefusalError(known, { message, metadata: { ...metadata } });
-}
-
-/** Billing answered another operation than the one that was sent. */
-function unexpected(outcome: Outcome["outcome"]): never {
-  throw new RefusalError(ErrorReason.INTERNAL_ERROR, {
-    cause: new Error(`billing answered with ${outcome.case ?? "nothing"}`),
-  });
-}
-
-// An older billing, without other periods, takes each limit for a monthly one.
-function limitFields(limit: KeyLimit | undefined) {
-  return limit ? { keyMonthlyLimit: limit.usdMicros, keyLimitReset: limit.reset } : {};
 }

@@ -1,4 +1,4 @@
-import { createHoldClient } from "#common/agreements/hold-client.ts";
+import { holdClientOf } from "#common/agreements/hold-wire.ts";
 import { whenAborted } from "#kit/base/abort.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import {
@@ -26,7 +26,7 @@ export function createMediaWorker(deps: MediaWorkerDeps): Service {
     blobs,
     upstreams,
     catalog,
-    holds: createJobHolds(createHoldClient(deps.peers.billing, deps)),
+    holds: createJobHolds(holdClientOf(deps)),
     events,
     failPoints: deps.failPoints ?? noFailPoints,
     retentionMs: retentionMsOf(deps),
