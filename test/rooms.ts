@@ -26,8 +26,8 @@ kit/telemetry | what spans and metrics are called, and what may stand in them | 
 kit/store | how SQLite, MongoDB, S3 and folders are opened, written and migrated | kit/base, kit/time, kit/telemetry
 kit/documents | how a kind of documents is kept, once for SQLite and MongoDB: found by indexes, changed by steps | kit/base, kit/store
 kit/queue | how a wake-up reaches one of many workers: in memory or by NATS JetStream | kit/base, kit/time
-kit/rpc | how services call each other, and who may call what | kit/base, kit/time, kit/stream, kit/edge, kit/telemetry
-kit/outside | which addresses outside may be fetched or called, and how | kit/base
+kit/rpc | what a service is, how services call each other, and who may call what | kit/base, kit/time, kit/stream, kit/edge, kit/telemetry
+kit/outside | which addresses outside may be fetched or called, how, and for how long | kit/base
 kit/upstream | how bytes go to an upstream and come back: sockets, bodies, places | kit/base, kit/time, kit/share, kit/stream
 kit/images | what an image is, and how a hostile one is decoded safely | kit/base, kit/time, kit/share
 kit/sound | what formats of sound are called, and how long a sound is |
@@ -41,7 +41,7 @@ common/paid-work | how work that a hold pays for is found again after a crash, a
 
 upstreams | which protocols there are, what each can do, and how an upstream is called | kit
 upstreams/media | what a driver of images, video, music and speech must do, and what all of them share | kit, common
-upstreams/text | what a driver of text must do, and how answers are translated | kit, common, upstreams/text/judging
+upstreams/text | which upstream is asked for a text, what its driver must do, and how answers are translated | kit, common, upstreams/text/judging
 upstreams/text/judging | how much output an answer has, seen and unseen, and where it is cut at its bound | kit, upstreams
 upstreams/health | what of an upstream's calls is counted, and shown to operators | kit
 upstreams/by-template | how models are called whose input the catalog describes | kit, upstreams/media
@@ -100,7 +100,7 @@ gateway/admission | whether a request is let in: its key, its rate | kit, common
 gateway/plugins | what happens to every request: authentication, errors, tracing | kit
 gateway/routes | which operations the public API has, one file each | kit, common, gateway/plugins
 gateway/console | how people sign in, and what the console may ask | kit, common, gateway/admission, gateway/plugins, gateway/routes, gateway/console/admin
-gateway/console/admin | which acts of an operator the console has | kit, common, gateway/plugins
+gateway/console/admin | what an operator sees and does in the console | kit, common, gateway/plugins
 gateway/console/app | what the console looks like in a browser |
 
 host | what runs in a process: settings, listeners, services, their stores | kit, common, upstreams, builtin, auth, billing, catalog, text, media, gateway

@@ -4,7 +4,7 @@ import { originOf } from "../public-url.ts";
 import { isRepeated } from "../request.ts";
 import { isHttps } from "./cookies.ts";
 
-/** The files that a page of the console may load, and the pages that may load it: its own files, and no inline code. */
+/** The Content-Security-Policy of the console's pages: they load only the console's own files, run no inline code, and no page frames them. */
 export const contentPolicy = [
   "default-src 'none'",
   "script-src 'self'",

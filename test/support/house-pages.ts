@@ -23,10 +23,12 @@ export function housePages(): Map<string, string> {
 /** The text that a newcomer reads first in a room. */
 function signOf(room: Room): string {
   const inner = rooms.filter(({ path }) => path.startsWith(`${room.path}/`));
+  const importers = importersOf(room);
   const lines = [
     `# ${room.path}`,
     `Decides ${room.decides}.`,
-    `May import: ${importsOf(room)}.`,
+    `Its files may import each other, and: ${importsOf(room)}. They may import no other room. Packages, what is generated from proto (\`#proto\`), and types of the same area are free for all.`,
+    importers.length > 0 ? `May be imported by: ${namesOf(importers)}.` : undefined,
     inner.length > 0 ? `Rooms in it: ${namesOf(inner.map(({ path }) => path))}.` : undefined,
     "All rooms: [architecture.md](ROOT/docs/architecture.md#rooms).",
   ];
@@ -45,12 +47,25 @@ function tableOfRooms(): string {
 }
 
 function importsOf({ path, imports }: Room): string {
-  const parent = path.slice(0, Math.max(0, path.lastIndexOf("/")));
-  const around = rooms.some((room) => room.path === parent)
-    ? [`the files of ${parent} beside it`]
-    : [];
+  const around = rooms
+    .filter((room) => path.startsWith(`${room.path}/`))
+    .map((room) => `the files directly in ${room.path}`);
   const named = namesOf(imports.map((name) => (name === path ? "its inner rooms" : name)));
   return [named, ...around].filter(Boolean).join(", ") || "no other room";
+}
+
+/** The rooms that name a room in the table, and those that name a room around it. */
+function importersOf({ path }: Room): string[] {
+  const named = rooms.filter((one) => one.path !== path && one.imports.includes(path));
+  const around = rooms
+    .filter((one) => path.startsWith(`${one.path}/`) || one.path === path.split("/")[0])
+    .map((one) => one.path);
+  const areas = new Set([...around, path.split("/")[0] ?? ""].filter((one) => one !== path));
+  const wide = [...areas].filter((area) => rooms.some(({ imports }) => imports.includes(area)));
+  return [
+    ...named.map((one) => one.path),
+    ...wide.map((area) => `all rooms that may import ${area}`),
+  ];
 }
 
 const namesOf = (names: readonly string[]) => names.join(", ");

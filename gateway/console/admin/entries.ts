@@ -10,7 +10,7 @@ import { takeTurn } from "../../plugins/reads.ts";
 import { queryOneOf } from "../../query.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
 
-/** Routes of an account's ledger: its entries as a list, and the changes of its balances as a file. */
+/** Routes of an account's ledger: a page of its entries, and an export of those that changed a balance. Both only read. */
 export function entryRoutes(app: FastifyInstance, edge: Edge): void {
   const url = "/accounts/:accountId/entries";
   adminRoute(app, edge, {

@@ -18,7 +18,10 @@ import type { Edge } from "../../context.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
 import { draftBodyBytes } from "./limits.ts";
 
-/** Routes of the catalog, the upstreams and the audit log. */
+/**
+ * Routes for the state of the whole installation: the catalog, the upstreams' health and the audit log. A draft of a catalog is checked
+ * without being used.
+ */
 export function systemRoutes(app: FastifyInstance, edge: Edge): void {
   const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
     adminRoute(app, edge, { method: "GET", url, handle });

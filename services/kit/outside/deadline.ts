@@ -1,8 +1,8 @@
 import { OutsideError, toOutsideError } from "./errors.ts";
 
 /**
- * Runs the work under a deadline and the caller's signal. When either ends it, this rejects at once, even where the work does not
- * listen. The error is `OutsideError` `timeout`, or the signal's reason. Errors of the network become an `OutsideError`.
+ * Runs the work under a deadline and the caller's signal. Rejects as soon as the deadline has passed or the signal aborts, even where
+ * the work does not listen. The error is `OutsideError` `timeout`, or the signal's reason. Any other error becomes an `OutsideError`.
  */
 export async function withDeadline<T>(
   options: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },

@@ -12,11 +12,11 @@ export function rpcService<D extends DescService>(desc: D, impl: ServiceImpl<D>)
   return { desc, impl };
 }
 
-/** The object that every `services/<name>/index.ts` makes. */
+/** A part of the mesh that the host starts, drains and disposes of: the services, and the media worker. */
 export interface Service extends AsyncDisposable {
   /** For logs, health and metrics: "auth", "billing", … */
   readonly name: string;
-  /** Its services for internal callers. */
+  /** Its methods for internal callers. */
   readonly rpc: readonly RpcService[];
   /** Opens stores and starts background work. Rejects where the service cannot work at all. */
   start(): Promise<void>;

@@ -3,7 +3,7 @@ import type { GeneratedFiles, StorageContext } from "./context.ts";
 import type { AccountFile } from "./file.ts";
 import { releasedKeptMs, sweepBatch, sweepIntervalMs, sweepRetryMs } from "./limits.ts";
 
-/** Finishes work that other processes left behind. */
+/** Removes files whose upload or deletion a process did not finish before it died, and the pins of jobs that are gone. */
 export interface FileSweeper {
   /** Looks every 5 s until `signal` aborts. Never rejects. */
   run(signal: AbortSignal): Promise<void>;

@@ -19,7 +19,7 @@ export interface AnnounceContext {
 /**
  * Writes a webhook for the end of a job, then notes in the job that the webhook exists. A process may die between the two, or
  * another process may do the same. The webhook's id derives from the job's id, so there is only one webhook. Until the note is
- * made, the job stays in the search for ends to announce. So no end is lost.
+ * made, the search for ended jobs finds it again. So no end is lost. Other code delivers the webhook.
  */
 export async function announce(job: Job, context: AnnounceContext): Promise<void> {
   const { clock, jobs, failPoints } = context;
@@ -35,7 +35,7 @@ export async function announce(job: Job, context: AnnounceContext): Promise<void
   await jobs.apply(jobId, { kind: "announced" });
 }
 
-/** The body of the webhook for the end of a job. Undefined where the job is gone or has no webhook. */
+/** The webhook for the end of a job. Undefined where the job is gone, has not ended, or asked for no webhook. */
 export function messageOf(job: Job | undefined, now: number): string | undefined {
   return job?.webhook && isTerminal(job) ? bodyOf(job, job.webhook, now) : undefined;
 }

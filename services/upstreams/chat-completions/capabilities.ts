@@ -1,7 +1,10 @@
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Capabilities, remoteKeys } from "../capabilities.ts";
 
-/** Servers that have only Chat Completions, embeddings and transcriptions. */
+/**
+ * The row of a protocol: servers that have only Chat Completions, embeddings and transcriptions. `keys` are settings of the catalog.
+ * `native`: a chat goes up as it came, without a translation.
+ */
 export const chatCompletions = {
   wire: UpstreamProtocol.CHAT_COMPLETIONS,
   keys: [...remoteKeys, "outputLimit"],

@@ -15,7 +15,7 @@ import type { JsonAnswer, StreamAnswer, TextUpstreams, UpstreamRequest } from ".
 
 export type { UpstreamsContext } from "./context.ts";
 
-/** Makes the upstream side of a text process. The owner of the context disposes of its parts. */
+/** Makes the part of the text service that calls upstreams. The maker of the context closes its parts. */
 export function createTextUpstreams(context: UpstreamsContext): TextUpstreams {
   const { inferences } = context;
   const events = createUpstreamEvents(context);
