@@ -21,7 +21,7 @@ kit/time | what the time is, how to wait, and how long a lease lasts |
 kit/threads | how work leaves the event loop: threads and pools of them | kit/base
 kit/share | who may have how much at once of what is scarce | kit/base, kit/time
 kit/stream | how bytes and events are pushed from their source to their reader, and who is paused |
-kit/edge | how many connections, pipelined requests and query parameters a listener takes |
+kit/edge | how many connections, pipelined requests, query parameters and small chunks a listener takes |
 kit/telemetry | what spans and metrics are called, and what may stand in them | kit/base, kit/stream
 kit/store | how SQLite, MongoDB, S3 and folders are opened, written and migrated | kit/base, kit/time, kit/telemetry
 kit/documents | how a kind of documents is kept, once for SQLite and MongoDB: found by indexes, changed by steps | kit/base, kit/store
@@ -87,7 +87,7 @@ text/answers | how a request becomes an answer: sent, read, joined, replayed | k
 text/large | how large answers are worked on off the event loop | kit, upstreams/text, text/answers, text/base, text/metering
 
 media | how media starts, and what its methods are | kit, common, upstreams, media
-media/files | which files an account has, and how much room | kit, common
+media/files | which files an account has, and how much space | kit, common
 media/references | what a job may refer to |
 media/requests | whether a job is valid, and its price | kit, common, upstreams
 media/jobs | what may happen to a job, and when: its states, its store, its wake-ups | kit, common, upstreams, media/requests

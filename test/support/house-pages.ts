@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { folderOf, type Room, rooms } from "../rooms.ts";
+import { folderOf, type Room, roomOf, rooms, tables } from "../rooms.ts";
 import { thisCheckout } from "./checkout.ts";
 import { drawHouse } from "./house-picture.ts";
 
@@ -24,10 +24,20 @@ export function housePages(): Map<string, string> {
 function signOf(room: Room): string {
   const inner = rooms.filter(({ path }) => path.startsWith(`${room.path}/`));
   const importers = importersOf(room);
+  const own = tables.filter((file) => roomOf(file) === room).map((file) => basename(file));
   const lines = [
     `# ${room.path}`,
     `Decides ${room.decides}.`,
-    `Its files may import each other, and: ${importsOf(room)}. They may import no other room. Packages, what is generated from proto (\`#proto\`), and types of the same area are free for all.`,
+    `Its files may import each other, and ${importsOf(room)}.`,
+    `Free for all: packages, what is generated from proto (\`#proto\`), and \`import type\` of any room below \`${folderOf(
+      room,
+    )
+      .split("/")
+      .slice(0, room.path.startsWith("gateway") ? 1 : 2)
+      .join("/")}\`.`,
+    own.length > 0
+      ? `${namesOf(own)}: a table of all members of a kind, which may import all rooms of its area.`
+      : undefined,
     importers.length > 0 ? `May be imported by: ${namesOf(importers)}.` : undefined,
     inner.length > 0 ? `Rooms in it: ${namesOf(inner.map(({ path }) => path))}.` : undefined,
     "All rooms: [architecture.md](ROOT/docs/architecture.md#rooms).",

@@ -29,7 +29,10 @@ import {
   usualStatus,
 } from "./usage-store.ts";
 
-/** Usage in the process's SQLite file. Sums and the number of the last counted entry are written in one transaction. */
+/**
+ * Usage in the process's SQLite file. It reads the ledger's tables there, and writes its own alone. Sums and the number of the last
+ * counted entry are written in one transaction.
+ */
 export function createSqliteUsage(db: SqliteDatabase): UsageStore {
   const read = async <T>(work: () => T): Promise<T> => mapErrors(work);
   return {

@@ -30,7 +30,7 @@ export type DecoderProcess = {
 type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 type Word = DecoderMessage | { readonly type: "gone" } | { readonly type: "late" };
 
-/** Starts a decoder process. The parent process may exit while the decoder has no image. */
+/** The parent's side: starts a decoder process. The parent process may exit while the decoder has no image. */
 export function startDecoder(options: DecoderOptions): DecoderProcess {
   const child = fork(options.program, [String(options.memoryMb)], {
     execArgv: [`--max-old-space-size=${decoderHeapMb}`],

@@ -17,7 +17,7 @@ export interface Blame {
   tooLarge: Reason;
 }
 
-/** Verifies images in the share of their account. */
+/** Verifies images before they become files or references of a job. An account has only its share of the decoders. */
 export interface ImageCheck {
   /**
    * Decodes bytes, or the file of a path, to the last pixel. Refuses with the reasons in `blame`. Refuses with RATE_LIMIT_EXCEEDED

@@ -13,7 +13,7 @@ import { createJobHolds } from "../jobs/job-holds.ts";
 import { defaultWorkers, maxWorkers } from "../limits.ts";
 import { createWorker } from "./worker.ts";
 
-/** A media worker: claims jobs, makes their images, videos and audio, and ends their holds of money. It has no methods for callers. */
+/** A media worker, as the host starts it: claims jobs, makes their images, videos and audio, and ends their holds of money. It has no methods for callers. */
 export function createMediaWorker(deps: MediaWorkerDeps): Service {
   const { clock, ids, blobs, queue, upstreams, catalog } = deps;
   const { events, changes, leaseTime } = deps.shared ?? createMediaShared(deps);

@@ -15,7 +15,10 @@ import type { JsonAnswer, StreamAnswer, TextUpstreams, UpstreamRequest } from ".
 
 export type { UpstreamsContext } from "./context.ts";
 
-/** Makes the part of the text service that calls upstreams. The maker of the context closes its parts. */
+/**
+ * Makes what sends a text request: it tries the upstreams in order, and falls back. The parts of the context are closed by the code that
+ * made them.
+ */
 export function createTextUpstreams(context: UpstreamsContext): TextUpstreams {
   const { inferences } = context;
   const events = createUpstreamEvents(context);

@@ -5,7 +5,7 @@ export const maxStops = 16;
 /** The most UTF-16 units of one sequence. That much of a stream is held back, and searched again with each delta. */
 export const maxStopCharacters = 256;
 
-/** The sequences that a request's `stop` names. */
+/** The sequences that a request's `stop` names. An upstream of the Responses API has no `stop`, so genmesh ends such a chat itself. */
 export function stopsOf(stop: JsonValue | undefined): string[] {
   const list = Array.isArray(stop) ? stop : [stop];
   return list.filter((one): one is string => typeof one === "string" && one !== "");
