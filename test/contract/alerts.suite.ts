@@ -36,7 +36,9 @@ export function alertContract(open: () => Promise<() => Database>): void {
     };
 
     test("one id is one alert, waiting until it ends, once and for all", async () => {
-      const added = [store, second, store].map((one) => one.add([alert("evt_a"), alert("evt_b")]));
+      const added = [store, second, store].map((one) =>
+        one.add([alert("evt_a"), alert("evt_b", { at: 6 })]),
+      );
       await Promise.all(added);
       expect(await waiting()).toEqual(["evt_a", "evt_b"]);
       expect(await waiting({ each: 1 })).toHaveLength(1);
