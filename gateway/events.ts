@@ -1,5 +1,5 @@
 import type { Logger } from "#kit/base/logger.ts";
-import { childrenOf, type Metrics } from "#kit/base/metrics.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { anonymousLinesASecond } from "./limits.ts";
 
@@ -48,34 +48,41 @@ export function createEdgeEvents(deps: {
     "Public requests by route and status, streams to their end.",
     ["method", "route", "status"],
   );
-  const active = metrics.gauge("genmesh_http_requests_active", "Public requests in flight.", []);
-  const held = metrics.gauge("genmesh_http_body_bytes", "Bytes of request bodies held now.", []);
+  const active = metrics
+    .gauge("genmesh_http_requests_active", "Public requests in flight.", [])
+    .of();
+  const held = metrics
+    .gauge("genmesh_http_body_bytes", "Bytes of request bodies held now.", [])
+    .of();
   const refused = metrics.counter(
     "genmesh_http_connections_refused_total",
     "Connections ended because of malformed HTTP, by cause.",
     ["cause"],
   );
-  const durationOf = childrenOf(duration);
   const mayLogAnonymous = createLineBudget(clock, (leftOut) =>
     log.warn({ leftOut }, "requests without a valid key left out of the log"),
   );
   return {
-    requestBegan: () => active.inc(),
+    requestBegan() {
+      active.value++;
+    },
     requestEnded(request) {
-      active.dec();
+      active.value--;
       const { method, route, status, durationMs } = request;
-      durationOf(method, route, String(status)).observe(durationMs / 1_000);
+      duration.of(method, route, String(status)).observe(durationMs / 1_000);
       if (probes.has(route)) log.debug(request, "request");
       else if (request.accountId !== undefined || mayLogAnonymous()) log.info(request, "request");
     },
     connectionRefused(cause) {
-      refused.inc({ cause });
+      refused.of(cause).value++;
       log.debug({ cause }, "malformed HTTP");
     },
     faulted(error, requestId, route) {
       log.error({ err: error, requestId, route }, "unexpected error");
     },
-    bytesInFlight: (bytes) => held.set(bytes),
+    bytesInFlight(bytes) {
+      held.value = bytes;
+    },
   };
 }
 

@@ -39,15 +39,21 @@ export function createAdmissionEvents(deps: { log: Logger; metrics: Metrics }): 
     "how",
   ]);
   return {
-    lookedUp: (outcome) => lookUps.inc({ outcome }),
-    refused: (reason) => refusals.inc({ reason: reasonName(reason).toLowerCase() }),
-    cacheChanged: (keys) => cached.set(keys),
+    lookedUp(outcome) {
+      lookUps.of(outcome).value++;
+    },
+    refused(reason) {
+      refusals.of(reasonName(reason).toLowerCase()).value++;
+    },
+    cacheChanged(keys) {
+      cached.of().value = keys;
+    },
     rateUnshared(error) {
-      unshared.inc();
+      unshared.of().value++;
       log.warn({ err: error }, "rates are not shared: auth does not answer");
     },
     watchEnded(how, inARow, error) {
-      ends.inc({ how });
+      ends.of(how).value++;
       if (inARow > 1) return;
       const level = how === "ended" ? "info" : "warn";
       log[level](

@@ -58,7 +58,7 @@ export function createAuthEvents(deps: { log: Logger; metrics: Metrics }): AuthE
   );
   return {
     accountCreated(account) {
-      accounts.inc();
+      accounts.of().value++;
       log.info({ accountId: account.accountId }, "account created");
     },
     accountStateSet({ accountId, suspendedAtMs }) {
@@ -67,23 +67,29 @@ export function createAuthEvents(deps: { log: Logger; metrics: Metrics }): AuthE
     accountClosing: ({ accountId }) => log.info({ accountId }, "account is being closed"),
     accountClosed: ({ accountId }) => log.info({ accountId }, "account closed"),
     keyChanged(change, key) {
-      changes.inc({ change });
+      changes.of(change).value++;
       log.info({ accountId: key.accountId, keyId: key.keyId, change }, "key changed");
     },
-    keyLookedUp: (outcome) => lookUps.inc({ outcome }),
+    keyLookedUp(outcome) {
+      lookUps.of(outcome).value++;
+    },
     sessionBegan(session) {
-      sessions.inc({ event: "began" });
+      sessions.of("began").value++;
       log.info(sessionFields(session), "session began");
     },
     sessionEnded(session) {
-      sessions.inc({ event: "ended" });
+      sessions.of("ended").value++;
       log.info(sessionFields(session), "session ended");
     },
-    signInFailed: () => sessions.inc({ event: "failed" }),
+    signInFailed() {
+      sessions.of("failed").value++;
+    },
     lineMissing: (error) => log.error({ err: error }, "a sign-in is not in the audit log"),
-    watchersChanged: (count) => watchers.set(count),
+    watchersChanged(count) {
+      watchers.of().value = count;
+    },
     pollFailed(error, inARow) {
-      pollFailures.inc();
+      pollFailures.of().value++;
       if (inARow === 1) log.warn({ err: error }, "the key store does not answer");
     },
     pollRecovered: () => log.info("the key store answers again"),

@@ -30,20 +30,20 @@ export function createCatalogEvents({
   const info = metrics.gauge("genmesh_catalog_info", "The snapshot in force.", ["version"]);
   return {
     loaded(snapshot) {
-      reads.inc({ result: "loaded" });
-      valid.set(1);
+      reads.of("loaded").value++;
+      valid.of().value = 1;
       info.reset();
-      info.set({ version: snapshot.version }, 1);
+      info.of(snapshot.version).value = 1;
       log.info({ version: snapshot.version, models: snapshot.models.length }, "catalog loaded");
     },
     unchanged(snapshot) {
-      reads.inc({ result: "unchanged" });
-      valid.set(1);
+      reads.of("unchanged").value++;
+      valid.of().value = 1;
       log.info({ version: snapshot.version }, "catalog file changed, its content did not");
     },
     refused(faults) {
-      reads.inc({ result: "refused" });
-      valid.set(0);
+      reads.of("refused").value++;
+      valid.of().value = 0;
       for (const fault of faults) {
         log.error({ path: fault.path }, `catalog file refused: ${faultText(fault)}`);
       }

@@ -66,7 +66,7 @@ export function watchStores(
         log[isNeeded ? "error" : "warn"]({ err: fault, store }, "a store does not do its work");
         away.set(check, store.startsWith("disk") ? "takes no writes" : "does not answer");
       }
-      up.set({ store }, unanswered < awayAfter ? 1 : 0);
+      up.of(store).value = unanswered < awayAfter ? 1 : 0;
       await clock.sleep(fault ? askAgainMs : askEveryMs, life.signal).catch(() => {});
     }
   }

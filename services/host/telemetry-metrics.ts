@@ -8,7 +8,8 @@ import {
   type MetricData,
   type MetricProducer,
 } from "@opentelemetry/sdk-metrics";
-import type { MetricReading, Metrics } from "#kit/base/metrics.ts";
+import type { MetricReading } from "#kit/base/figures.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import { type MetricName, metricNames } from "#kit/telemetry/schema.ts";
 
 /** The metrics of `/metrics` for OTLP, under the conventions' names. Each event is counted once, so that both forms agree. */

@@ -49,33 +49,33 @@ export function createJobEvents(deps: { log: Logger; metrics: Metrics }): JobEve
   const count = countersOf(deps.metrics);
   return {
     submitted(job, replayed) {
-      count.submissions.inc({ kind: job.spec.kind, outcome: replayed ? "replayed" : "accepted" });
+      count.submissions.of(job.spec.kind, replayed ? "replayed" : "accepted").value++;
     },
     rejected(job, failure) {
-      count.submissions.inc({ kind: job.spec.kind, outcome: "rejected" });
+      count.submissions.of(job.spec.kind, "rejected").value++;
       log.info({ ...facts(job), reason: reasonName(failure.reason) }, "submission rejected");
     },
     claimed(job) {
       const { kind } = job.spec;
       const how = howClaimed(job);
-      count.attempts.inc({ kind, how });
-      if (how === "first") count.waits.observe({ kind }, since(job.createdAt, job.startedAt));
+      count.attempts.of(kind, how).value++;
+      if (how === "first") count.waits.of(kind).observe(since(job.createdAt, job.startedAt));
       log.info({ ...facts(job), fence: job.fence, attempts: job.attempts }, "job claimed");
     },
     leaseLost(job) {
-      count.leasesLost.inc({ kind: job.spec.kind });
+      count.leasesLost.of(job.spec.kind).value++;
       log.warn({ ...facts(job), fence: job.fence }, "a running job was lost to another worker");
     },
     givenBack(job, why) {
-      count.givenBack.inc({ kind: job.spec.kind, why });
+      count.givenBack.of(job.spec.kind, why).value++;
       log.info({ ...facts(job), why }, "job given back");
     },
     ended(job) {
       const { kind } = job.spec;
       const outcome = outcomeOf(job);
-      count.ended.inc({ kind, outcome });
-      count.runs.observe({ kind, outcome }, since(job.startedAt, job.completedAt));
-      if (job.charged) count.charged.inc({ kind }, Number(job.charged));
+      count.ended.of(kind, outcome).value++;
+      count.runs.of(kind, outcome).observe(since(job.startedAt, job.completedAt));
+      if (job.charged) count.charged.of(kind).value += Number(job.charged);
       log.info({ ...facts(job), outcome, attempts: job.attempts }, "job ended");
     },
     stoppedCancelled: (job) => log.info(facts(job), "work on a cancelled job stopped"),
@@ -85,19 +85,23 @@ export function createJobEvents(deps: { log: Logger; metrics: Metrics }): JobEve
     holdEndedOtherwise(job, charged) {
       log.error({ ...facts(job), charged: String(charged) }, "a hold ended otherwise than its job");
     },
-    swept: (state) => count.swept.inc({ state }),
+    swept(state) {
+      count.swept.of(state).value++;
+    },
     forgotten(job) {
-      count.removed.inc({ what: "job" });
+      count.removed.of("job").value++;
       log.debug(facts(job), "job forgotten");
     },
     collected(blobKey) {
-      count.removed.inc({ what: "blob" });
+      count.removed.of("blob").value++;
       log.info({ blobKey }, "unreferenced blob removed");
     },
-    running: (kind, jobs) => count.running.set({ kind }, jobs),
+    running(kind, jobs) {
+      count.running.of(kind).value = jobs;
+    },
     standing(kind, state, jobs, oldestMs) {
-      count.standing.set({ kind, state }, jobs);
-      count.ages.set({ kind, state }, oldestMs / 1_000);
+      count.standing.of(kind, state).value = jobs;
+      count.ages.of(kind, state).value = oldestMs / 1_000;
     },
     trouble: (what, jobId, error) => log.warn({ jobId, err: error }, what),
   };

@@ -1,7 +1,7 @@
-import { ErrorReason, isRefusal, type Reason, reasonName } from "#kit/base/errors.ts";
+import { ErrorReason, isRefusal, reasonName } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";
-import { childrenOf, type Metrics } from "#kit/base/metrics.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { Difference } from "../ledger/audit.ts";
 import type { Operation, Outcome } from "../ledger/operations.ts";
@@ -63,7 +63,9 @@ export function createBillingEvents(deps: {
       if (outcome.kind === "refused") tellRefused({ log, count }, wallet, operation, outcome);
       else tellDone({ log, count }, wallet, operation, outcome);
     },
-    conflict: (unit) => count.conflict(unit),
+    conflict(unit) {
+      count.conflicts.of(unit).value++;
+    },
     applyFailed(wallet, error) {
       const incident = ids.make("incident", 12);
       log.error({ err: error, incident, ...wallet }, "ledger operation failed");
@@ -73,8 +75,8 @@ export function createBillingEvents(deps: {
       log.info({ ...wallet, holdId, state, charged: `${charged}` }, "hold ended by the operator");
     },
     ownerAsked(owner, verdict, hold, error) {
-      count.asked(owner, verdict);
-      count.aged(owner, Math.max(0, clock.now() - hold.openedAt) / 1_000);
+      count.asked.of(owner, verdict).value++;
+      count.ages.of(owner).observe(Math.max(0, clock.now() - hold.openedAt) / 1_000);
       const facts = { owner, verdict, ...hold.wallet, holdId: hold.holdId, ref: hold.ref };
       if (verdict === "failed" || verdict === "away") {
         log.warn({ ...facts, err: error }, "owner of a hold gave no verdict");
@@ -82,7 +84,9 @@ export function createBillingEvents(deps: {
         log.info(facts, "hold ended by its owner's verdict");
       }
     },
-    oldestHold: (ageMs) => count.oldest(ageMs / 1_000),
+    oldestHold(ageMs) {
+      count.oldest.of().value = ageMs / 1_000;
+    },
     sweepFailed(error) {
       log.error({ err: error }, "holds could not be read");
     },
@@ -96,7 +100,7 @@ export function createBillingEvents(deps: {
       log.warn({ accountId, count }, "an account has too many alerts, and is not told more");
     },
     auditDifference(wallet, difference) {
-      count.difference(difference.field);
+      count.differences.of(difference.field).value++;
       log.error({ ...wallet, ...difference }, "ledger audit found a difference");
     },
   };
@@ -112,7 +116,7 @@ type Refused = Extract<Outcome, { kind: "refused" }>;
 
 function tellRefused({ log, count }: Told, wallet: WalletRef, { kind }: Operation, told: Refused) {
   const { reason, metadata } = told;
-  count.refused(kind, reason);
+  count.refusals.of(kind, reasonName(reason)).value++;
   if (!strange.has(reasonName(reason))) return;
   const facts = { ...wallet, operation: kind, reason: reasonName(reason) };
   log.warn({ ...facts, metadata }, "billing operation refused");
@@ -126,24 +130,24 @@ function tellDone(
 ): void {
   const { unit } = wallet;
   if (outcome.replayed) {
-    count.done(unit, operation.kind, "replayed");
+    count.operations.of(unit, operation.kind, "replayed").value++;
     return;
   }
-  count.done(unit, operation.kind, "done");
+  count.operations.of(unit, operation.kind, "done").value++;
   if (operation.kind === "grant") {
-    count.money(unit, "granted", operation.amount);
+    count.money.of(unit, "granted").value += Number(operation.amount);
     const { amount, grantId } = operation;
     log.info({ ...wallet, amount: `${amount}`, operationId: grantId }, "funds granted");
   }
   if (outcome.kind === "refunded") {
-    count.money(unit, "refunded", outcome.amount);
+    count.money.of(unit, "refunded").value += Number(outcome.amount);
     const { amount, entry } = outcome;
     log.info({ ...wallet, amount: `${amount}`, entry }, "charge given back");
   }
-  if (outcome.kind === "reserved") count.money(unit, "held", outcome.held);
-  if (outcome.kind === "drawn") count.money(unit, "charged", outcome.charged);
+  if (outcome.kind === "reserved") count.money.of(unit, "held").value += Number(outcome.held);
+  if (outcome.kind === "drawn") count.money.of(unit, "charged").value += Number(outcome.charged);
   if (outcome.kind === "closed") {
-    count.money(unit, "charged", outcome.charged);
+    count.money.of(unit, "charged").value += Number(outcome.charged);
     if (operation.kind === "settle" && operation.amount > outcome.charged) {
       const facts = { holdId: operation.holdId, asked: `${operation.amount}` };
       log.warn({ ...wallet, ...facts, charged: `${outcome.charged}` }, "settlement cut to hold");
@@ -158,32 +162,25 @@ const strange = new Set(["OPERATION_MISMATCH", "OPERATION_CONFLICT", "INVALID_AR
 const ageBuckets = [60, 300, 900, 1_800, 3_600, 21_600, 86_400, 604_800];
 
 function createCounters(metrics: Metrics) {
-  const operations = childrenOf(
-    metrics.counter(
-      "genmesh_billing_operations_total",
-      "Operations by unit, kind and whether they changed something or were known already",
-      ["unit", "operation", "outcome"],
-    ),
+  const operations = metrics.counter(
+    "genmesh_billing_operations_total",
+    "Operations by unit, kind and whether they changed something or were known already",
+    ["unit", "operation", "outcome"],
   );
-  const refusals = childrenOf(
-    metrics.counter("genmesh_billing_refusals_total", "Operations refused, by kind and reason", [
-      "operation",
-      "reason",
-    ]),
+  const refusals = metrics.counter(
+    "genmesh_billing_refusals_total",
+    "Operations refused, by kind and reason",
+    ["operation", "reason"],
   );
-  const money = childrenOf(
-    metrics.counter(
-      "genmesh_billing_amount_total",
-      "USD micros or credits granted, set aside in holds, charged and given back; a rate, not the books",
-      ["unit", "flow"],
-    ),
+  const money = metrics.counter(
+    "genmesh_billing_amount_total",
+    "USD micros or credits granted, set aside in holds, charged and given back; a rate, not the books",
+    ["unit", "flow"],
   );
-  const asked = childrenOf(
-    metrics.counter(
-      "genmesh_billing_owner_checks_total",
-      "Owners asked about holds whose check time had passed, by verdict",
-      ["owner", "verdict"],
-    ),
+  const asked = metrics.counter(
+    "genmesh_billing_owner_checks_total",
+    "Owners asked about holds whose check time had passed, by verdict",
+    ["owner", "verdict"],
   );
   const ages = metrics.histogram(
     "genmesh_billing_checked_hold_age_seconds",
@@ -196,29 +193,15 @@ function createCounters(metrics: Metrics) {
     "Age of the oldest open hold of all wallets, 0 where none is open",
     [],
   );
-  const conflicts = childrenOf(
-    metrics.counter(
-      "genmesh_billing_conflicts_total",
-      "Transitions of wallets that another process overtook, and that went again",
-      ["unit"],
-    ),
+  const conflicts = metrics.counter(
+    "genmesh_billing_conflicts_total",
+    "Transitions of wallets that another process overtook, and that went again",
+    ["unit"],
   );
-  const differences = childrenOf(
-    metrics.counter("genmesh_billing_audit_differences_total", "Differences that audits found", [
-      "field",
-    ]),
+  const differences = metrics.counter(
+    "genmesh_billing_audit_differences_total",
+    "Differences that audits found",
+    ["field"],
   );
-  return {
-    done: (unit: Unit, operation: Operation["kind"], outcome: "done" | "replayed") =>
-      operations(unit, operation, outcome).inc(),
-    refused: (operation: Operation["kind"], reason: Reason) =>
-      refusals(operation, reasonName(reason)).inc(),
-    money: (unit: Unit, flow: "granted" | "held" | "charged" | "refunded", amount: bigint) =>
-      money(unit, flow).inc(Number(amount)),
-    aged: (owner: Owner, seconds: number) => ages.observe({ owner }, seconds),
-    oldest: (seconds: number) => oldest.set(seconds),
-    conflict: (unit: Unit) => conflicts(unit).inc(),
-    asked: (owner: Owner, verdict: Verdict) => asked(owner, verdict).inc(),
-    difference: (field: Difference["field"]) => differences(field).inc(),
-  };
+  return { operations, refusals, money, asked, ages, oldest, conflicts, differences };
 }

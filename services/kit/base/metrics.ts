@@ -1,28 +1,18 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
+import { Count, Figures, type MetricReading, Spread } from "./figures.ts";
 
-/** A metric with its values of this moment. */
-export interface MetricReading {
-  name: string;
-  help: string;
-  type: "counter" | "gauge" | "histogram" | "summary";
-  /** A histogram has the values of its series (`_bucket` with `le`, `_sum`, `_count`), which `metricName` tells apart. */
-  values: {
-    labels: Partial<Record<string, string | number>>;
-    value: number;
-    metricName?: string;
-  }[];
-}
+type Labels = readonly string[];
 
 /** The metrics that a process exports at `/metrics`. Each process (or each world in a test) has its own, so nothing is global. */
 export interface Metrics {
-  counter<L extends string>(name: string, help: string, labels: readonly L[]): Counter<L>;
-  gauge<L extends string>(name: string, help: string, labels: readonly L[]): Gauge<L>;
-  histogram<L extends string>(
+  counter<const L extends Labels>(name: string, help: string, labels: L): Figures<L, Count>;
+  gauge<const L extends Labels>(name: string, help: string, labels: L): Figures<L, Count>;
+  histogram<const L extends Labels>(
     name: string,
     help: string,
-    labels: readonly L[],
-    buckets?: number[],
-  ): Histogram<L>;
+    labels: L,
+    buckets?: readonly number[],
+  ): Figures<L, Spread>;
   /** Prometheus text. */
   text(): Promise<string>;
   readonly contentType: string;
@@ -30,24 +20,6 @@ export interface Metrics {
   read(): Promise<MetricReading[]>;
   /** One metric with its values of this moment. Undefined where no metric has that name. */
   readOne(name: string): Promise<MetricReading | undefined>;
-}
-
-/**
- * A metric's child for label values in their declared order. It is looked up once, because each look-up by names costs as much as
- * the rest of the counting. For labels with few values, because children are kept.
- */
-export function childrenOf<C>(metric: {
-  labels(...values: string[]): C;
-}): (...values: string[]) => C {
-  const children = new Map<string, C>();
-  return (...values) => {
-    const name = values.length === 1 ? (values[0] ?? "") : values.join(" ");
-    const known = children.get(name);
-    if (known) return known;
-    const child = metric.labels(...values);
-    children.set(name, child);
-    return child;
-  };
 }
 
 /** Seconds, from a cached answer to a long stream. */
@@ -68,12 +40,19 @@ export function createMetrics({ processMetrics = false } = {}): Metrics {
       eventLoopMonitoringPrecision: loopLagResolutionMs,
     });
   }
-  const registers = [registry];
+  // Prometheus' client asks a metric for its name and its values alone. Its types tell only of its own classes.
+  const registered = <F>(metric: F): F => {
+    registry.registerMetric(metric as unknown as Metric);
+    return metric;
+  };
+  const count = () => new Count();
   return {
-    counter: (name, help, labelNames) => new Counter({ name, help, labelNames, registers }),
-    gauge: (name, help, labelNames) => new Gauge({ name, help, labelNames, registers }),
-    histogram: (name, help, labelNames, buckets = secondsBuckets) =>
-      new Histogram({ name, help, labelNames, buckets, registers }),
+    counter: (name, help, labels) =>
+      registered(new Figures({ name, help, type: "counter", labels }, count)),
+    gauge: (name, help, labels) =>
+      registered(new Figures({ name, help, type: "gauge", labels }, count)),
+    histogram: (name, help, labels, buckets = secondsBuckets) =>
+      registered(new Figures({ name, help, type: "histogram", labels }, () => new Spread(buckets))),
     text: () => registry.metrics(),
     contentType: registry.contentType,
     read: async () => (await registry.getMetricsAsJSON()) as unknown as MetricReading[],

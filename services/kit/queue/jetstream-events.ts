@@ -32,16 +32,16 @@ export function createJetstreamEvents(deps: { log: Logger; metrics: Metrics }): 
   let isAwaySaid = false;
   /** A server that refuses our credentials reports it at every attempt. */
   let lastComplaint = "";
-  up.set(0);
+  up.of().value = 0;
   return {
     connected() {
-      up.set(1);
+      up.of().value = 1;
       isAwaySaid = false;
       lastComplaint = "";
       log.info("the queue's server is reached");
     },
     away(error) {
-      up.set(0);
+      up.of().value = 0;
       if (!isAwaySaid) log.warn({ err: error }, "the queue's server is away");
       isAwaySaid = true;
     },
@@ -51,7 +51,11 @@ export function createJetstreamEvents(deps: { log: Logger; metrics: Metrics }): 
     },
     streamWritten: (how) => log.info({ how }, "the queue's stream was written"),
     streamTrouble: (error) => log.warn({ err: error }, "the queue's stream cannot be had"),
-    published: (outcome) => publications.inc({ outcome }),
-    delivered: (topic) => deliveries.inc({ topic }),
+    published(outcome) {
+      publications.of(outcome).value++;
+    },
+    delivered(topic) {
+      deliveries.of(topic).value++;
+    },
   };
 }

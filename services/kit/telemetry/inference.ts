@@ -71,11 +71,10 @@ export function createInferences({ metrics }: { metrics: Metrics }): Inferences 
   return {
     begin(call) {
       const { operation, provider, model } = call;
-      const labels = { operation, provider, model };
       const begunMs = performance.now();
       const seconds = () => (performance.now() - begunMs) / 1_000;
-      const active = { provider, work: workOf(call) };
-      count.active.inc(active);
+      const active = count.active.of(provider, workOf(call));
+      active.value++;
       const span = startSpan(specOf(call));
       let hasBegun = false;
       let isOver = false;
@@ -85,16 +84,16 @@ export function createInferences({ metrics }: { metrics: Metrics }): Inferences 
         firstChunk() {
           if (hasBegun || isOver) return;
           hasBegun = true;
-          count.firstChunk.observe(labels, seconds());
+          count.firstChunk.of(operation, provider, model).observe(seconds());
           span.setAttributes({
             "gen_ai.response.time_to_first_chunk": seconds(),
           } satisfies Attributes);
         },
         used(usage) {
           if (isOver || !isBelievable(usage)) return;
-          count.input.inc(labels, usage.inputTokens);
-          count.cachedInput.inc(labels, usage.cachedInputTokens);
-          count.output.inc(labels, usage.outputTokens);
+          count.input.of(operation, provider, model).value += usage.inputTokens;
+          count.cachedInput.of(operation, provider, model).value += usage.cachedInputTokens;
+          count.output.of(operation, provider, model).value += usage.outputTokens;
           span.setAttributes({
             "gen_ai.usage.input_tokens": usage.inputTokens,
             "gen_ai.usage.cache_read.input_tokens": usage.cachedInputTokens,
@@ -104,8 +103,8 @@ export function createInferences({ metrics }: { metrics: Metrics }): Inferences 
         end(error) {
           if (isOver) return;
           isOver = true;
-          count.active.dec(active);
-          count.duration.observe({ ...labels, error: error ?? "" }, seconds());
+          active.value--;
+          count.duration.of(operation, provider, model, error ?? "").observe(seconds());
           if (error !== undefined) failSpan(span, error);
           span.end();
         },

@@ -3,7 +3,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import { context, propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
 import { memo } from "#kit/base/memo.ts";
-import { childrenOf, type Metrics } from "#kit/base/metrics.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import { type Stage, staged } from "#kit/stream/stages.ts";
 import { codeName } from "./codes.ts";
 import { type Attributes, endSpan, failSpan, isTraced, runIn, startSpan } from "./spans.ts";
@@ -55,7 +55,7 @@ async function tracedCall(next: Call, req: Parameters<Call>[0]): ReturnType<Call
  * that it sees the caller's answer.
  */
 export function rpcServerTelemetry({ metrics }: { metrics: Metrics }): Interceptor {
-  const durationOf = durations(metrics);
+  const duration = durationOf(metrics);
   return (next) => async (req) => {
     const begunMs = performance.now();
     const method = nameOf(req.method);
@@ -67,7 +67,7 @@ export function rpcServerTelemetry({ metrics }: { metrics: Metrics }): Intercept
       if (isOver) return;
       isOver = true;
       const code = error === undefined ? "ok" : codeOf(error);
-      durationOf(system, method, code).observe((performance.now() - begunMs) / 1_000);
+      duration.of(system, method, code).observe((performance.now() - begunMs) / 1_000);
       if (span) end(span, error === undefined ? undefined : code);
     };
     const inside = span && trace.setSpan(caller, span);
@@ -131,12 +131,10 @@ function systemOf(header: Headers): "grpc" | "connectrpc" {
   return header.get("content-type")?.startsWith("application/grpc") ? "grpc" : "connectrpc";
 }
 
-function durations(metrics: Metrics) {
-  return childrenOf(
-    metrics.histogram(
-      "genmesh_rpc_server_duration_seconds",
-      "Internal calls by method and outcome, streams to their end.",
-      ["system", "method", "code"],
-    ),
+function durationOf(metrics: Metrics) {
+  return metrics.histogram(
+    "genmesh_rpc_server_duration_seconds",
+    "Internal calls by method and outcome, streams to their end.",
+    ["system", "method", "code"],
   );
 }

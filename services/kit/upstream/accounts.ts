@@ -27,7 +27,7 @@ export function createUpstreamAccounts(deps: {
   const saidAt = new Map<string, number>();
   return {
     empty(upstream, { status, code }) {
-      emptyAt.set({ upstream }, clock.now() / 1_000);
+      emptyAt.of(upstream).value = clock.now() / 1_000;
       const now = clock.steady();
       if (now - (saidAt.get(upstream) ?? Number.NEGATIVE_INFINITY) < lineMs) return;
       saidAt.set(upstream, now);

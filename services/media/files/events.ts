@@ -43,14 +43,20 @@ export function createFilesEvents(deps: { log: Logger; metrics: Metrics }): File
   );
   return {
     stored({ origin, sizeBytes }) {
-      stored.inc({ origin });
-      bytes.inc({ origin }, sizeBytes);
+      stored.of(origin).value++;
+      bytes.of(origin).value += sizeBytes;
     },
-    reused: (origin) => reused.inc({ origin }),
-    deleted: () => removed.inc({ step: "deleted" }),
-    erased: () => removed.inc({ step: "erased" }),
+    reused(origin) {
+      reused.of(origin).value++;
+    },
+    deleted() {
+      removed.of("deleted").value++;
+    },
+    erased() {
+      removed.of("erased").value++;
+    },
     dropped({ fileId, accountId }, orphan) {
-      removed.inc({ step: "dropped" });
+      removed.of("dropped").value++;
       if (orphan) log.warn({ fileId, accountId }, "gave up storing a file of a dead process");
     },
     trouble: (what, fileId, error) => log.warn({ fileId, err: error }, what),

@@ -58,17 +58,21 @@ export function createSpeechEvents(deps: { log: Logger; metrics: Metrics }): Spe
   );
   return {
     ended(request, end, elapsedMs) {
-      ended.inc({ end });
-      seconds.observe({ end }, elapsedMs / 1_000);
+      ended.of(end).value++;
+      seconds.of(end).observe(elapsedMs / 1_000);
       if (end === "completed" || end === "unkept") {
-        characters.inc(request.characters);
-        charged.inc(Number(request.amount));
+        characters.of().value += request.characters;
+        charged.of().value += Number(request.amount);
       }
       if (end === "orphan") log.warn(facts(request), "ended a speech request of a dead process");
     },
-    repeated: (kind) => repeats.inc({ kind }),
+    repeated(kind) {
+      repeats.of(kind).value++;
+    },
     lost: (request) => log.warn(facts(request), "a running speech request was taken over"),
-    expired: () => expired.inc(),
+    expired() {
+      expired.of().value++;
+    },
     trouble: (what, speechId, error) => log.warn({ speechId, err: error }, what),
   };
 }

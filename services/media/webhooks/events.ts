@@ -20,7 +20,7 @@ export function createWebhookEvents(deps: { log: Logger; metrics: Metrics }): We
   );
   return {
     attempted({ webhookId, accountId, jobId, state, attempts: times, lastStatus, lastError }) {
-      attempts.inc({ state });
+      attempts.of(state).value++;
       const facts = { webhookId, accountId, jobId, state, attempts: times, lastStatus, lastError };
       if (state === "failed") log.warn(facts, "webhook given up");
       else log.debug(facts, "webhook attempted");

@@ -1,5 +1,5 @@
 import type { Logger } from "#kit/base/logger.ts";
-import { childrenOf, type Metrics } from "#kit/base/metrics.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import type { ReportedUsage, TextOperation } from "../../upstreams/text/port.ts";
 import type { EndKind } from "../metering/charge.ts";
 import type { Charge, Intent, UsageRecord } from "../store/store.ts";
@@ -30,40 +30,41 @@ export interface TextEvents {
 export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextEvents {
   const { log, metrics } = deps;
   const count = createCounters(metrics);
-  const requestsOf = childrenOf(count.requests);
-  const tokensOf = childrenOf(count.tokens);
-  const chargedFor = childrenOf(count.charged);
-  const firstOutputOf = childrenOf(count.firstOutput);
   return {
     closed({ operation }, end, charge) {
-      requestsOf(operation, end).inc();
+      count.requests.of(operation, end).value++;
       if (charge.amount === undefined) return;
       const source = charge.estimated ? "estimated" : "reported";
-      tokensOf("input", source).inc(charge.input);
-      tokensOf("cached_input", source).inc(charge.cachedInput);
-      tokensOf("output", source).inc(charge.output);
-      chargedFor(operation).inc(Number(charge.amount));
+      count.tokens.of("input", source).value += charge.input;
+      count.tokens.of("cached_input", source).value += charge.cachedInput;
+      count.tokens.of("output", source).value += charge.output;
+      count.charged.of(operation).value += Number(charge.amount);
     },
     review(request, reported) {
-      count.reviews.inc();
+      count.reviews.of().value++;
       log.error(
         { ...facts(request), reported },
         "reported usage is not believable: charged by our own count",
       );
     },
-    firstOutput: (operation, elapsedMs) => firstOutputOf(operation).observe(elapsedMs / 1_000),
+    firstOutput: (operation, elapsedMs) =>
+      count.firstOutput.of(operation).observe(elapsedMs / 1_000),
     unkept(request) {
-      count.unkept.inc();
+      count.unkept.of().value++;
       log.info(facts(request), "an answer is not kept: its account has too many");
     },
-    replayed: (operation) => count.repeats.inc({ operation, kind: "replayed" }),
-    joined: (operation) => count.repeats.inc({ operation, kind: "joined" }),
+    replayed(operation) {
+      count.repeats.of(operation, "replayed").value++;
+    },
+    joined(operation) {
+      count.repeats.of(operation, "joined").value++;
+    },
     lost(request) {
-      count.lost.inc();
+      count.lost.of().value++;
       log.warn(facts(request), "a running request was taken over by another process");
     },
     orphan(request) {
-      count.orphans.inc();
+      count.orphans.of().value++;
       log.warn({ ...facts(request), owner: request.owner }, "closed a request of a dead process");
     },
     trouble: (what, requestId, error) => log.warn({ requestId, err: error }, what),

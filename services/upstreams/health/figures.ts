@@ -1,4 +1,5 @@
-import type { MetricReading, Metrics } from "#kit/base/metrics.ts";
+import type { MetricReading } from "#kit/base/figures.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import { callersErrors } from "#kit/telemetry/inference.ts";
 
 /** Metrics of each process about its upstreams. The alerts use the same ones. */

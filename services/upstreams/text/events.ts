@@ -42,7 +42,7 @@ export function createUpstreamEvents({
       else log.warn(facts, "upstream failed");
     },
     cut(upstream, isTold) {
-      cuts.inc({ upstream });
+      cuts.of(upstream).value++;
       if (isTold)
         log.warn({ upstream }, "upstream does not keep to its output bound: see outputLimit");
     },

@@ -1,5 +1,5 @@
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
-import { childrenOf, type Metrics } from "#kit/base/metrics.ts";
+import type { Metrics } from "#kit/base/metrics.ts";
 import {
   BlobExistsError,
   BlobNotFoundError,
@@ -19,15 +19,13 @@ type Outcome = "ok" | "absent" | "taken" | "away" | "left" | "failed";
  * `list` it is the time of waiting for the next name.
  */
 export function timedBlobs(store: BlobStore, metrics: Metrics, kind: "file" | "s3"): BlobStore {
-  const children = childrenOf(
-    metrics.histogram(
-      "genmesh_blob_operation_seconds",
-      "Operations of the store of files, with their repeats, by outcome",
-      ["store", "operation", "outcome"],
-    ),
+  const operations = metrics.histogram(
+    "genmesh_blob_operation_seconds",
+    "Operations of the store of files, with their repeats, by outcome",
+    ["store", "operation", "outcome"],
   );
   const observe: Observe = (operation, outcome, ms) =>
-    children(kind, operation, outcome).observe(ms / 1_000);
+    operations.of(kind, operation, outcome).observe(ms / 1_000);
   return {
     put: (key, source, signal) => timedPut(store, { key, source, signal }, observe),
     openRead: (key, range) => timed("open", () => store.openRead(key, range), observe),
