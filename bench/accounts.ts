@@ -52,6 +52,7 @@ export function catalogFor(upstreamPort: number): object {
     },
     models: [
       { id: models.chat, upstream: "mock", ...chat },
+      { id: models.seeing, upstream: "mock", ...chat, inputModalities: ["text", "image"] },
       { id: models.paced, upstream: "slow", ...chat },
       { id: models.image, upstream: "mock", ...image, ...waiting },
       { id: models.drawn, upstream: "studio", ...image },

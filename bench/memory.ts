@@ -6,6 +6,7 @@ import { runLoad } from "./load.ts";
 import { loadCore, residentBytesOf, startProgram } from "./processes.ts";
 import { models, type RequestKind } from "./requests.ts";
 import type { Target } from "./target.ts";
+import { show, worstImages } from "./worst-images.ts";
 
 /** Resident memory of one process with its decoders, in MiB, step by step. */
 export interface MemoryFigures {
@@ -16,6 +17,16 @@ export interface MemoryFigures {
   largeImages: number;
   /** Some seconds later, when decoders without work have ended. */
   afterImages: number;
+  /** Each round of the worst images. The second should add nothing. */
+  rounds: readonly WorstRound[];
+}
+
+/** A round in which every one of the worst images is shown. */
+export interface WorstRound {
+  /** At its end, when there are no further requests. */
+  after: number;
+  /** When decoders and threads have ended, and V8 has collected. */
+  atRest: number;
 }
 
 /** The requests, one kind after the other. */
@@ -32,6 +43,10 @@ const mostSeconds = 60;
 const [pictures, largeImages] = [24, 8];
 /** Milliseconds until memory of the load is freed. Decoders and threads end after 15 s without work. */
 const settleMs = 18_000;
+/** Rounds of the worst images. Memory that the second one adds would grow with each further one. */
+const worstRounds = 2;
+/** Milliseconds until the process is at rest: its decoders and threads end after 15 s, and V8 collects up to 16 s later. */
+const restMs = 36_000;
 /** Milliseconds between two looks while images are decoded. Memory grows by about 1 MiB a millisecond. */
 const lookMs = 10;
 const mib = 1_024 * 1_024;
@@ -55,7 +70,25 @@ export async function weigh(signal: AbortSignal): Promise<MemoryFigures> {
   const afterLoad = weightOf(pid);
   const most = await mostWhile(pid, () => sendLargeImages(target, signal));
   await delay(settleMs, undefined, { signal });
-  return { idle, afterLoad, largeImages: most, afterImages: weightOf(pid) };
+  const afterImages = weightOf(pid);
+  const rounds = await showWorst(target, signal);
+  return { idle, afterLoad, largeImages: most, afterImages, rounds };
+}
+
+async function showWorst(target: Target, signal: AbortSignal): Promise<WorstRound[]> {
+  const [pid = 0] = target.pids;
+  const images = await worstImages();
+  const rounds: WorstRound[] = [];
+  while (rounds.length < worstRounds) {
+    for (const image of images) {
+      signal.throwIfAborted();
+      await show(target, image);
+    }
+    const after = weightOf(pid);
+    await delay(restMs, undefined, { signal });
+    rounds.push({ after, atRest: weightOf(pid) });
+  }
+  return rounds;
 }
 
 /** Images of the builtin generator, to their end. */
@@ -120,9 +153,9 @@ async function mostWhile(pid: number, work: () => Promise<void>): Promise<number
   return most;
 }
 
-/** MiB of a process and all its children. */
+/** MiB of a process and all its children. A child that has ended meanwhile has none. */
 function weightOf(pid: number): number {
-  return familyOf(pid).reduce((sum, one) => sum + residentBytesOf(one), 0) / mib;
+  return familyOf(pid).reduce((sum, one) => sum + (residentBytesOf(one) || 0), 0) / mib;
 }
 
 function familyOf(pid: number): number[] {

@@ -87,16 +87,26 @@ function failuresIn(results: Results): string[] {
 }
 
 /** Bounds of one process's memory, in MiB: as small machines and pods have it. */
-const memoryGoals = { afterLoad: 300e6 / 2 ** 20, largeImages: 600e6 / 2 ** 20 };
+const memoryGoals = {
+  afterLoad: 300e6 / 2 ** 20,
+  largeImages: 600e6 / 2 ** 20,
+  atRest: 300e6 / 2 ** 20,
+};
 
 /** Memory of one process with its decoders, and its bounds. */
-export function memoryReport({ idle, afterLoad, largeImages, afterImages }: MemoryFigures): string {
-  const rows = [
+export function memoryReport(figures: MemoryFigures): string {
+  const { idle, afterLoad, largeImages, afterImages } = figures;
+  const worst = figures.rounds.flatMap(({ after, atRest }, i) => [
+    [`after round ${i + 1} of the worst images`, after] as const,
+    [`at rest behind round ${i + 1}`, atRest, memoryGoals.atRest] as const,
+  ]);
+  const rows: (readonly [label: string, value: number, goal?: number])[] = [
     ["with nothing to do", idle],
     ["after a load", afterLoad, memoryGoals.afterLoad],
     ["images of 50 megapixels at once, at most", largeImages, memoryGoals.largeImages],
     ["after them", afterImages],
-  ] as const;
+    ...worst,
+  ];
   return rows
     .map(([label, value, goal]) => {
       const judged =

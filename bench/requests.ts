@@ -4,9 +4,13 @@ export type RequestKind = "json" | "stream" | "prompt" | "paced" | "submit" | "r
 /** Bytes of a long prompt, and of one range of a download. */
 const [promptBytes, rangeBytes] = [64 * 1_024, 4 * 1_024 * 1_024];
 
-/** Names in the catalog: a model that answers at once, one with deltas at a pace, one with waiting jobs, and one that renders. */
+/**
+ * Names in the catalog: a model that answers at once, one that takes images too, one with deltas at a pace, one with waiting jobs, and
+ * one that renders.
+ */
 export const models = {
   chat: "bench",
+  seeing: "bench-seeing",
   paced: "bench-paced",
   image: "bench-image",
   drawn: "bench-drawn",

@@ -223,15 +223,19 @@ function collect(
     source.on("data", take);
     source.once("end", () => {
       coming.over();
-      resolve(body?.subarray(0, size) ?? Buffer.alloc(0));
+      const whole = body?.subarray(0, size) ?? Buffer.alloc(0);
+      body = undefined;
+      resolve(whole);
     });
-    // Every body closes. Where it is not complete, its caller has left.
+    // Every body closes. Where it is not complete, its caller has left. An idle connection keeps its last request. A listener that stayed
+    // on the request would keep the body, which counts as held no longer.
     const left = () => {
       coming.over();
+      source.off("data", take).off("error", left).off("close", left);
       if (!source.readableEnded) reject(new CallerLeftError());
     };
-    source.once("error", left);
-    source.once("close", left);
+    source.on("error", left);
+    source.on("close", left);
     if (request.awaitsContinue) reply.raw.writeContinue();
   });
 }
