@@ -32,23 +32,6 @@ test("the bench refuses what it does not know, before anything is started", asyn
   expect(child.stderr()).toContain("nothing");
 });
 
-test("the way of a request and of a delta is counted, and a delta makes no promise", async () => {
-  await using child = startProcess(process.execPath, [join(root, "bench/path.ts")]);
-  const { code } = await child.ended;
-  expect({ code, stderr: child.stderr() }).toEqual({ code: 0, stderr: "" });
-  const [, , ...lines] = child.stdout().trim().split("\n");
-  const rows = lines.map((line) => /^\| (.+) \| (.+) \|$/.exec(line)?.slice(1) ?? [line, ""]);
-  for (const [name, figure] of rows) expect(figure, name).toMatch(/^\d+$/);
-  const figures = new Map(rows.map(([name, figure]) => [name, Number(figure)]));
-  expect(figures.get("a delta: promises, the median")).toBe(0);
-  for (const name of ["a request for JSON", "a stream of 100 deltas", "a delta"]) {
-    expect(figures.get(`${name}: files`)).toBeGreaterThan(1);
-    expect(figures.get(`${name}: functions`)).toBeGreaterThan(figures.get(`${name}: files`) ?? 0);
-  }
-  expect(figures.get("durable writes before a request is sent")).toBe(1);
-  expect(figures.get("longest chain of value imports")).toBeGreaterThan(1);
-});
-
 test("npm start, the image and the bench start Node alike", () => {
   const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const image = readFileSync(join(root, "deploy/Dockerfile"), "utf8");
