@@ -5,6 +5,7 @@ import { catalogRules } from "../upstreams/catalog-rules.ts";
 import { type ProtocolName, protocols } from "../upstreams/protocols.ts";
 import { type CallableModel, callFaults, callShapeFaults, callsOf } from "./calls.ts";
 import type { WorkflowFiles } from "./file.ts";
+import { keyFaults } from "./lanes.ts";
 import { bytesPerToken, maxWorkflows } from "./limits.ts";
 import type { CatalogFile, CatalogModel, CatalogModelOf } from "./schema.ts";
 
@@ -12,7 +13,7 @@ import type { CatalogFile, CatalogModel, CatalogModelOf } from "./schema.ts";
 export function crossFaults(file: CatalogFile, workflows: WorkflowFiles): FoundFault[] {
   const ids = new Set<string>();
   const defaults = new Set<CatalogModel["kind"]>();
-  return eachValid(file.models, (model, index) => {
+  const ofModels = eachValid(file.models, (model, index) => {
     const at = (...rest: FaultPath): FaultPath => ["models", index, ...rest];
     return [
       ...modelFaults(file, model, at, { ids, defaults }),
@@ -20,6 +21,7 @@ export function crossFaults(file: CatalogFile, workflows: WorkflowFiles): FoundF
       ...ownCallFaults(file, model, at, workflows),
     ];
   });
+  return [...whereValid(() => keyFaults(file)), ...ofModels];
 }
 
 /** Ids and names that earlier models use. */

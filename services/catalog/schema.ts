@@ -214,6 +214,11 @@ const upstreamKeys = {
     .max(maxNameCharacters)
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of a variable, not a key")
     .optional(),
+  apiKeyFile: z
+    .string()
+    .max(maxTextCharacters)
+    .regex(/^\/[^\0]+$/, "must be the absolute path of a file")
+    .optional(),
   timeoutMs: timeoutMs.default(defaultTimeoutMs),
   idleTimeoutMs: timeoutMs.default(defaultIdleTimeoutMs),
   connectTimeoutMs: timeoutMs.default(defaultConnectTimeoutMs),

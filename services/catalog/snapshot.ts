@@ -49,6 +49,7 @@ function upstreamOf(name: string, upstream: CatalogUpstream): UpstreamInit {
     protocol: protocols[protocol].wire,
     baseUrl: upstream.baseUrl ?? "",
     apiKeyEnv: upstream.apiKeyEnv ?? "",
+    apiKeyFile: upstream.apiKeyFile ?? "",
     timeoutMs: BigInt(upstream.timeoutMs ?? 0),
     idleTimeoutMs: BigInt(upstream.idleTimeoutMs ?? 0),
     connectTimeoutMs: BigInt(upstream.connectTimeoutMs ?? 0),

@@ -25,6 +25,7 @@ export type UpstreamKey =
 export const remoteKeys = [
   "baseUrl",
   "apiKeyEnv",
+  "apiKeyFile",
   "timeoutMs",
   "idleTimeoutMs",
   "connectTimeoutMs",
