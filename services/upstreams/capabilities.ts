@@ -25,6 +25,7 @@ export type UpstreamKey =
 export const remoteKeys = [
   "baseUrl",
   "apiKeyEnv",
+  "apiKeyEnvs",
   "apiKeyFile",
   "timeoutMs",
   "idleTimeoutMs",
