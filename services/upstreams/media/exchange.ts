@@ -14,10 +14,10 @@ import {
 } from "../call.ts";
 import type { Capabilities } from "../capabilities.ts";
 import { capabilitiesOf } from "../protocols.ts";
+import { retryAfterOf } from "../retry-after.ts";
 import type { DriverContext } from "./context.ts";
 import { keyMissing } from "./events.ts";
 import { KeyMissingError, StatusError, UnconnectedError, UnreadableError } from "./faults.ts";
-import { retryAfterOf } from "./retries.ts";
 
 /** One request to an upstream. */
 export interface Call extends Omit<UpstreamCall, "isStream" | "onSent"> {
