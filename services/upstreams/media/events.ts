@@ -28,6 +28,9 @@ export function attemptFailed(
   if (error instanceof NotTakenError && error.refusal === "account_empty") {
     accounts?.empty(work.upstream.name, found ?? {});
   }
+  if (found && fault !== "content_policy" && [401, 403].includes(found.status)) {
+    if (!found.isAccountEmpty) accounts?.keyRefused(work.upstream.name, keyNameOf(work.upstream));
+  }
   const fields = { ...named(work), fault, reason: error.message };
   const isOurs = ownMistakes.some((type) => error.cause instanceof type);
   const isDenied = found !== undefined && [401, 402, 403, 404].includes(found.status);
@@ -48,7 +51,11 @@ export function cancelFailed(log: Logger, work: Work, error: Error): void {
 }
 
 /** The variable or the file of an upstream's key holds none. */
-export function keyMissing(log: Logger, upstream: Upstream): void {
+export function keyMissing(
+  { log, accounts }: Pick<DriverContext, "log" | "accounts">,
+  upstream: Upstream,
+): void {
+  accounts?.keyRefused(upstream.name, keyNameOf(upstream));
   const fields = { upstream: upstream.name, key: keyNameOf(upstream) };
   log.error(fields, "the key of a media upstream is not there");
 }

@@ -59,7 +59,7 @@ export async function exchange(
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
     if (error.kind === "misconfigured") {
-      keyMissing(context.log, call.upstream);
+      keyMissing(context, call.upstream);
       throw new KeyMissingError();
     }
     throw isSent ? error : new UnconnectedError(error.message, { cause: error });

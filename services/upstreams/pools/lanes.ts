@@ -1,0 +1,29 @@
+import type { Upstream, UpstreamShare } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+
+/** An upstream with one of its keys, and its part in the requests of a model. */
+export interface Lane {
+  upstream: Upstream;
+  /** Lanes of a level share its requests by weight. Those of the next level get what no lane of this level could answer. */
+  level: number;
+  /** Above 0, in proportion to the weights of its level. */
+  weight: number;
+  /** The upstream's name of the model. */
+  upstreamModel: string;
+}
+
+/** The lanes of a model at these of its upstreams, level by level. Without shares each upstream is a level of its own. */
+export function lanesOf(
+  upstreams: readonly Upstream[],
+  { shares, upstreamModel }: { shares: readonly UpstreamShare[]; upstreamModel: string },
+): Lane[] {
+  const shareOf = new Map(shares.map((share) => [share.upstream, share]));
+  return upstreams.map((upstream, at) => {
+    const { level = at, weight = 1, upstreamModel: own = "" } = shareOf.get(upstream.name) ?? {};
+    return { upstream, level, weight, upstreamModel: own || upstreamModel };
+  });
+}
+
+/** The upstream of a lane, whose places its lanes share. */
+export function upstreamNameOf({ name, laneOf }: Pick<Upstream, "name" | "laneOf">): string {
+  return laneOf || name;
+}
