@@ -27,6 +27,10 @@ describe("before any output the next upstream is tried", () => {
     ["429", { kind: "status", status: 429, headers: { "retry-after": "60" } }],
     ["500", { kind: "status", status: 500 }],
     ["503", { kind: "status", status: 503 }],
+    ["401", { kind: "status", status: 401 }],
+    ["403", { kind: "status", status: 403 }],
+    ["404 of the model", { kind: "status", status: 404, code: "model_not_found" }],
+    ["garbage", { kind: "garbage" }],
   ])("after %s", async ([, behaviour]) => {
     for (const stream of [false, true]) {
       playFirst(behaviour);
@@ -75,11 +79,8 @@ describe("before any output the next upstream is tried", () => {
 describe("no other upstream is tried", () => {
   test.for<[name: string, behaviour: Behaviour]>([
     ["400", { kind: "status", status: 400 }],
-    ["401", { kind: "status", status: 401 }],
-    ["403", { kind: "status", status: 403 }],
-    ["404", { kind: "status", status: 404 }],
+    ["404 of what the caller named", { kind: "status", status: 404 }],
     ["422", { kind: "status", status: 422 }],
-    ["garbage", { kind: "garbage" }],
   ])("after %s", async ([, behaviour]) => {
     for (const stream of [false, true]) {
       playFirst(behaviour);

@@ -6,6 +6,7 @@ import { answerLimits } from "#kit/upstream/limits.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { anyObjectIn, callUpstream, errorIn, isTooDeep, readErrorBody } from "../call.ts";
 import { encodeForm } from "../form.ts";
+import { retryAfterOf } from "../retry-after.ts";
 import { factsOf, type RequestFacts } from "./answer-defaults.ts";
 import { errorOfChoice, errorOfChunk } from "./chat/native.ts";
 import type { UpstreamsContext } from "./context.ts";
@@ -57,7 +58,8 @@ export function createHttpDriver(
     const headers = extras.headers?.(request);
     const ask = async (body: JsonObject) => {
       const reply = await post({ ...plan, body, headers }, request, upstream, context);
-      if (reply.status < 200 || reply.status > 299) throw await failureOfReply(reply, request);
+      if (reply.status < 200 || reply.status > 299)
+        throw await failureOfReply(reply, request, context.clock.now());
       return reply;
     };
     const reply = await askInFormat(plan, ask, {
@@ -264,7 +266,11 @@ function raiseFailure(error: unknown): never {
   throw failureOf(error) ?? error;
 }
 
-async function failureOfReply(reply: HttpReply, request: UpstreamRequest): Promise<Error> {
+async function failureOfReply(
+  reply: HttpReply,
+  request: UpstreamRequest,
+  nowMs: number,
+): Promise<Error> {
   const { status } = reply;
   const isPlain = status >= 500;
   const type = reply.headers["content-type"] ?? "";
@@ -279,5 +285,7 @@ async function failureOfReply(reply: HttpReply, request: UpstreamRequest): Promi
   if (isOptional && isMissing && error.code !== "model_not_found") {
     return withUsage(new UpstreamFailure("incapable", { status }), body);
   }
-  return withUsage(failureOfStatus(status, error, request.body), body);
+  const failure = failureOfStatus(status, error, request.body);
+  failure.retryAfterMs = retryAfterOf(reply.headers, nowMs);
+  return withUsage(failure, body);
 }

@@ -4,6 +4,7 @@ import type { Inferences } from "#kit/telemetry/inference.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { createSlots, type Place, type Slots } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { outcomes } from "../pools/outcomes.ts";
 import { protocolName, servesText } from "../protocols.ts";
 import type { UpstreamsContext } from "./context.ts";
 import { textDrivers } from "./drivers.ts";
@@ -57,7 +58,7 @@ async function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswe
       request.signal.throwIfAborted();
       if (error instanceof RefusalError) throw error;
       failure = failureOf(error) ?? raise(error);
-      const isLast = !failure.mayFallBack || at === capable.length - 1;
+      const isLast = !outcomes[failure.outcome].mayMove || at === capable.length - 1;
       sender.events.failed(upstream.name, failure, { ...idsOf(request), isLast });
       if (isLast) break;
     }
