@@ -43,8 +43,8 @@ describe("several keys of an upstream", () => {
   test("are entries of their own, which share its requests", () => {
     const { snapshot } = parseCatalog(catalog({ main: two }));
     expect(snapshot?.upstreams).toMatchObject({
-      main: { name: "main", apiKeyEnv: "A", laneOf: "", maxConcurrent: 4 },
-      "main#2": { name: "main#2", apiKeyEnv: "B", laneOf: "main", maxConcurrent: 4 },
+      main: { name: "main", apiKeyEnv: "A", maxConcurrent: 4 },
+      "main#2": { name: "main#2", apiKeyEnv: "B", maxConcurrent: 4 },
     });
     expect(snapshot?.models[0]).toMatchObject({
       upstream: "main",

@@ -86,7 +86,6 @@ export function keyedOf(upstream: string, entry: CatalogUpstream | undefined) {
   const { apiKeyEnv = "", apiKeyFile = "", apiKeyEnvs = [apiKeyEnv] } = entry ?? {};
   return apiKeyEnvs.map((variable, place) => ({
     name: place === 0 ? upstream : `${upstream}#${place + 1}`,
-    laneOf: place === 0 ? "" : upstream,
     apiKeyEnv: variable,
     apiKeyFile,
   }));

@@ -29,6 +29,7 @@ import { passedOf } from "./parameters.ts";
 import type { ParsedRequest } from "./parse.ts";
 import type { PreparedRequest } from "./prepared.ts";
 import { checkCompact, checkResponses } from "./responses.ts";
+import { stickOf } from "./stick.ts";
 import { prepareTranscription } from "./transcription.ts";
 
 /** Dependencies of preparing. */
@@ -66,10 +67,12 @@ export async function prepareRequest(
   const checked = await check(parsed, spec, developerPrompt);
   const body = passedOf(checked.body, parsed.operation, spec);
   nameForAccount(body, caller.accountId);
+  const stick = model.shares.length === 0 ? undefined : stickOf(caller.accountId, asked);
+  const suitable = parsed.operation === "chat" ? chatUpstreams(capable, body, spec) : capable;
   const { upstreams, foreign } = await pinUpstream(checked.opaque, {
     accountId: caller.accountId,
     inputParam: checked.inputParam,
-    upstreams: parsed.operation === "chat" ? chatUpstreams(capable, body, spec) : capable,
+    upstreams: suitable,
     isKnown: (name) => Object.hasOwn(view.snapshot.upstreams, name),
     makers: context.makers,
   });
@@ -103,6 +106,8 @@ export async function prepareRequest(
     model,
     catalogVersion: view.snapshot.version,
     upstreams,
+    isPinned: upstreams.length < suitable.length,
+    ...(stick === undefined ? {} : { stick }),
     body,
     asked,
     leftOut: checked.leftOut,

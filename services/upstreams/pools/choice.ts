@@ -1,5 +1,6 @@
-import { hash } from "node:crypto";
-import type { Lane } from "./lanes.ts";
+import { hash, randomUUID } from "node:crypto";
+import type { Model, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type Lane, lanesOf } from "./lanes.ts";
 
 /**
  * The lanes in the order in which a conversation tries them: level by level, and within a level by weighted rendezvous. Each lane gets a
@@ -13,6 +14,12 @@ export function inOrder(lanes: readonly Lane[], stick: string): Lane[] {
   return scored
     .sort((a, b) => a.lane.level - b.lane.level || b.score - a.score)
     .map(({ lane }) => lane);
+}
+
+/** The upstreams of a model in the order in which a job tries them, which is no part of a conversation. */
+export function spread(upstreams: readonly Upstream[], model: Model): readonly Upstream[] {
+  if (model.shares.length === 0) return upstreams;
+  return inOrder(lanesOf(upstreams, model), randomUUID()).map(({ upstream }) => upstream);
 }
 
 /** With it, the share of the first places that a lane gets is exactly its share of the weights. */

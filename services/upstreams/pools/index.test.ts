@@ -169,7 +169,7 @@ describe("a lane rests", () => {
     for (let at = 0; at < 5; at++) {
       const one = pools.tries(alone, "m", "s").next();
       one?.ended("answered");
-      one?.broke();
+      pools.brokeOff("a");
     }
     expect(restSeconds()).toBe(5);
   });

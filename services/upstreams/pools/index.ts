@@ -19,14 +19,14 @@ export interface Try {
    * try the next lane.
    */
   ended(outcome: Outcome, askedMs?: number): boolean;
-  /** The answer that had begun broke off. */
-  broke(): void;
 }
 
 /** The tries of one request. */
 export interface Tries {
   /** Begins the next try. Undefined: no lane is left. */
   next(): Try | undefined;
+  /** Is a lane left to try? */
+  readonly hasNext: boolean;
   /** Tries that have begun. */
   readonly count: number;
 }
@@ -37,6 +37,8 @@ export interface Pools {
   tries(lanes: readonly Lane[], model: string, stick: string): Tries;
   /** Milliseconds until a lane's rest is over. 0: it does not rest. */
   restMs(lane: Lane, model: string): number;
+  /** The lane of this name broke off an answer that had begun. */
+  brokeOff(lane: string): void;
 }
 
 /** Makes it, with all lanes awake. */
@@ -61,6 +63,10 @@ export function createPools(deps: {
     tries: (lanes, model, stick) =>
       new LaneTries(inOrder(lanes, stick), (lane) => state(lane, model), events),
     restMs: (lane, model) => leftMsOf(state(lane, model)),
+    brokeOff(lane) {
+      const ms = stateOf(lane).brokeOff();
+      if (ms !== undefined) events.rests(lane, "failed", ms);
+    },
   };
 }
 
@@ -95,8 +101,12 @@ class LaneTries implements Tries {
     this.#events = events;
   }
 
+  get hasNext(): boolean {
+    return this.#left.length > 0 && this.count < mostTries;
+  }
+
   next(): Try | undefined {
-    const lane = this.count < mostTries ? this.#take() : undefined;
+    const lane = this.hasNext ? this.#take() : undefined;
     if (!lane) return undefined;
     this.count++;
     return this.#begin(lane);
@@ -141,7 +151,6 @@ class LaneTries implements Tries {
         if (lane === this.#home && mayMove) this.#moved = outcome;
         return mayMove;
       },
-      broke: () => rested("failed", states.lane.broke()),
     };
   }
 }

@@ -23,7 +23,8 @@ export function lanesOf(
   });
 }
 
-/** The upstream of a lane, whose places its lanes share. */
-export function upstreamNameOf({ name, laneOf }: Pick<Upstream, "name" | "laneOf">): string {
-  return laneOf || name;
+/** The upstream of a lane, by the lane's name: "main" of "main" and of "main#2". Its lanes share its places. */
+export function upstreamOfLane(lane: string): string {
+  const end = lane.indexOf("#");
+  return end === -1 ? lane : lane.slice(0, end);
 }

@@ -55,7 +55,7 @@ export class Resting {
   }
 
   /** An answer that had begun broke off. */
-  broke(): number | undefined {
+  brokeOff(): number | undefined {
     return this.#ended("failed", false);
   }
 

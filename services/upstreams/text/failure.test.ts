@@ -135,6 +135,7 @@ describe("an upstream's own words say what its lane lacks", () => {
     [{ code: 502 }, "failed"],
     [{ type: "server_error" }, "failed"],
     [{ message: "oops" }, "failed"],
+    [{ code: 400 }, "open"],
     [{ code: "content_filter" }, "refused"],
     [{ code: 403, metadata: { reasons: ["violence"] } }, "refused"],
     [{ code: "context_length_exceeded" }, "refused"],

@@ -12,6 +12,8 @@ export type FailureKind =
   | "unreachable"
   /** No place at the upstream came free in time, of those that genmesh may use. */
   | "full"
+  /** It was not asked, because it rests and no other may be asked. */
+  | "resting"
   /** 429, 529, or a word for being overloaded. */
   | "rate_limited"
   /** The operator's account at the upstream is empty: 402, or an error that says that. */
@@ -77,6 +79,7 @@ export class UpstreamFailure extends Error {
 const outcomeOf: Readonly<Record<FailureKind, Outcome>> = {
   unreachable: "failed",
   full: "full",
+  resting: "full",
   rate_limited: "limited",
   account_empty: "account_empty",
   key_refused: "key_refused",
@@ -122,6 +125,8 @@ export function refusalOf(
       });
     case "full":
       return noPlaceInTime(cause);
+    case "resting":
+      return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { ...whenAgain(failure), cause });
     case "policy":
       return new RefusalError(ErrorReason.CONTENT_POLICY_VIOLATION, { cause });
     case "context_length":
@@ -138,9 +143,15 @@ export function refusalOf(
     default:
       return new RefusalError(
         failure.timedOut ? ErrorReason.UPSTREAM_TIMEOUT : ErrorReason.MODEL_REQUEST_FAILED,
-        { cause },
+        { ...whenAgain(failure), cause },
       );
   }
+}
+
+function whenAgain({ retryAfterMs }: UpstreamFailure) {
+  return retryAfterMs === undefined
+    ? {}
+    : { metadata: { retry_after_ms: String(Math.ceil(retryAfterMs)) } };
 }
 
 /** Codes and types with which servers report that the input is too long: OpenAI, llama.cpp, OpenRouter. */
@@ -175,8 +186,9 @@ export function failureOfError(error: JsonObject): UpstreamFailure {
   const kind = kindOfOperators(status ?? 200, error);
   if (kind) return new UpstreamFailure(kind);
   if (isNamed(error, limitWords)) return new UpstreamFailure("rate_limited");
-  const isTheirs = (status !== undefined && status >= 500) || isNamed(error, serverWords);
-  return new UpstreamFailure(isTheirs ? "server_error" : "garbage");
+  if (isNamed(error, serverWords)) return new UpstreamFailure("server_error");
+  if (status === undefined) return new UpstreamFailure("garbage");
+  return new UpstreamFailure(status >= 500 ? "server_error" : "denied");
 }
 
 function isNamed({ code, type }: JsonObject, names: ReadonlySet<unknown>): boolean {
