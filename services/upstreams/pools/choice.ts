@@ -8,6 +8,7 @@ import { type Lane, lanesOf } from "./lanes.ts";
  * lane is left out, the other lanes keep their order, so only its own conversations move. `stick`: the name of the conversation.
  */
 export function inOrder(lanes: readonly Lane[], stick: string): Lane[] {
+  if (lanes.length === 1) return [...lanes];
   if (lanes.every(({ level }, at) => level !== lanes[at - 1]?.level)) return [...lanes];
   const of = numbersOf(stick);
   const scored = lanes.map((lane) => ({ lane, score: scoreOf(lane, of) }));

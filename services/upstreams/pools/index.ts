@@ -49,44 +49,63 @@ export function createPools(deps: {
   accounts?: UpstreamAccounts | undefined;
 }): Pools {
   const events = createPoolEvents(deps);
-  const restings = new Map<string, Resting>();
-  const stateOf = (name: string) => {
-    const known = restings.get(name) ?? new Resting(deps.clock);
-    restings.set(name, known);
-    return known;
-  };
-  const state = ({ upstream: { name } }: Lane, model: string): LaneState => ({
-    lane: stateOf(name),
-    model: stateOf(JSON.stringify([name, model])),
-  });
+  const states = new States(deps.clock);
   return {
-    tries: (lanes, model, stick) =>
-      new LaneTries(inOrder(lanes, stick), (lane) => state(lane, model), events),
-    restMs: (lane, model) => leftMsOf(state(lane, model)),
+    tries: (lanes, model, stick) => new LaneTries(inOrder(lanes, stick), model, { states, events }),
+    restMs: ({ upstream }, model) => states.restMs(upstream.name, model),
     brokeOff(lane) {
-      const ms = stateOf(lane).brokeOff();
+      const ms = states.ofLane(lane).brokeOff();
       if (ms !== undefined) events.rests(lane, "failed", ms);
     },
   };
 }
 
-/** The state of a lane, and of the request's model at it. */
-interface LaneState {
-  lane: Resting;
-  model: Resting;
+/** The states of lanes, and of models at them. */
+class States {
+  readonly #clock: Clock;
+  readonly #lanes = new Map<string, Resting>();
+  /** By lane and model. Only those that a lane has lacked are here. */
+  readonly #models = new Map<string, Resting>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  ofLane(lane: string): Resting {
+    const known = this.#lanes.get(lane) ?? new Resting(this.#clock);
+    this.#lanes.set(lane, known);
+    return known;
+  }
+
+  /** Undefined where the lane has not lacked the model. */
+  ofModel(lane: string, model: string): Resting | undefined {
+    return this.#models.size === 0 ? undefined : this.#models.get(JSON.stringify([lane, model]));
+  }
+
+  lacks(lane: string, model: string): Resting {
+    const known = this.ofModel(lane, model) ?? new Resting(this.#clock);
+    this.#models.set(JSON.stringify([lane, model]), known);
+    return known;
+  }
+
+  restMs(lane: string, model: string): number {
+    return Math.max(this.ofLane(lane).leftMs, this.ofModel(lane, model)?.leftMs ?? 0);
+  }
+
+  reason(lane: string, model: string): Outcome | undefined {
+    return this.ofLane(lane).reason ?? this.ofModel(lane, model)?.reason;
+  }
 }
 
-function leftMsOf({ lane, model }: LaneState): number {
-  return Math.max(lane.leftMs, model.leftMs);
-}
-
-function reasonOf({ lane, model }: LaneState): Outcome | undefined {
-  return lane.reason ?? model.reason;
+/** The parts that all requests share. */
+interface Shared {
+  states: States;
+  events: PoolEvents;
 }
 
 class LaneTries implements Tries {
-  readonly #stateOf: (lane: Lane) => LaneState;
-  readonly #events: PoolEvents;
+  readonly #model: string;
+  readonly #shared: Shared;
   /** In the order of its conversation. */
   readonly #left: Lane[];
   readonly #home: Lane | undefined;
@@ -94,11 +113,11 @@ class LaneTries implements Tries {
   #moved: Outcome | undefined;
   count = 0;
 
-  constructor(lanes: Lane[], stateOf: (lane: Lane) => LaneState, events: PoolEvents) {
+  constructor(lanes: Lane[], model: string, shared: Shared) {
     this.#left = lanes;
     this.#home = lanes[0];
-    this.#stateOf = stateOf;
-    this.#events = events;
+    this.#model = model;
+    this.#shared = shared;
   }
 
   get hasNext(): boolean {
@@ -114,43 +133,54 @@ class LaneTries implements Tries {
 
   /** The first lane that does not rest, or else the one that is free soonest. */
   #take(): Lane | undefined {
-    const home = this.#home;
-    if (this.count === 0 && home) this.#moved = reasonOf(this.#stateOf(home));
-    const awake = this.#left.findIndex((lane) => !reasonOf(this.#stateOf(lane)));
-    const at = awake >= 0 ? awake : this.#soonest();
-    return this.#left.splice(at, 1)[0];
+    const left = this.#left;
+    if (left.length === 1) return left.pop();
+    const reasons = left.map((lane) => this.#reasonOf(lane));
+    if (this.count === 0) this.#moved = reasons[0];
+    const awake = reasons.indexOf(undefined);
+    return left.splice(awake >= 0 ? awake : this.#soonest(), 1)[0];
+  }
+
+  #reasonOf({ upstream }: Lane): Outcome | undefined {
+    return this.#shared.states.reason(upstream.name, this.#model);
   }
 
   #soonest(): number {
-    const times = this.#left.map((lane) => leftMsOf(this.#stateOf(lane)));
+    const { states } = this.#shared;
+    const times = this.#left.map(({ upstream }) => states.restMs(upstream.name, this.#model));
     return times.indexOf(Math.min(...times));
   }
 
   #begin(lane: Lane): Try {
-    const { upstream } = lane;
-    const states = this.#stateOf(lane);
-    const ended = { lane: states.lane.begin(), model: states.model.begin() };
-    const rested = (reason: Outcome, ms: number | undefined) => {
-      if (ms !== undefined) this.#events.rests(upstream.name, reason, ms);
-    };
+    const { states } = this.#shared;
+    const { name } = lane.upstream;
+    const ofLane = states.ofLane(name).begin();
+    const ofModel = states.ofModel(name, this.#model)?.begin();
     let isOver = false;
     return {
       lane,
       ended: (outcome, askedMs) => {
-        const { mayMove, rest } = outcomes[outcome];
         if (isOver) return false;
         isOver = true;
+        const { rest, mayMove } = outcomes[outcome];
         const isOfModel = rest?.ofModel === true;
         // A lane that lacks one model works. A failure of the lane is none of the model's.
-        rested(outcome, ended.lane(isOfModel ? "answered" : outcome, askedMs));
-        rested(outcome, ended.model(rest && !isOfModel ? "open" : outcome));
-        this.#events.tried(upstream.name, outcome);
-        if (outcome === "key_refused") this.#events.keyRefused(upstream.name, keyNameOf(upstream));
-        const isMoved = lane !== this.#home && this.#moved !== undefined;
-        if (outcome === "answered" && isMoved && this.#moved) this.#events.moved(this.#moved);
-        if (lane === this.#home && mayMove) this.#moved = outcome;
+        const laneMs = ofLane(isOfModel ? "answered" : outcome, askedMs);
+        const end = isOfModel ? (ofModel ?? states.lacks(name, this.#model).begin()) : ofModel;
+        const modelMs = end?.(rest && !isOfModel ? "open" : outcome);
+        this.#note(lane, outcome, laneMs ?? modelMs);
         return mayMove;
       },
     };
+  }
+
+  #note(lane: Lane, outcome: Outcome, restMs: number | undefined): void {
+    const { events } = this.#shared;
+    const { upstream } = lane;
+    events.tried(upstream.name, outcome);
+    if (restMs !== undefined) events.rests(upstream.name, outcome, restMs);
+    if (outcome === "key_refused") events.keyRefused(upstream.name, keyNameOf(upstream));
+    if (lane === this.#home) this.#moved = outcome;
+    else if (outcome === "answered" && this.#moved) events.moved(this.#moved);
   }
 }

@@ -16,6 +16,9 @@ export function lanesOf(
   upstreams: readonly Upstream[],
   { shares, upstreamModel }: { shares: readonly UpstreamShare[]; upstreamModel: string },
 ): Lane[] {
+  if (shares.length === 0) {
+    return upstreams.map((upstream, level) => ({ upstream, level, weight: 1, upstreamModel }));
+  }
   const shareOf = new Map(shares.map((share) => [share.upstream, share]));
   return upstreams.map((upstream, at) => {
     const { level = at, weight = 1, upstreamModel: own = "" } = shareOf.get(upstream.name) ?? {};
