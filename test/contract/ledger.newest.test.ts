@@ -3,12 +3,13 @@ import { ErrorReason } from "#kit/base/errors.ts";
 import { openSqlite, type SqliteDatabase } from "#kit/store/sqlite.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
 import { newestMovedAt } from "../../services/billing/base/limits.ts";
+import { noPeriods } from "../../services/billing/base/periods.ts";
 import { auditWallet } from "../../services/billing/ledger/audit.ts";
-import { fold } from "../../services/billing/ledger/ledger.ts";
+import { type Change, fold } from "../../services/billing/ledger/ledger.ts";
 import type { Operation } from "../../services/billing/ledger/operations.ts";
 import type { LedgerStore } from "../../services/billing/ledger/store.ts";
 import { createSqliteLedger } from "../../services/billing/ledger/store-sqlite.ts";
-import type { WalletRef } from "../../services/billing/ledger/wallet.ts";
+import type { KeyCounter, KeyTotals, WalletRef } from "../../services/billing/ledger/wallet.ts";
 import { sqliteFiles } from "../support/sqlite-files.ts";
 
 const { newFile, connect } = sqliteFiles();
@@ -178,14 +179,20 @@ describe("newest entries", () => {
     expect(await soundState(store, usd)).toMatchObject({ n: 8, free: 2_976n });
   });
 
-  test("that would break the law of their wallet are refused, and nothing changes", async () => {
+  test.each<[string, (change: Change) => Partial<Change>]>([
+    ["wallet", ({ wallet }) => ({ wallet: { ...wallet, free: wallet.free - 5_000n } })],
+    ["key's month", (change) => withKey(change, { spent: -1n })],
+    ["key's holds", (change) => withKey(change, { held: -1n })],
+    ["key's day", (change) => withTotals(change, { day: { ...noPeriods, spent: -1n } })],
+    ["key's week", (change) => withTotals(change, { week: { ...noPeriods, spent: -1n } })],
+    ["key's total", (change) => withTotals(change, { ever: -1n })],
+  ])("that would break the law are refused, and nothing changes: a %s", async (_, breaking) => {
     const db = connect(await newFile());
     const lending = createSqliteLedger(db, (view, operation, at) => {
       const { outcome, change } = fold(view, operation, at);
-      if (!change || operation.kind !== "reserve")
-        return { outcome, ...(change ? { change } : {}) };
-      const wallet = { ...change.wallet, free: change.wallet.free - 5_000n };
-      return { outcome, change: { ...change, wallet } };
+      if (!change) return { outcome };
+      const broken = operation.kind === "reserve" ? breaking(change) : {};
+      return { outcome, change: { ...change, ...broken } };
     });
     await lending.open();
     await lending.apply(usd, [grant("g")], now);
@@ -197,3 +204,13 @@ describe("newest entries", () => {
     ]);
   });
 });
+
+function withKey({ key }: Change, changed: Partial<KeyCounter>): Partial<Change> {
+  expect(key?.totals).toBeDefined();
+  return key ? { key: { ...key, ...changed } } : {};
+}
+
+function withTotals(change: Change, changed: Partial<KeyTotals>): Partial<Change> {
+  const totals = change.key?.totals;
+  return totals ? withKey(change, { totals: { ...totals, ...changed } }) : withKey(change, {});
+}

@@ -174,8 +174,13 @@ function checkLaw({ wallet, key }: Change): void {
     monthSpent >= 0n &&
     monthSpent <= spent &&
     openHolds >= 0 &&
-    (!key || (key.spent >= 0n && key.held >= 0n));
+    (!key || isLawfulKey(key));
   if (!isLawful) throw new Error("an entry would break the law of its wallet");
+}
+
+function isLawfulKey({ spent, held, totals }: KeyCounter): boolean {
+  if (spent < 0n || held < 0n) return false;
+  return !totals || (totals.day.spent >= 0n && totals.week.spent >= 0n && totals.ever >= 0n);
 }
 
 /** Wallets that were used recently, and the moves of their newest entries to the journal. */
