@@ -6,7 +6,6 @@ import { createBatches, type TimedOperation } from "./batches.ts";
 import { type Fold, fold, type LedgerView } from "./ledger.ts";
 import type { Outcome } from "./operations.ts";
 import type { LedgerStore } from "./store.ts";
-import { hasNewest } from "./store-sqlite-newest.ts";
 import { readDueHolds, readEntries, readHolds, readOldestHold } from "./store-sqlite-pages.ts";
 import { readKey, readWallet } from "./store-sqlite-rows.ts";
 import { ledgerSchema } from "./store-sqlite-schema.ts";
@@ -32,7 +31,8 @@ export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): Ledg
     );
   });
   const settle = async () => {
-    if (mapErrors(() => hasNewest(db))) await db.write((tx) => mapErrors(() => images.move(tx)));
+    if (mapErrors(() => images.canMove(db)))
+      await db.write((tx) => mapErrors(() => images.move(tx)));
   };
   const read = async <T>(work: () => T): Promise<T> => {
     await settle();
