@@ -115,12 +115,12 @@ const makers: Readonly<Record<Part, Maker>> = {
   },
 };
 
-/** Every part. A later one needs those before it. */
+/** Every part. A later one needs those before it: text and media take the holds that billing has left in the tools. */
 const allParts: readonly Part[] = ["catalog", "auth", "billing", "text", "media", "media-worker"];
 
 /** Parts that several services of a process use. Each is made at its first use. */
 interface Tools {
-  /** Billing, where it is in this process, without a wire. */
+  /** Billing, where it is in this process, without a wire. Set when billing is made, before text and media. */
   holds: HoldOperations | undefined;
   catalog(): LiveCatalog;
   images(): Promise<ImageVerifier>;
