@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { maxQueryNames, maxQueryParameters, overlongQueryAt } from "#kit/edge/query-bounds.ts";
 import type { Edge } from "../context.ts";
@@ -40,7 +40,11 @@ export function protocolRules(app: FastifyInstance, edge: Edge): void {
       done(malformed("The Transfer-Encoding is not supported."));
     } else if (unexpected.has(request.raw)) done(malformed("The Expect header is not supported."));
     else if (!hasOneHost(request.raw)) done(malformed("Send one valid Host header."));
-    else done();
+    else if (opensWebSocket(request)) {
+      // The bytes behind it may be frames, which are no HTTP.
+      reply.header("connection", "close");
+      done(new RefusalError(ErrorReason.WEBSOCKET_UNSUPPORTED));
+    } else done();
   });
   // After admission, so that a caller without a key learns nothing else.
   app.addHook("preParsing", (request, _reply, _payload, done) => {
@@ -60,6 +64,16 @@ function hasOneHost(request: IncomingMessage): boolean {
   const { headers, httpVersion } = request;
   if (headers.host === undefined) return httpVersion === "1.0";
   return isHost(headers.host) && !isRepeated(request, "host");
+}
+
+/**
+ * Does the request open a WebSocket for responses? Codex then uses HTTP at once, where after 405 it tries again for seconds. Proxies
+ * take the header `Upgrade` out, and leave the key of the handshake (RFC 6455, 4.1).
+ */
+function opensWebSocket({ method, url, headers }: FastifyRequest): boolean {
+  if (method !== "GET" || !/^\/v1\/responses(?:\?|$)/.test(url)) return false;
+  const isUpgrade = /(?:^|[, ])websocket(?:[, ]|$)/i.test(headers.upgrade ?? "");
+  return isUpgrade || headers["sec-websocket-key"] !== undefined;
 }
 
 // RFC 9112, 6.1. Node's parser also takes codings before `chunked`, which no code here undoes, and any of them in HTTP/1.0.
