@@ -41,11 +41,11 @@ export type Admit = (
   request: FastifyRequest,
   scope: Scope,
   deferral: Deferral,
-) => Promise<Admitted>;
+) => Admitted | Promise<Admitted>;
 
 /** By the Authorization header. */
 export function byKey({ admission }: Pick<Edge, "admission">): Admit {
-  return async (request, scope, deferral) => {
+  return (request, scope, deferral) => {
     if (isRepeated(request.raw, "authorization")) refuse(ErrorReason.INVALID_API_KEY);
     return admission.admit(request.headers.authorization, scope, deferral);
   };
