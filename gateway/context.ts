@@ -83,6 +83,8 @@ export interface GatewaySettings {
   connections?: Omit<ConnectionBounds, "isShared">;
   /** Files that are sent to callers at once. Default: `downloadShare`. */
   downloads?: FairShareBounds;
+  /** Does this process send traces to a collector? Default: no. */
+  traces?: boolean;
   /** The console. Absent: it is off. */
   console?: ConsoleSettings;
 }
