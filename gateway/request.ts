@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, errorRow, isRefusal, RefusalError } from "#kit/base/errors.ts";
@@ -152,6 +153,12 @@ export function noteBroken(edge: Edge, error: unknown, reply: FastifyReply): Ref
   const told = refusal ?? new RefusalError(ErrorReason.INTERNAL_ERROR);
   if (!raw.destroyed) request.refusal = told;
   return told;
+}
+
+/** Answers with a stream. By itself the framework silently cuts an answer whose source breaks. */
+export function sendStream(edge: Edge, reply: FastifyReply, stream: Readable): FastifyReply {
+  stream.once("error", (error) => void noteBroken(edge, error, reply));
+  return reply.send(stream);
 }
 
 /**

@@ -16,6 +16,7 @@ import {
   notePaid,
   noteReplayed,
   type Submission,
+  sendStream,
   submissionOf,
 } from "./request.ts";
 import { errors, integer, number, object, type Schema, string } from "./schemas.ts";
@@ -151,7 +152,7 @@ export async function answerAsItComes(
           return true;
         }
         const begin = () => {
-          pieces = openPieces(reply, message);
+          pieces = openPieces(edge, reply, message);
           return pieces.write(part.value);
         };
         if (!message.replayed) return begin() ?? true;
@@ -233,6 +234,7 @@ interface Pieces {
 
 /** Sets the headers of an answer that comes in pieces, and takes it over. */
 function openPieces(
+  edge: Edge,
   reply: FastifyReply,
   answer: AnswerNotes & { wholeBytes?: bigint | undefined },
 ): Pieces {
@@ -250,7 +252,8 @@ function openPieces(
     },
   });
   const length = String(answer.wholeBytes ?? 0n);
-  reply.header("content-type", jsonType).header("content-length", length).send(body);
+  reply.header("content-type", jsonType).header("content-length", length);
+  sendStream(edge, reply, body);
   return {
     write(piece) {
       if (body.destroyed || body.push(piece)) return undefined;

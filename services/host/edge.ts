@@ -69,6 +69,7 @@ export async function openEdge(
     settings: {
       ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
       corsOrigins: config.corsOrigins,
+      traces: config.telemetry?.traces !== undefined,
       ...(config.trustProxy.length === 0 ? {} : { trustProxy: config.trustProxy.join(",") }),
       ...(config.console ? { console: consoleSettings(config.console, deps.operatorToken) } : {}),
     },
