@@ -86,7 +86,7 @@ export class ChatFromResponses implements StreamReader {
     this.#out = out;
     if (event === "nothing") return;
     if (event === "done") this.end("end", out);
-    else if (event) this.take(event, out, source.data);
+    else if (event) this.take(event, out, source);
     else this.#hold(() => this.#breakOff("garbage"));
   }
 
@@ -102,11 +102,11 @@ export class ChatFromResponses implements StreamReader {
   }
 
   /** Like {@link read}, for an event that is parsed already. */
-  take(event: JsonObject, out: AnswerEvent[], data?: Uint8Array): void {
+  take(event: JsonObject, out: AnswerEvent[], source?: SseEvent): void {
     if (this.isEnded) return;
     this.#out = out;
     this.#usage.note(event, isFinalType(event.type));
-    const fault = faultOf(event, data);
+    const fault = faultOf(event, source);
     if (fault || !isText(event.type)) {
       this.#hold(() => this.#breakOff(fault ?? "garbage"), isFinalType(event.type));
       return;

@@ -1,5 +1,5 @@
 import type { JsonObject } from "#kit/base/json.ts";
-import type { SseEvent } from "#kit/upstream/sse.ts";
+import { dataOf, eventOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { objectIn } from "../../call.ts";
 import { cutAnswer, textOfAnswer } from "../generated.ts";
@@ -133,15 +133,16 @@ export class OutputGate {
    * Must an event be looked at before it is read, because it alone could go far past the limit? Small events are counted after they are
    * read.
    */
-  isDoubtful({ data }: SseEvent): boolean {
-    if (data.length <= largeEventBytes || this.admits(data.length)) return false;
-    const event = objectIn(data);
+  isDoubtful(source: SseEvent): boolean {
+    const bytes = source.end - source.start;
+    if (bytes <= largeEventBytes || this.admits(bytes)) return false;
+    const event = objectIn(dataOf(source));
     return event !== undefined && !this.admits(Buffer.byteLength(this.newText(event)));
   }
 
   /** A doubtful event with no more text than fits. The event itself where all of its text fits. */
   async fitting(source: SseEvent): Promise<SseEvent> {
-    const event = objectIn(source.data);
+    const event = objectIn(dataOf(source));
     if (!event) return source;
     const text = this.newText(event);
     const room = this.#limit(this.#partsWith(this.#recent + text)) - this.#counted;
@@ -149,7 +150,7 @@ export class OutputGate {
     if (characters >= text.length) return source;
     const whole = textOfAnswer(event).length;
     const kept = cutAnswer(event, whole - text.length + characters);
-    return { ...source, data: Buffer.from(JSON.stringify(kept)), frame: undefined };
+    return eventOf(source.name, Buffer.from(JSON.stringify(kept)));
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { JsonObject } from "#kit/base/json.ts";
-import type { SseEvent } from "#kit/upstream/sse.ts";
+import { dataOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { typedFrame, typedFrameOf } from "../frame.ts";
 import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";
 
@@ -37,10 +37,9 @@ export class Emitter {
       this.#push(typedFrame(event), notes);
     } else if (source.frame && source.name === type) {
       this.#push(source.frame, notes);
-    } else if (source.data.includes(lineFeed)) {
-      this.#push(typedFrame(event), notes);
     } else {
-      this.#push(typedFrameOf(type, source.data), notes);
+      const data = dataOf(source);
+      this.#push(data.includes(lineFeed) ? typedFrame(event) : typedFrameOf(type, data), notes);
     }
   }
 

@@ -5,7 +5,7 @@ import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { UnseenNotes } from "../judging/hidden-output.ts";
 import { isOutputDoneAfter } from "../judging/output-done.ts";
 import { opaqueIn } from "../opaque.ts";
-import { parseEvent } from "../parse-event.ts";
+import { parseEvent, rewrite } from "../parse-event.ts";
 import { faultOf } from "../pieces.ts";
 import type { AnswerEvent, ReportedUsage } from "../port.ts";
 import {
@@ -83,7 +83,7 @@ export class ResponsesReader implements StreamReader, StreamState {
       return;
     }
     if (event) this.#usage.note(event, isFinalType(event.type));
-    const fault = faultOf(event, source.data);
+    const fault = faultOf(event, source);
     if (fault || !event || !isText(event.type)) {
       this.#hold(() => this.#breakOff(fault ?? "garbage"), isFinalType(event?.type));
       return;
@@ -235,10 +235,4 @@ export class ResponsesReader implements StreamReader, StreamState {
       { ending: "failed", usage: this.#usage.reported, isByUs },
     );
   }
-}
-
-/** Replaces the original bytes, which still have the event before its change. */
-function rewrite(source: SseEvent, event: JsonObject): void {
-  source.frame = undefined;
-  source.data = Buffer.from(JSON.stringify(event));
 }
