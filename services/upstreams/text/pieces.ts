@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue, maxJsonDepth } from "#kit/base/json.ts";
 import { dataOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { isTooDeep } from "../call.ts";
 import { textLimits } from "./limits.ts";
@@ -14,7 +14,9 @@ export function faultOf(
   source: SseEvent | undefined,
 ): CutReason | undefined {
   if (!event) return "garbage";
-  const isDeep = source !== undefined && isTooDeep(dataOf(source));
+  // Each level has two brackets.
+  const mayBeDeep = source !== undefined && source.end - source.start > 2 * maxJsonDepth;
+  const isDeep = mayBeDeep && isTooDeep(dataOf(source));
   return isDeep || hasTooManyPieces(event) ? "too_large" : undefined;
 }
 
