@@ -46,13 +46,12 @@ export function createSseParser({ maxEventBytes }: { maxEventBytes: number }): S
   return new Parser(maxEventBytes);
 }
 
-const none: Buffer = Buffer.alloc(0);
 const noEvents: readonly SseEvent[] = [];
 
 class Parser implements SseParser {
   readonly #maxEventBytes: number;
   /** The unfinished event's bytes are the first `#used` of it. */
-  #held = none;
+  #held: Buffer = Buffer.alloc(0);
   #used = 0;
   /** May `#held` be appended to in place? Not while an event that was handed out is a view of it. */
   #isOwned = false;
@@ -105,7 +104,12 @@ class Parser implements SseParser {
       this.#lineStart = next;
       this.#searched = next;
     }
-    this.#keep(bytes, eventStart, events !== undefined);
+    if (eventStart < bytes.length) this.#keep(bytes, eventStart, events !== undefined);
+    else {
+      this.#used = 0;
+      this.#lineStart = 0;
+      this.#searched = 0;
+    }
     return events ?? noEvents;
   }
 
@@ -139,7 +143,7 @@ class Parser implements SseParser {
   /** Keeps the bytes behind the last whole event, with its offsets counted from there. */
   #keep(bytes: Buffer, eventStart: number, gaveOut: boolean): void {
     if (eventStart === 0 && !gaveOut && this.#isOwned && this.#used === bytes.length) return;
-    this.#held = eventStart === bytes.length ? none : bytes.subarray(eventStart);
+    this.#held = bytes.subarray(eventStart);
     this.#used = this.#held.length;
     this.#isOwned = false;
     if (this.#used > this.#maxEventBytes) throw new UpstreamError("too_large");

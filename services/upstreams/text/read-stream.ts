@@ -279,7 +279,12 @@ class Batches extends Pushed<Batch> implements Flow {
     if (this.#isOver) return false;
     const out: AnswerEvent[] = [];
     try {
-      const reason = this.#tried(read, from, out);
+      let reason: CutReason | undefined;
+      try {
+        reason = read(from, out);
+      } catch (error) {
+        reason = this.#cut(error, out);
+      }
       if (reason) this.#reader.end(reason, out);
       if (!this.#parts.isEmpty) {
         for (const event of out) event.frame = this.#parts.fill(event.frame);
@@ -308,6 +313,7 @@ class Batches extends Pushed<Batch> implements Flow {
     for (;;) {
       if (this.#reader.isEnded) return undefined;
       const next = this.#pending[this.#at];
+      if (!next && !this.#withheld) break;
       const bytes = next ? next.end - next.start : 0;
       this.#isLarge = next !== undefined && bytes > largeAnswerBytes && !this.#lifted.has(next);
       if (this.#isLarge) return undefined;
@@ -330,7 +336,7 @@ class Batches extends Pushed<Batch> implements Flow {
       if (this.#hasEnded && !next) this.#withheld.end();
       return this.#withheld.isDecided || this.#gate.mustCount();
     }
-    return next !== undefined && (this.#gate.isDoubtful(next) || this.#gate.mustCount());
+    return next !== undefined && this.#gate.mustCount(next);
   }
 
   #setAside(next: SseEvent, withheld: Withheld): void {
@@ -353,14 +359,6 @@ class Batches extends Pushed<Batch> implements Flow {
     this.#reader.cut(out);
     const last = out.at(-1);
     if (last?.ending === "incomplete") last.isCut = true;
-  }
-
-  #tried<From>(read: Read<From>, from: From, out: AnswerEvent[]): CutReason | undefined {
-    try {
-      return read(from, out);
-    } catch (error) {
-      return this.#cut(error, out);
-    }
   }
 
   #over(): void {

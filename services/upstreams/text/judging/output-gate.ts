@@ -52,6 +52,8 @@ export class OutputGate {
   #recent = "";
   /** Bytes that passed since the last count. */
   #uncountedBytes = 0;
+  /** Up to this many of them, no count is needed. It is found ahead, so that most deltas need no look. -1: not found. */
+  #clearBytes = -1;
   /** Characters that passed so far. */
   #passed = 0;
   /** From now on, output above the bound counts as output that the upstream may have made within it. */
@@ -75,6 +77,7 @@ export class OutputGate {
   /** From now on output may come up to the most that the upstream can have made within the bound. */
   lenient(): void {
     this.#isLenient = true;
+    this.#clearBytes = -1;
   }
 
   /** Does an upstream that counts its output report that it kept to the bound? */
@@ -100,8 +103,15 @@ export class OutputGate {
     return this.#counted + more <= this.#limit(parts) + slack;
   }
 
-  /** Must the output be counted before more is read? */
-  mustCount(): boolean {
+  /** Must the output be counted before more, or before `next`, is read? */
+  mustCount(next?: SseEvent): boolean {
+    if (next && next.end - next.start > largeEventBytes && this.isDoubtful(next)) return true;
+    if (this.#uncountedBytes <= this.#clearBytes) return false;
+    const isWithin = this.#uncountedBytes <= maxUncountedBytes - largeEventBytes;
+    if (isWithin && this.admits(largeEventBytes)) {
+      this.#clearBytes = this.#uncountedBytes + largeEventBytes;
+      return false;
+    }
     return !this.admits() || this.#uncountedBytes > maxUncountedBytes;
   }
 
@@ -113,6 +123,7 @@ export class OutputGate {
     const text = this.#recent;
     this.#counted = this.#before + (await this.#tokensOf(text));
     this.#uncountedBytes = 0;
+    this.#clearBytes = -1;
     const isClear = this.#counted <= this.#limit(nothing());
     if (!isClear) this.#looked = this.#partsWith(text);
     const isPast = !isClear && this.#counted > this.#limit(this.#looked);
