@@ -133,13 +133,11 @@ export class LargeParts {
   /** The bytes of parts, by their length, beginning and end. */
   readonly #alike = new Map<string, Uint8Array[]>();
 
+  /** Was nothing taken out? */
+  isEmpty = true;
+
   constructor(options: LargePartsOptions) {
     this.#options = options;
-  }
-
-  /** Was nothing taken out? */
-  get isEmpty(): boolean {
-    return this.#parts.length === 0;
   }
 
   /**
@@ -161,6 +159,7 @@ export class LargeParts {
     const rest = Buffer.from(lifted.rest.buffer, lifted.rest.byteOffset, lifted.rest.length);
     for (const { bytes: found, spelled } of lifted.parts) {
       this.#parts.push({ bytes: this.#held(found), spelled: Buffer.from(spelled) });
+      this.isEmpty = false;
     }
     return rest;
   }
