@@ -9,6 +9,7 @@ import type { FastifyInstance } from "fastify";
 import { pino } from "pino";
 import { createCatalogView } from "#common/agreements/catalog-client.ts";
 import { createPeers } from "#common/agreements/peers.ts";
+import { createWireText } from "#common/agreements/text-wire.ts";
 import { randomIds } from "#kit/base/ids.ts";
 import { createMetrics, type Metrics } from "#kit/base/metrics.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
@@ -123,6 +124,7 @@ export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
   ) => {
     const app = await buildGateway({
       peers,
+      text: createWireText(peers.text),
       admission,
       catalog: view,
       blobs,
