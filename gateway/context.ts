@@ -2,6 +2,7 @@ import type { RequestListener, Server, ServerOptions } from "node:http";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { CatalogView } from "#common/agreements/catalog-client.ts";
 import type { Peers } from "#common/agreements/peers.ts";
+import type { TextPort } from "#common/agreements/text-port.ts";
 import type { RefusalError } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";
@@ -112,6 +113,8 @@ export interface OidcSettings {
 /** The parts that the gateway needs. */
 export interface GatewayDeps {
   peers: Peers;
+  /** Answers text requests. */
+  text: TextPort;
   admission: Admission;
   catalog: CatalogSource;
   /** Only for reading. */
