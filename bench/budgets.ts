@@ -90,28 +90,28 @@ type MeasureName = keyof typeof measures;
 /** To lower or to raise a budget, change its number here. A rise is in the commit that causes it, with the reason in its message. */
 const most: Record<string, Partial<Record<MeasureName, number>>> = {
   "a request for JSON": {
-    files: 146,
-    functions: 621,
-    calls: 1_359,
-    promises: 215,
-    bytes: 182_000,
+    files: 144,
+    functions: 616,
+    calls: 1_351,
+    promises: 199,
+    bytes: 175_000,
     "SQL statements": 10,
     AbortControllers: 4,
     timers: 4,
-    "Sets and Maps": 11,
+    "Sets and Maps": 10,
   },
   "a stream of 100 deltas": {
-    files: 157,
-    functions: 745,
-    calls: 8_300,
-    promises: 201,
-    bytes: 500_000,
+    files: 155,
+    functions: 747,
+    calls: 8_219,
+    promises: 187,
+    bytes: 476_000,
     "SQL statements": 10,
     AbortControllers: 4,
     timers: 4,
-    "Sets and Maps": 19,
+    "Sets and Maps": 18,
   },
-  "a delta": { files: 29, functions: 60, calls: 66, promises: 0, bytes: 2_650 },
+  "a delta": { files: 27, functions: 57, calls: 62, promises: 0, bytes: 2_490 },
 };
 
 /** Steps that wait for the disk or for another service. `services/text/leases.test.ts` pins their order. */
