@@ -1,13 +1,7 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ErrorReason, isRefusal, unavailable } from "#kit/base/errors.ts";
 import type { Payers } from "#kit/share/payers.ts";
 import type { Clock } from "#kit/time/clock.ts";
-import type {
-  HoldKind,
-  HoldState,
-  RequestRecordSchema,
-  Unit,
-} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { HoldKind, HoldState, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Admission, KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 
 /** Names a hold. */
@@ -53,8 +47,31 @@ export interface NewHold extends HoldRef {
   least?: bigint | undefined;
 }
 
-/** The part of a request that billing keeps, as `billing_service.proto` describes it. */
-export type RequestRecord = MessageInitShape<typeof RequestRecordSchema>;
+/**
+ * The part of a request that billing keeps, as `billing_service.proto` describes it. Numbers are whole, times in ms since the epoch.
+ * An absent field is empty or 0.
+ */
+export interface RequestRecord {
+  model?: string | undefined;
+  operation?: string | undefined;
+  status?: string | undefined;
+  streamed?: boolean | undefined;
+  estimated?: boolean | undefined;
+  upstream?: string | undefined;
+  inputTokens?: number | undefined;
+  cachedInputTokens?: number | undefined;
+  outputTokens?: number | undefined;
+  reasoningTokens?: number | undefined;
+  startMs?: number | undefined;
+  firstOutputMs?: number | undefined;
+  endMs?: number | undefined;
+  characters?: number | undefined;
+  images?: number | undefined;
+  mediaMs?: number | undefined;
+  answerId?: string | undefined;
+  requestId?: string | undefined;
+  finishReason?: string | undefined;
+}
 
 /** A request's charge. */
 export interface Drawn extends HoldRef {
