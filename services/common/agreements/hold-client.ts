@@ -49,7 +49,7 @@ export interface NewHold extends HoldRef {
 
 /**
  * The part of a request that billing keeps, as `billing_service.proto` describes it. Numbers are whole, times in ms since the epoch.
- * A field is empty or 0 where the request has no such value.
+ * An absent field is empty or 0.
  */
 export interface RequestRecord {
   model?: string | undefined;
