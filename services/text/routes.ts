@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
+import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
@@ -58,7 +59,8 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
     },
     streamGenerate(request, call) {
       return later(async () => {
-        const seat = answering.ask(await callOf(request, call, context));
+        const asked = callOf(request, call, context);
+        const seat = answering.ask(asked instanceof Promise ? await asked : asked);
         const leave = leaveWith(seat, call.signal);
         try {
           return messagesOf(await seat.answer, request, leave);
@@ -126,14 +128,14 @@ const operations: Readonly<Record<Operation, TextOperation | undefined>> = {
   [Operation.TRANSCRIPTIONS]: "transcriptions",
 };
 
-async function callOf(
+function callOf(
   request: Pick<
     GenerateRequest | StreamGenerateRequest,
     "operation" | "body" | "admission" | "idempotencyKey"
   >,
   context: HandlerContext,
   { ids, reader }: Pick<TextRoutesContext, "ids" | "reader">,
-): Promise<Call> {
+): Awaitable<Call> {
   const operation =
     operations[request.operation] ??
     refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "operation" } });
@@ -141,13 +143,14 @@ async function callOf(
   const { accountId } = principal;
   const isKeyed = request.idempotencyKey !== undefined;
   const { signal } = context;
-  return {
-    parsed: await parseRequest(operation, request.body, { reader, accountId, isKeyed, signal }),
+  const parsing = parseRequest(operation, request.body, { reader, accountId, isKeyed, signal });
+  return after(parsing, (parsed) => ({
+    parsed,
     principal,
     admission: request.admission,
     idempotencyKey: request.idempotencyKey,
     requestId: context.requestHeader.get(requestIdHeader) ?? ids.make("req"),
-  };
+  }));
 }
 
 function jsonOnly(call: Call): Call {

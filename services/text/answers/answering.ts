@@ -1,7 +1,9 @@
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import { keyLimitOf } from "#common/agreements/hold-client.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { isRefusal, unavailable } from "#kit/base/errors.ts";
+import type { Stop, StopSignal } from "#kit/base/stop.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { FairShare } from "#kit/share/fair-share.ts";
 import { consume } from "#kit/stream/push-stream.ts";
@@ -74,14 +76,14 @@ export interface Answering {
 export function createAnswering(context: AnsweringContext): Answering {
   const joins = createJoins();
   let closedFor: StopReason | undefined;
-  const answer = async (call: Call, keyed: Keyed | undefined, stop: AbortController) => {
+  const answer = async (call: Call, keyed: Keyed | undefined, stop: Stop) => {
     if (closedFor) stop.abort(stopped(closedFor));
     try {
       // Synchronous up to here, so that an equal request cannot end unnoticed in between.
-      if (keyed) await waitForOtherForms(joins, keyed, call.parsed.form, stop.signal);
+      if (keyed) await waitForOtherForms(joins, keyed, call.parsed.form, stop);
       return await answerOf(call, keyed, stop, context);
     } catch (error) {
-      throw asRefusal(error, stop.signal);
+      throw asRefusal(error, stop);
     }
   };
   return {
@@ -94,7 +96,7 @@ export function createAnswering(context: AnsweringContext): Answering {
       }
       const slot = { keyId: principal.keyId, operation, key };
       const keyed: Keyed = { slot, fingerprint: parsed.fingerprint };
-      const begin = (stop: AbortController) => answer(call, keyed, stop);
+      const begin = (stop: Stop) => answer(call, keyed, stop);
       const name = flightName(keyed, form);
       // A request that the gateway refuses can find an answer, but not begin one. Other requests must not join in its refusal.
       const seat = admission?.refuseWith
@@ -124,8 +126,8 @@ export function createAnswering(context: AnsweringContext): Answering {
 }
 
 /** The error that callers get for a request that this process stopped. */
-function asRefusal(error: unknown, signal: AbortSignal): unknown {
-  const reason = stopReasonOf(signal);
+function asRefusal(error: unknown, stop: Stop): unknown {
+  const reason = stopReasonOf(stop);
   if (isRefusal(error) || reason === undefined || reason === "left") return error;
   return unavailable(error);
 }
@@ -149,7 +151,7 @@ async function waitForOtherForms(
   joins: Joins,
   keyed: Keyed,
   form: AnswerForm,
-  signal: AbortSignal,
+  signal: StopSignal,
 ): Promise<void> {
   const others = answerForms.filter((other) => other !== form);
   for (const seat of others.map((other) => joins.watch(flightName(keyed, other)))) {
@@ -172,7 +174,7 @@ async function waitForOtherForms(
 async function answerOf(
   call: Call,
   keyed: Keyed | undefined,
-  stop: AbortController,
+  stop: Stop,
   context: AnsweringContext,
 ): Promise<Answer> {
   const { parsed, principal, admission } = call;
@@ -182,14 +184,17 @@ async function answerOf(
       const answer = await findKeptAnswer(keyed.slot, keyed.fingerprint, context, stop.signal);
       if (answer) {
         context.events.replayed(parsed.operation);
-        const again = await replay(call, answer, stop.signal, context);
+        const again = await replay(call, answer, stop, context);
         return { ...again, replayed: true, ignored: answer.ignored };
       }
     }
     refuseAtEdge(admission);
-    stop.signal.throwIfAborted();
-    prepared ??= await prepare(call, stop.signal, context);
-    stop.signal.throwIfAborted();
+    stop.throwIfAborted();
+    if (!prepared) {
+      const preparing = prepare(call, stop, context);
+      prepared = preparing instanceof Promise ? await preparing : preparing;
+    }
+    stop.throwIfAborted();
     const metered = await context.meter.open(
       prepared,
       {
@@ -198,7 +203,7 @@ async function answerOf(
         keyLimit: keyLimitOf(admission),
       },
       keyed && { key: keyed.slot.key, fingerprint: keyed.fingerprint },
-      stop.signal,
+      stop,
     );
     // The slot was taken meanwhile, by another process or by an equal request that has another form.
     if (!metered) continue;
@@ -216,9 +221,9 @@ async function answerOf(
 
 function prepare(
   { parsed, principal, admission, requestId }: Call,
-  signal: AbortSignal,
+  signal: StopSignal,
   context: AnsweringContext,
-): Promise<PreparedRequest> {
+): Awaitable<PreparedRequest> {
   const { accountId } = principal;
   return prepareRequest(
     parsed,
@@ -238,7 +243,7 @@ function prepare(
 async function replay(
   { parsed: { operation, form }, principal: { accountId } }: Call,
   { body: answer, cost }: FoundAnswer,
-  signal: AbortSignal,
+  signal: StopSignal,
   { replays, large }: AnsweringContext,
 ): Promise<Begun> {
   if (form === "json") return { kind: "json", body: answer, cost };

@@ -5,6 +5,7 @@ import {
   RefusalError,
   unavailable,
 } from "#kit/base/errors.ts";
+import { Stop, type StopSignal } from "#kit/base/stop.ts";
 import { staged } from "#kit/stream/stages.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { failureOf, type UpstreamFailure } from "../../upstreams/text/failure.ts";
@@ -61,12 +62,12 @@ export async function generate(
   request: PreparedRequest,
   callId: string,
   metered: Metered,
-  stop: AbortController,
+  stop: Stop,
   isKept: boolean,
   context: GenerateContext,
 ): Promise<GeneratedAnswer> {
   let room: AnswerRoom | undefined;
-  const reach = (bytes: number, signal: AbortSignal) => {
+  const reach = (bytes: number, signal: StopSignal) => {
     room ??= context.rooms.open(metered.accountId, signal);
     return room.reach(bytes);
   };
@@ -79,8 +80,8 @@ export async function generate(
       room.shrink(begun.body.length);
       return { ...begun, room };
     }
-    stop.signal.addEventListener("abort", over, { once: true });
-    if (stop.signal.aborted) over();
+    stop.addEventListener("abort", over);
+    if (stop.aborted) over();
     const fail = (error: unknown) => {
       over();
       return error;
@@ -99,9 +100,9 @@ interface SendingOptions {
   request: PreparedRequest;
   callId: string;
   metered: Metered;
-  stop: AbortController;
+  stop: Stop;
   isKept: boolean;
-  reach: (bytes: number, signal: AbortSignal) => Promise<void>;
+  reach: (bytes: number, signal: StopSignal) => Promise<void>;
 }
 
 /** One request that is sent to an upstream, with its answer. */
@@ -110,16 +111,16 @@ class Sending {
   readonly #context: GenerateContext;
   readonly #startedAt: number;
   /** Aborts when the upstream must be closed. */
-  readonly #upstream = new AbortController();
+  readonly #upstream = new Stop();
   readonly #ignored: string[] = [];
   /** True once a whole answer is on its way. */
   #isAnswering = false;
   #silence: Silence;
-  readonly #closeUpstream = () => this.#upstream.abort(this.#options.stop.signal.reason);
+  readonly #closeUpstream = () => this.#upstream.abort(this.#options.stop.reason);
   readonly #onStop = () => {
     this.#silence.over();
     // The whole answer is generated. Waiting for its usage is worthwhile, though its caller has left.
-    const isAwaited = this.#isAnswering && stopReasonOf(this.#options.stop.signal) === "left";
+    const isAwaited = this.#isAnswering && stopReasonOf(this.#options.stop) === "left";
     if (isAwaited) void this.#context.clock.sleep(usageWaitMs).then(this.#closeUpstream);
     else this.#closeUpstream();
   };
@@ -138,22 +139,22 @@ class Sending {
   }
 
   async #ask(): Promise<JsonAnswer | StreamAnswer> {
-    const { signal } = this.#options.stop;
-    signal.addEventListener("abort", this.#onStop, { once: true });
-    if (signal.aborted) this.#onStop();
+    const { stop } = this.#options;
+    stop.addEventListener("abort", this.#onStop);
+    if (stop.aborted) this.#onStop();
     try {
       return await this.#context.upstreams.send(this.#upstreamRequest());
     } catch (error) {
       throw await this.#failed(error);
     } finally {
-      signal.removeEventListener("abort", this.#onStop);
+      stop.removeEventListener("abort", this.#onStop);
     }
   }
 
   #upstreamRequest(): UpstreamRequest {
     const { request, callId, metered, reach } = this.#options;
     const counter = counterFor(metered.accountId, this.#context.counter);
-    const { signal } = this.#upstream;
+    const signal = this.#upstream;
     return {
       accountId: metered.accountId,
       operation: request.operation,
@@ -193,7 +194,7 @@ class Sending {
   /** Ends a request that got no answer. Answers the error for its caller. */
   async #failed(error: unknown): Promise<unknown> {
     const { request, metered, stop } = this.#options;
-    const reason = stopReasonOf(stop.signal);
+    const reason = stopReasonOf(stop);
     const left = metered.isSent ? "left" : "unsent";
     const failure = upstreamFailure(error);
     const isTooLarge = failure?.kind === "too_large";
@@ -204,7 +205,7 @@ class Sending {
       unseenTokens: reason === "left" ? this.#silence.tokens() : 0,
       unseenInput: unseenInput(undefined, request),
     });
-    return charged(reason ? stop.signal.reason : error, cost);
+    return charged(reason ? stop.reason : error, cost);
   }
 
   async #json(answer: JsonAnswer): Promise<GeneratedAnswer> {

@@ -1,3 +1,4 @@
+import { Stop } from "#kit/base/stop.ts";
 import { tooManyAtOnce } from "#kit/share/fair-share.ts";
 import { pushed } from "#kit/stream/push-stream.ts";
 import { staged } from "#kit/stream/stages.ts";
@@ -18,7 +19,7 @@ export interface AnswerNotes {
 export type Answer = Begun & AnswerNotes;
 
 /** Makes the answer to which a flight resolves. */
-export type Begin = (stop: AbortController) => Promise<Answer>;
+export type Begin = (stop: Stop) => Promise<Answer>;
 
 /** A caller's part in a request. */
 export interface Seat {
@@ -49,7 +50,7 @@ export interface Joins {
 }
 
 interface Flight {
-  stop: AbortController;
+  stop: Stop;
   begun: Promise<Answer>;
   /** Set once a stream has begun. */
   shared: SharedEvents | undefined;
@@ -68,7 +69,7 @@ export function createJoins(room: ReplayRoom = createReplayRoom()): Joins {
   empty.resolve();
 
   const start = (name: string | undefined, accountId: string, begin: Begin): Flight => {
-    const stop = new AbortController();
+    const stop = new Stop();
     const kept = room.open(accountId);
     const unname = () => {
       if (name !== undefined && named.get(name) === flight) named.delete(name);
@@ -103,7 +104,7 @@ export function createJoins(room: ReplayRoom = createReplayRoom()): Joins {
       unname();
       void begun.then(land, land);
     };
-    stop.signal.addEventListener("abort", onStop, { once: true });
+    stop.addEventListener("abort", onStop);
     return flight;
   };
   const join = (name: string): Seat | undefined => {

@@ -1,3 +1,4 @@
+import type { StopSignal } from "#kit/base/stop.ts";
 /**
  * The reason why genmesh stops a request.
  * - `left`: its last caller closed its connection, or its deadline passed.
@@ -27,7 +28,7 @@ export function stopped(reason: StopReason): Stopped {
 }
 
 /** The reason why the signal of a request was aborted. Undefined: it was not. */
-export function stopReasonOf(signal: AbortSignal): StopReason | undefined {
+export function stopReasonOf(signal: StopSignal): StopReason | undefined {
   if (!signal.aborted) return undefined;
   return signal.reason instanceof Stopped ? signal.reason.reason : "left";
 }

@@ -1,3 +1,4 @@
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import type { ReportedUsage } from "../../upstreams/text/port.ts";
 import { believableFactor } from "../base/limits.ts";
 import type { Charge, Closing, Intent, KeptAnswer } from "../store/store.ts";
@@ -25,8 +26,6 @@ type Verdict =
   | { kind: "reported"; tokens: ChargedTokens }
   | { kind: "count"; disbelieved?: ReportedUsage; atLeast?: ChargedTokens }
   | { kind: "free" };
-
-type Awaitable<T> = T | Promise<T>;
 
 /** How a request ended, and the facts that decide its charge and its record. */
 export interface End {

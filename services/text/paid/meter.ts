@@ -3,6 +3,7 @@ import { drawBudgetMs, holdCheckMs, leaseMs } from "#common/paid-work/limits.ts"
 import { refuseLate } from "#common/paid-work/request-holds.ts";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
+import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import { answerIdOf } from "../../upstreams/text/answer-defaults.ts";
 import { beatTickMs, countAheadEveryMs, countAheadMs, countPatienceMs } from "../base/limits.ts";
@@ -43,7 +44,7 @@ export interface Meter {
     request: PreparedRequest,
     payer: Payer,
     idempotency: Intent["idempotency"],
-    signal: AbortSignal,
+    signal: StopSignal,
   ): Promise<Metered | undefined>;
   /** Writes checkpoints of the running requests, every 2 s each, until `signal` aborts. */
   keepAlive(signal: AbortSignal): Promise<void>;
@@ -91,7 +92,7 @@ export function createMeter(context: MeterContext): Meter {
       const openedAt = clock.steady();
       const { keyLimit } = payer;
       const asked = intentOf(request, payer, idempotency, context);
-      if (idempotency && !(await store.open(asked, signal))) return undefined;
+      if (idempotency && !(await store.open(asked, signalOf(signal)))) return undefined;
       const paid = { openedAt, signal, keyLimit };
       const intent = await hold(asked, request, paid, context).catch(async (error) => {
         await giveUp(asked, error, metering);
@@ -155,7 +156,7 @@ function intentOf(
 async function hold(
   intent: Intent,
   { leastHold }: PreparedRequest,
-  paid: { openedAt: number; signal: AbortSignal; keyLimit: KeyLimit | undefined },
+  paid: { openedAt: number; signal: StopSignal; keyLimit: KeyLimit | undefined },
   { clock, holds }: MeterContext,
 ): Promise<Intent> {
   const { openedAt, signal, keyLimit } = paid;

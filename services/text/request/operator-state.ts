@@ -1,6 +1,5 @@
 import { optionalBoolean } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import { turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { fieldOf, unsupported } from "./fields.ts";
@@ -90,9 +89,12 @@ const valuesAtOnce = 20_000;
  * caller's own words. Changes `body`. Answers the places of names that it took out, without the numbers of items, for the header that
  * names them.
  */
-export async function keepStateOut(body: JsonObject, looked: LookedThrough): Promise<Set<string>> {
+export function* keepStateOut(
+  body: JsonObject,
+  looked: LookedThrough,
+): Generator<void, Set<string>> {
   const walk = new Walk(body, looked);
-  while (!walk.isOver(valuesAtOnce)) await turn();
+  while (!walk.isOver(valuesAtOnce)) yield;
   return walk.leftOut;
 }
 

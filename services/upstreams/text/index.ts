@@ -1,4 +1,5 @@
 import { RefusalError } from "#kit/base/errors.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import { staged } from "#kit/stream/stages.ts";
 import type { Inferences } from "#kit/telemetry/inference.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
@@ -102,7 +103,7 @@ async function sendTo(
 }
 
 /** Keeps the stream's place until the stream has ended, its reader has left, or the request is aborted. */
-function holding(answer: StreamAnswer, place: Place, signal: AbortSignal): StreamAnswer {
+function holding(answer: StreamAnswer, place: Place, signal: StopSignal): StreamAnswer {
   const release = () => place[Symbol.dispose]();
   signal.addEventListener("abort", release, { once: true });
   const over = () => {

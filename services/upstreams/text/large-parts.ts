@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isJsonObject, type JsonObject, type JsonValue, shapeFault } from "#kit/base/json.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import { anyObjectIn, isTooDeep } from "../call.ts";
 import { only } from "./allowed.ts";
 import { tokenFields } from "./chat/visible-fields.ts";
@@ -49,7 +50,7 @@ export interface Unreadable {
 /** Does a {@link LiftJob} on a copy of its bytes, in a thread if they are large. Undefined for bytes that are no JSON object. */
 export type Lift = (
   job: LiftJob,
-  asking: { accountId: string; signal: AbortSignal },
+  asking: { accountId: string; signal: StopSignal },
 ) => Promise<LiftedParts | Unreadable | undefined>;
 
 /** Strings of these names are bytes in base64. They are not searched for generated text. */

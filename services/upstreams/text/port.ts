@@ -1,5 +1,6 @@
 import type { Reason } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import type { Place } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Unseen, UnseenNotes } from "./judging/hidden-output.ts";
@@ -100,7 +101,7 @@ export interface UpstreamRequest {
    */
   reach?: (bytes: number) => Promise<void>;
   /** Aborts when the last caller left, the deadline passed or the process lost the request. The upstream is closed at once. */
-  signal: AbortSignal;
+  signal: StopSignal;
 }
 
 /** How an answer ended. A cut stream is `failed`. */
