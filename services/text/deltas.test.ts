@@ -17,9 +17,10 @@ import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { testContext, testRequest, testUpstream } from "../../test/support/text-requests.ts";
 import { createTextUpstreams } from "../upstreams/text/index.ts";
 import type { StreamAnswer } from "../upstreams/text/port.ts";
+import { Alone } from "./answers/alone.ts";
 import { messagesOf } from "./answers/answer-messages.ts";
 import { createEventRun } from "./answers/event-run.ts";
-import { createJoins } from "./answers/joins.ts";
+import { Running } from "./answers/running.ts";
 import { createSilence } from "./metering/hidden-time.ts";
 
 const event = (type: string, fields: object) =>
@@ -93,7 +94,7 @@ async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean)
   const impl = {
     streamGenerate: () =>
       later(async () => {
-        const seat = createJoins().take(undefined, "acc_1", answer);
+        const seat = new Alone(answer, new Running());
         return messagesOf(await seat.answer, { takesPieces: false }, seat.leave);
       }),
   };

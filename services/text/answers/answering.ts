@@ -2,7 +2,6 @@ import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import { keyLimitOf } from "#common/agreements/hold-client.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
 import type { Awaitable } from "#kit/base/awaitable.ts";
-import { isRefusal, unavailable } from "#kit/base/errors.ts";
 import type { Stop, StopSignal } from "#kit/base/stop.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { FairShare } from "#kit/share/fair-share.ts";
@@ -20,11 +19,13 @@ import type { PreparedRequest } from "../request/prepared.ts";
 import type { IdempotencySlot, UsageStore } from "../store/store.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { createTally } from "../tokens/tally.ts";
+import { Alone } from "./alone.ts";
 import { type Begun, type GenerateContext, generate } from "./generate.ts";
 import { type Answer, createJoins, type Joins, type Seat } from "./joins.ts";
 import { type FoundAnswer, findKeptAnswer } from "./kept-answer.ts";
 import { piecesOf } from "./replay.ts";
-import { type StopReason, stopped, stopReasonOf } from "./stop-reason.ts";
+import { Running } from "./running.ts";
+import type { StopReason } from "./stop-reason.ts";
 
 /** Dependencies of answering. */
 export interface AnsweringContext extends GenerateContext {
@@ -74,33 +75,27 @@ export interface Answering {
 
 /** Makes the answering side of a process. */
 export function createAnswering(context: AnsweringContext): Answering {
-  const joins = createJoins();
-  let closedFor: StopReason | undefined;
-  const answer = async (call: Call, keyed: Keyed | undefined, stop: Stop) => {
-    if (closedFor) stop.abort(stopped(closedFor));
-    try {
-      // Synchronous up to here, so that an equal request cannot end unnoticed in between.
-      if (keyed) await waitForOtherForms(joins, keyed, call.parsed.form, stop);
-      return await answerOf(call, keyed, stop, context);
-    } catch (error) {
-      throw asRefusal(error, stop);
-    }
-  };
+  const running = new Running();
+  const joins = createJoins(running);
   return {
     ask(call) {
       const { parsed, principal, admission } = call;
       const { operation, form } = parsed;
       const key = checkIdempotencyKey(call.idempotencyKey);
       if (key === undefined) {
-        return joins.take(undefined, principal.accountId, (stop) => answer(call, undefined, stop));
+        return new Alone((stop) => answerOf(call, undefined, stop, context), running);
       }
       const slot = { keyId: principal.keyId, operation, key };
       const keyed: Keyed = { slot, fingerprint: parsed.fingerprint };
-      const begin = (stop: Stop) => answer(call, keyed, stop);
+      const begin = async (stop: Stop) => {
+        // Synchronous up to here, so that an equal request cannot end unnoticed in between.
+        await waitForOtherForms(joins, keyed, form, stop);
+        return await answerOf(call, keyed, stop, context);
+      };
       const name = flightName(keyed, form);
       // A request that the gateway refuses can find an answer, but not begin one. Other requests must not join in its refusal.
       const seat = admission?.refuseWith
-        ? (joins.join(name) ?? joins.take(undefined, principal.accountId, begin))
+        ? (joins.join(name) ?? new Alone(begin, running))
         : joins.take(name, principal.accountId, begin);
       if (seat.joined) context.events.joined(operation);
       return seat;
@@ -117,19 +112,9 @@ export function createAnswering(context: AnsweringContext): Answering {
       const tokens = { input: inputTokens, cachedInput: 0, output: 0 };
       return { inputTokens, cost: chargeOf(price, tokens, hold), hold };
     },
-    whenEmpty: joins.whenEmpty,
-    stop(reason) {
-      closedFor = reason;
-      joins.stopAll(reason);
-    },
+    whenEmpty: () => running.whenNone(),
+    stop: (reason) => running.stopAll(reason),
   };
-}
-
-/** The error that callers get for a request that this process stopped. */
-function asRefusal(error: unknown, stop: Stop): unknown {
-  const reason = stopReasonOf(stop);
-  if (isRefusal(error) || reason === undefined || reason === "left") return error;
-  return unavailable(error);
 }
 
 /** The slot of a request with an idempotency key. */
@@ -207,15 +192,8 @@ async function answerOf(
     );
     // The slot was taken meanwhile, by another process or by an equal request that has another form.
     if (!metered) continue;
-    const begun = await generate(
-      prepared,
-      call.requestId,
-      metered,
-      stop,
-      keyed !== undefined,
-      context,
-    );
-    return { ...begun, replayed: false };
+    const paid = { request: prepared, callId: call.requestId, metered, stop, isKept: !!keyed };
+    return await generate(paid, context);
   }
 }
 

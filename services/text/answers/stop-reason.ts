@@ -1,3 +1,4 @@
+import { isRefusal, unavailable } from "#kit/base/errors.ts";
 import type { StopSignal } from "#kit/base/stop.ts";
 /**
  * The reason why genmesh stops a request.
@@ -31,4 +32,11 @@ export function stopped(reason: StopReason): Stopped {
 export function stopReasonOf(signal: StopSignal): StopReason | undefined {
   if (!signal.aborted) return undefined;
   return signal.reason instanceof Stopped ? signal.reason.reason : "left";
+}
+
+/** The error that callers get for a request that this process stopped. */
+export function asRefusal(error: unknown, stop: StopSignal): unknown {
+  const reason = stopReasonOf(stop);
+  if (isRefusal(error) || reason === undefined || reason === "left") return error;
+  return unavailable(error);
 }
