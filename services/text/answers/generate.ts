@@ -20,8 +20,9 @@ import type { TextEvents } from "../base/events.ts";
 import { usageWaitMs } from "../base/limits.ts";
 import type { LargeAnswers } from "../large/index.ts";
 import { createSilence, type Silence, unseenInput, unseenTokens } from "../metering/hidden-time.ts";
-import { cutBoundOf, type TokenBounds } from "../metering/pricing.ts";
+import { type ChargedTokens, cutBoundOf, type TokenBounds } from "../metering/pricing.ts";
 import { withShownCost } from "../metering/shown-charge.ts";
+import type { ShownCharge } from "../metering/shown-usage.ts";
 import type { Metered } from "../paid/paid-request.ts";
 import type { PreparedRequest } from "../request/prepared.ts";
 import { counterFor, countOrGuess, type TokenCounter } from "../tokens/count.ts";
@@ -279,37 +280,44 @@ async function finishJson(
   const { operation } = request;
   const { ending, failure, usage, opaque, upstream, isCut } = answer;
   metered.saw(answer.outputText);
-  let { body } = answer;
-  /** The reason why it cannot be shown with its cost. */
+  const shown = (charge: ShownCharge) =>
+    withShownCost(operation, answer.body, charge, large, metered);
+  /** The body of an answer that is kept, and the reason why it cannot be shown with its cost. */
+  let kept: Uint8Array | undefined;
   let fault: unknown;
-  const { isOurs, cost } = await metered.finish({
+  const keep = async (cost: bigint, estimate: ChargedTokens | undefined) => {
+    try {
+      kept = await shown({ cost, estimate });
+    } catch (error) {
+      // The answer was generated, so it is charged nevertheless.
+      fault = error;
+      return undefined;
+    }
+    return keepable(kept);
+  };
+  const { isOurs, cost, estimate } = await metered.finish({
     kind: ending,
-    finishReason: finishReasonOf(body, ending),
+    finishReason: finishReasonOf(answer.body, ending),
     reported: usage,
     cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
     unseenTokens: unseenTokens(answer.unseen, 0),
     unseenInput: unseenInput(answer.unseen, request),
     opaque: { values: opaque, upstream },
     ignored,
-    async answer(cost, estimate) {
-      if (ending === "failed") return undefined;
-      try {
-        body = await withShownCost(operation, body, { cost, estimate }, large, metered);
-      } catch (error) {
-        // The answer was generated, so it is charged nevertheless.
-        fault = error;
-        return undefined;
-      }
-      return isKept ? keepable(body) : undefined;
-    },
+    answer: isKept && ending !== "failed" ? keep : undefined,
   });
   // Another process has closed the request, and charged for the output so far.
   if (!isOurs) throw unavailable();
-  if (fault) throw charged(fault, cost);
   if (ending === "failed") {
     throw charged(failedAs(operation, failure ?? ErrorReason.MODEL_REQUEST_FAILED), cost);
   }
-  return { body, cost };
+  try {
+    if (fault) throw fault;
+    const showing = kept ?? shown({ cost, estimate });
+    return { body: showing instanceof Promise ? await showing : showing, cost };
+  } catch (error) {
+    throw charged(error, cost);
+  }
 }
 
 function failedAs(operation: TextOperation, reason: Reason): RefusalError {

@@ -71,12 +71,22 @@ function idsOf({ requestId: id, callId }: UpstreamRequest): { id: string; callId
   return { id, callId };
 }
 
-async function sendTo(
+function sendTo(
+  upstream: Upstream,
+  request: UpstreamRequest,
+  sender: Sender,
+): Promise<JsonAnswer | StreamAnswer> {
+  request.signal.throwIfAborted();
+  if (upstream.maxConcurrent > 0) return sendInPlace(upstream, request, sender);
+  return withInference(sender.inferences, sender.driverOf(upstream), request, upstream);
+}
+
+/** Sends to an upstream that takes a bounded number of requests. */
+async function sendInPlace(
   upstream: Upstream,
   request: UpstreamRequest,
   { slots, inferences, driverOf }: Sender,
 ): Promise<JsonAnswer | StreamAnswer> {
-  request.signal.throwIfAborted();
   const waiting = slots.acquire({
     name: upstream.name,
     max: upstream.maxConcurrent,
@@ -91,9 +101,7 @@ async function sendTo(
   const place = await waiting;
   try {
     const answer = await withInference(inferences, driverOf(upstream), request, upstream);
-    if (answer.kind === "stream" && upstream.maxConcurrent > 0) {
-      return holding(answer, place, request.signal);
-    }
+    if (answer.kind === "stream") return holding(answer, place, request.signal);
     place[Symbol.dispose]();
     return answer;
   } catch (error) {

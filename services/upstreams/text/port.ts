@@ -110,8 +110,8 @@ export type Ending = "completed" | "incomplete" | "failed";
 /** A complete answer. */
 export interface JsonAnswer {
   kind: "json";
-  /** The answer in the operation's public format, complete and ready to be sent. */
-  body: Uint8Array;
+  /** The answer in the operation's public format, complete. Bytes where it came so, or where it has large parts. */
+  body: JsonObject | Uint8Array;
   ending: Ending;
   /** True where it went past the bound of its output and was cut here. */
   isCut?: boolean;
@@ -127,6 +127,11 @@ export interface JsonAnswer {
   opaque: readonly string[];
   /** Name of the upstream that answered. */
   upstream: string;
+}
+
+/** The bytes of an answer's body. */
+export function bytesOfBody(body: JsonAnswer["body"]): Uint8Array {
+  return body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body));
 }
 
 /** One server-sent event, ready to be written. */
