@@ -58,17 +58,19 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       }
     },
     streamGenerate(request, call) {
-      return later(async () => {
-        const asked = callOf(request, call, context);
-        const seat = answering.ask(asked instanceof Promise ? await asked : asked);
-        const leave = leaveWith(seat, call.signal);
-        try {
-          return messagesOf(await seat.answer, request, leave);
-        } catch (error) {
-          leave();
-          throw error;
-        }
-      });
+      return later(() =>
+        after(callOf(request, call, context), (asked) => {
+          const seat = answering.ask(asked);
+          const leave = leaveWith(seat, call.signal);
+          return seat.answer.then(
+            (answer) => messagesOf(answer, request, leave),
+            (error) => {
+              leave();
+              throw error;
+            },
+          );
+        }),
+      );
     },
     async countInput({ body, admission }, call) {
       const asked = { operation: Operation.RESPONSES, body, admission, idempotencyKey: undefined };

@@ -1,3 +1,4 @@
+import { single } from "#kit/stream/push-stream.ts";
 import { staged } from "#kit/stream/stages.ts";
 import {
   type StreamGenerateResponse,
@@ -45,7 +46,7 @@ export function messagesOf(
       return staged(inPieces(body), { until, pass, end: over, fail, leave: over });
     }
     over();
-    return only(message({ case: "complete", value: body }));
+    return single(message({ case: "complete", value: body }));
   }
   const pass = (value: Uint8Array) => message({ case: "events", value });
   return staged(answer.events, { pass, end: over, fail, leave: over });
@@ -58,10 +59,6 @@ type Notes = Pick<
 
 /** The notes of every message except the first. */
 const noNotes: Notes = { replayed: false, ignoredParameters: [] };
-
-async function* only<T>(value: T): AsyncIterable<T> {
-  yield value;
-}
 
 /** The pieces of a body. Each is given when the one before it was taken. */
 async function* inPieces(body: Uint8Array): AsyncIterable<Uint8Array> {

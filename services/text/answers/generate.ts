@@ -203,19 +203,48 @@ class Sending {
   async #json(answer: JsonAnswer): Promise<Answer> {
     const { request, metered, isKept } = this.#paid;
     const { large } = this.#context;
-    const ignored = this.#ignored;
     const { operation, form } = request;
-    const { body, cost } = await finishJson(request, answer, metered, { isKept, ignored, large });
-    this.#noteFirstOutput();
-    if (form === "json") {
-      const room = this.#room;
-      room?.shrink(body.length);
-      return { kind: "json", body, cost, room, replayed: false, ignored };
+    const { ending, failure, usage, opaque, upstream, isCut } = answer;
+    metered.saw(answer.outputText);
+    const shown = (charge: ShownCharge) =>
+      withShownCost(operation, answer.body, charge, large, metered);
+    /** The body of an answer that is kept, or the reason why it cannot be shown with its cost. */
+    let kept: Promise<Uint8Array> | undefined;
+    const keep = async (cost: bigint, estimate: ChargedTokens | undefined) => {
+      kept = Promise.resolve(shown({ cost, estimate }));
+      // An answer that cannot be shown was generated, so it is charged nevertheless.
+      return await kept.then(keepable, () => undefined);
+    };
+    const { isOurs, cost, estimate } = await metered.finish({
+      kind: ending,
+      finishReason: finishReasonOf(answer.body, ending),
+      reported: usage,
+      cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
+      unseenTokens: unseenTokens(answer.unseen, 0),
+      unseenInput: unseenInput(answer.unseen, request),
+      opaque: { values: opaque, upstream },
+      ignored: this.#ignored,
+      answer: isKept && ending !== "failed" ? keep : undefined,
+    });
+    // Another process has closed the request, and charged for the output so far.
+    if (!isOurs) throw unavailable();
+    try {
+      if (ending === "failed") throw failedAs(operation, failure);
+      const showing = kept ?? shown({ cost, estimate });
+      const body = showing instanceof Promise ? await showing : showing;
+      this.#noteFirstOutput();
+      if (form === "json") {
+        const room = this.#room;
+        room?.shrink(body.length);
+        return { kind: "json", body, cost, room, replayed: false, ignored: this.#ignored };
+      }
+      const { accountId } = metered;
+      return this.#inRoom(
+        piecesOf(await large.run("events", { accountId }, body, operation, form)),
+      );
+    } catch (error) {
+      throw charged(error, cost);
     }
-    const ready = await large
-      .run("events", { accountId: metered.accountId }, body, operation, form)
-      .catch((error) => Promise.reject(charged(error, cost)));
-    return this.#inRoom(piecesOf(ready));
   }
 
   #events(answer: StreamAnswer): AsyncIterable<Uint8Array> {
@@ -264,63 +293,10 @@ function toldBound(request: PreparedRequest, held: TokenBounds): number | undefi
   return isLowered ? cutBoundOf(request, held) : request.maxOutputTokens;
 }
 
-async function finishJson(
-  request: PreparedRequest,
-  answer: JsonAnswer,
-  metered: Metered,
-  {
-    isKept,
-    ignored,
-    large,
-  }: Pick<GenerateContext, "large"> & {
-    isKept: boolean;
-    ignored: readonly string[];
-  },
-): Promise<{ body: Uint8Array; cost: bigint | undefined }> {
-  const { operation } = request;
-  const { ending, failure, usage, opaque, upstream, isCut } = answer;
-  metered.saw(answer.outputText);
-  const shown = (charge: ShownCharge) =>
-    withShownCost(operation, answer.body, charge, large, metered);
-  /** The body of an answer that is kept, and the reason why it cannot be shown with its cost. */
-  let kept: Uint8Array | undefined;
-  let fault: unknown;
-  const keep = async (cost: bigint, estimate: ChargedTokens | undefined) => {
-    try {
-      kept = await shown({ cost, estimate });
-    } catch (error) {
-      // The answer was generated, so it is charged nevertheless.
-      fault = error;
-      return undefined;
-    }
-    return keepable(kept);
-  };
-  const { isOurs, cost, estimate } = await metered.finish({
-    kind: ending,
-    finishReason: finishReasonOf(answer.body, ending),
-    reported: usage,
-    cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
-    unseenTokens: unseenTokens(answer.unseen, 0),
-    unseenInput: unseenInput(answer.unseen, request),
-    opaque: { values: opaque, upstream },
-    ignored,
-    answer: isKept && ending !== "failed" ? keep : undefined,
-  });
-  // Another process has closed the request, and charged for the output so far.
-  if (!isOurs) throw unavailable();
-  if (ending === "failed") {
-    throw charged(failedAs(operation, failure ?? ErrorReason.MODEL_REQUEST_FAILED), cost);
-  }
-  try {
-    if (fault) throw fault;
-    const showing = kept ?? shown({ cost, estimate });
-    return { body: showing instanceof Promise ? await showing : showing, cost };
-  } catch (error) {
-    throw charged(error, cost);
-  }
-}
-
-function failedAs(operation: TextOperation, reason: Reason): RefusalError {
+function failedAs(
+  operation: TextOperation,
+  reason: Reason = ErrorReason.MODEL_REQUEST_FAILED,
+): RefusalError {
   const isTooLong = reason === ErrorReason.CONTEXT_LENGTH_EXCEEDED;
   const param = operation === "chat" ? "messages" : "input";
   return new RefusalError(reason, isTooLong ? { param } : {});

@@ -21,7 +21,7 @@ import {
   unsupported,
 } from "./fields.ts";
 import { checkChatFile, checkSound, notText } from "./file-parts.ts";
-import { keepStateOut, maxLeftOut, settleOperators } from "./operator-state.ts";
+import { keepStateOut, maxLeftOut, noFiles, settleOperators } from "./operator-state.ts";
 import { resolveEffort } from "./reasoning.ts";
 import { checkTools, checkToolsIn, takesTool, toolNote, toolTokensOf } from "./tools.ts";
 
@@ -70,8 +70,8 @@ export function* checkChat(
   if (body.stream !== true) delete body.stream_options;
   const looked = { onTool: toolNote(spec, tools), passParameters: spec.passParameters };
   // Chat takes no images, so none of the account's files are in it.
-  const leftOut = yield* keepStateOut(body, { ourFiles: new Set(), ...looked });
-  for (const name of lost) leftOut.add(`messages.content.${name}`);
+  const leftOut = yield* keepStateOut(body, { ourFiles: noFiles, ...looked });
+  for (const name of lost) leftOut.push(`messages.content.${name}`);
   const instructions = instructionsOf(
     developerPrompt,
     optionalString(body, "instructions") ?? null,
@@ -90,7 +90,7 @@ export function* checkChat(
     images: [],
     files,
     opaque,
-    leftOut: [...leftOut],
+    leftOut,
     items: tools.count + legacy.length + messages.length,
     inputParam: "messages",
   };

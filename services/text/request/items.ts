@@ -34,7 +34,7 @@ export interface Found {
 
 /** The result for an input without items. */
 export function nothingFound(): Found {
-  const tools = { count: 0, hosted: false, described: new Set<string>() };
+  const tools = { count: 0, hosted: false, described: [] as string[] };
   return { images: [], files: [], opaque: [], tools, names: new CalledNames() };
 }
 

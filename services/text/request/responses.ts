@@ -4,7 +4,7 @@ import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CheckedBody } from "./checked.ts";
 import { checkMetadata, instructionsOf, outputLimit } from "./fields.ts";
 import { checkItems, inputOf, nothingFound } from "./items.ts";
-import { keepStateOut, settleOperators } from "./operator-state.ts";
+import { keepStateOut, noFiles, settleOperators } from "./operator-state.ts";
 import { resolveReasoning } from "./reasoning.ts";
 import { checkTools, toolNote, toolTokensOf } from "./tools.ts";
 
@@ -29,7 +29,7 @@ export function* checkResponses(
     typeof input === "string" ? nothingFound() : yield* checkItems(input, spec);
   const inParts = images.filter(({ field }) => field === "image_url");
   const leftOut = yield* keepStateOut(body, {
-    ourFiles: new Set(inParts.map(({ holder }) => holder)),
+    ourFiles: inParts.length > 0 ? new Set(inParts.map(({ holder }) => holder)) : noFiles,
     onTool: toolNote(spec, tools),
     passParameters: spec.passParameters,
   });
@@ -45,7 +45,7 @@ export function* checkResponses(
     images,
     files,
     opaque,
-    leftOut: [...leftOut],
+    leftOut,
     items: tools.count + found.tools.count + (typeof input === "string" ? 1 : input.length),
     inputParam: "input",
   };

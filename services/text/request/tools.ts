@@ -21,13 +21,14 @@ const callerTools = new Set([
  * Those of them that the upstream describes to its model in its own words. Known descriptions have 250 to 1,500 tokens, once for each
  * type. A request names only the type.
  */
-const describedTools = new Set(["local_shell", "apply_patch", "computer", "computer_use_preview"]);
+const describedTools = ["local_shell", "apply_patch", "computer", "computer_use_preview"];
 /** Tokens of such a description. */
 const descriptionTokens = 1_536;
 
 /** Tokens that the upstream adds for the tools of a request. */
 export function toolTokensOf(...found: CheckedTools[]): number {
-  return new Set(found.flatMap(({ described }) => [...described])).size * descriptionTokens;
+  const isFound = (type: string) => found.some(({ described }) => described.includes(type));
+  return describedTools.filter(isFound).length * descriptionTokens;
 }
 
 /** Facts about the tools of a request that decide its price. */
@@ -36,13 +37,14 @@ export interface CheckedTools {
   /** True where the upstream carries out at least one. */
   hosted: boolean;
   /** Types that the upstream describes to its model itself. */
-  described: Set<string>;
+  described: string[];
 }
 
 /** Notes the effect of a tool's type on the price. */
 function noteType(type: string, found: CheckedTools): void {
   found.hosted ||= !callerTools.has(type);
-  if (describedTools.has(type)) found.described.add(type);
+  const isNew = describedTools.includes(type) && !found.described.includes(type);
+  if (isNew) found.described.push(type);
 }
 
 /** Does the model take tools of this type? */
@@ -72,7 +74,7 @@ export function* checkTools(
   spec: ChatSpec,
   api: "responses" | "chat",
 ): Generator<void, CheckedTools> {
-  const found: CheckedTools = { count: 0, hosted: false, described: new Set() };
+  const found: CheckedTools = { count: 0, hosted: false, described: [] };
   yield* checkToolList(optionalArray(body, "tools") ?? [], "tools", spec, api, found);
   const choice = fieldOf(body, "tool_choice");
   if (choice !== undefined && typeof choice !== "string" && !isJsonObject(choice)) {

@@ -238,7 +238,7 @@ async function wholeObject(
  * the length is unknown, or else for the longest possible. Where there is no room, or the upstream gives up during the wait, genmesh's
  * bound is the reason, and the upstream did not fail.
  */
-async function wholeBody(
+function wholeBody(
   { body, headers }: HttpReply,
   { reach, signal }: UpstreamRequest,
   reckoned: number = answerLimits.jsonBytes,
@@ -260,14 +260,12 @@ async function wholeBody(
       return size;
     },
   };
-  try {
-    return await body.whole(mostBytes, room);
-  } catch (error) {
+  return body.whole(mostBytes, room).catch((error) => {
     signal.throwIfAborted();
     const isForRoom = isRefusal(error) || body.isHeldBack();
     if (isForRoom) throw new UpstreamFailure("too_large", { cause: error });
     return raiseFailure(error);
-  }
+  });
 }
 
 function raiseFailure(error: unknown): never {
