@@ -90,28 +90,28 @@ type MeasureName = keyof typeof measures;
 /** To lower or to raise a budget, change its number here. A rise is in the commit that causes it, with the reason in its message. */
 const most: Record<string, Partial<Record<MeasureName, number>>> = {
   "a request for JSON": {
-    files: 144,
-    functions: 616,
-    calls: 1_351,
-    promises: 199,
-    bytes: 175_000,
+    files: 145,
+    functions: 620,
+    calls: 1_278,
+    promises: 105,
+    bytes: 145_000,
     "SQL statements": 10,
-    AbortControllers: 4,
+    AbortControllers: 2,
+    timers: 4,
+    "Sets and Maps": 2,
+  },
+  "a stream of 100 deltas": {
+    files: 157,
+    functions: 760,
+    calls: 8_229,
+    promises: 105,
+    bytes: 459_000,
+    "SQL statements": 10,
+    AbortControllers: 2,
     timers: 4,
     "Sets and Maps": 10,
   },
-  "a stream of 100 deltas": {
-    files: 155,
-    functions: 747,
-    calls: 8_219,
-    promises: 187,
-    bytes: 476_000,
-    "SQL statements": 10,
-    AbortControllers: 4,
-    timers: 4,
-    "Sets and Maps": 18,
-  },
-  "a delta": { files: 27, functions: 57, calls: 62, promises: 0, bytes: 2_490 },
+  "a delta": { files: 27, functions: 57, calls: 62, promises: 0, bytes: 2_530 },
 };
 
 /** Steps that wait for the disk or for another service. `services/text/leases.test.ts` pins their order. */

@@ -12,8 +12,9 @@ import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { testContext, testRequest, testUpstream } from "../../test/support/text-requests.ts";
 import { createTextUpstreams } from "../upstreams/text/index.ts";
 import type { StreamAnswer } from "../upstreams/text/port.ts";
+import { Alone } from "./answers/alone.ts";
 import { createEventRun } from "./answers/event-run.ts";
-import { createJoins } from "./answers/joins.ts";
+import { Running } from "./answers/running.ts";
 import { createSilence } from "./metering/hidden-time.ts";
 import { createTextPort } from "./port.ts";
 
@@ -89,7 +90,7 @@ async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean)
     return { kind: "events" as const, events, replayed: false, ignored: [] };
   };
   const port = createTextPort({
-    answering: { ask: () => createJoins().take(undefined, "acc_1", answer) },
+    answering: { ask: () => new Alone(answer, new Running()) },
     reader: createJsonReader(workshop),
   });
   const begun = await port.answer(

@@ -11,8 +11,10 @@ import { createWireTransport } from "#kit/rpc/wire-transport.ts";
 import { createWorkshop } from "#kit/threads/workshop.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { wireWorld } from "../../test/contract/wire.world.ts";
+import { Alone } from "./answers/alone.ts";
 import type { Call } from "./answers/answering.ts";
-import { type Answer, createJoins } from "./answers/joins.ts";
+import type { Answer } from "./answers/joins.ts";
+import { Running } from "./answers/running.ts";
 import { answerPieceBytes } from "./base/limits.ts";
 import { createTextPort } from "./port.ts";
 import { createTextRoutes, type TextRoutesContext } from "./routes.ts";
@@ -32,8 +34,7 @@ const names = ["in its process", "over a wire"] as const;
 beforeAll(async () => {
   const port = createTextPort({
     answering: {
-      ask: (call) =>
-        createJoins().take(undefined, principal.accountId, ({ signal }) => answer(call, signal)),
+      ask: (call) => new Alone(({ signal }) => answer(call, signal), new Running()),
     },
     reader: createJsonReader(stack.use(createWorkshop())),
   });

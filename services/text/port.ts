@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { TextAnswer, TextPort, TextRequest } from "#common/agreements/text-port.ts";
+import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import { ErrorReason, refuse, unavailable } from "#kit/base/errors.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
 import type { PeerCall } from "#kit/rpc/peer-call.ts";
@@ -71,19 +72,21 @@ async function ask(
 }
 
 /** The request of a call, its body parsed. */
-export async function callOf(
+export function callOf(
   { operation, body, admission, idempotencyKey }: TextRequest,
   { principal, requestId, signal }: PeerCall,
   reader: JsonReader,
-): Promise<Call> {
+): Awaitable<Call> {
   const asked =
     operations[operation] ??
     refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "operation" } });
   const isKeyed = idempotencyKey !== undefined;
   const { accountId } = principal;
-  const parsed = await parseRequest(asked, body, { reader, accountId, isKeyed, signal });
   const known = admission && { ...noAdmission, ...admission };
-  return { parsed, principal, admission: known, idempotencyKey, requestId };
+  const parsing = parseRequest(asked, body, { reader, accountId, isKeyed, signal });
+  return after(parsing, (parsed) => ({
+    ...{ parsed, principal, admission: known, idempotencyKey, requestId },
+  }));
 }
 
 /** The fields that an admission may leave out. */

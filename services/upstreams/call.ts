@@ -38,7 +38,7 @@ export interface UpstreamCall
 }
 
 /** Sends once and resolves with the answer's head, of any status. Throws {@link UpstreamError}, or the signal's reason. */
-export async function callUpstream(
+export function callUpstream(
   { http, secrets }: CallContext,
   {
     upstream,
@@ -55,7 +55,7 @@ export async function callUpstream(
   if (needsKey && !key) throw new UpstreamError("misconfigured");
   const timeoutMs = Math.min(wanted ?? Number.POSITIVE_INFINITY, Number(upstream.timeoutMs));
   const idleTimeoutMs = Number(upstream.idleTimeoutMs);
-  const reply = await http.request({
+  const requested = http.request({
     ...request,
     headers: {
       "user-agent": "genmesh",
@@ -67,7 +67,7 @@ export async function callUpstream(
     idleTimeoutMs,
     timeoutMs,
   });
-  return decodedReply(reply);
+  return requested.then(decodedReply);
 }
 
 function keyText({ scheme }: KeyHeader, key: string): string {

@@ -207,18 +207,16 @@ class HoldCalls implements HoldClient {
     return this.#reserve(hold, options, { attempts: 0 });
   }
 
-  async open(hold: NewHold, options?: HoldCallOptions): Promise<Reserved> {
+  open(hold: NewHold, options?: HoldCallOptions): Promise<Reserved> {
     const tried = { attempts: 0 };
-    try {
-      return await this.#reserve(hold, options, tried);
-    } catch (error) {
+    return this.#reserve(hold, options, tried).catch(async (error) => {
       // Only after the first attempt's refusal can no copy be under way.
       const mayBeOpened = tried.attempts > 1;
       if (mayBeOpened && !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
         await this.draw({ ...hold, amount: 0n });
       }
       throw error;
-    }
+    });
   }
 
   draw(drawn: Drawn, options?: HoldCallOptions): Promise<bigint> {
@@ -233,15 +231,12 @@ class HoldCalls implements HoldClient {
     return this.#withTries((ms) => this.#operations.release(released, ms), options);
   }
 
-  async #reserve(
-    hold: NewHold,
-    options: HoldCallOptions | undefined,
-    tried: Tried,
-  ): Promise<Reserved> {
+  #reserve(hold: NewHold, options: HoldCallOptions | undefined, tried: Tried): Promise<Reserved> {
     const attempt = (ms: number) => this.#operations.reserve(hold, ms);
-    const reserved = await this.#withTries(attempt, options, tried);
-    if (reserved.held > 0n) this.#payers?.paid(hold.accountId);
-    return reserved;
+    return this.#withTries(attempt, options, tried).then((reserved) => {
+      if (reserved.held > 0n) this.#payers?.paid(hold.accountId);
+      return reserved;
+    });
   }
 
   /** Makes attempts until one has an outcome. The same operation id makes that safe. `tried` counts those that failed. */

@@ -1,4 +1,5 @@
 import type { TextAnswer } from "#common/agreements/text-port.ts";
+import { single } from "#kit/stream/push-stream.ts";
 import { staged } from "#kit/stream/stages.ts";
 import {
   type StreamGenerateResponse,
@@ -24,7 +25,7 @@ export function messagesOf(answer: TextAnswer): AsyncIterable<StreamGenerateResp
   const complete = (value: Uint8Array) => message({ case: "complete", value });
   switch (answer.kind) {
     case "json":
-      return only(complete(answer.body));
+      return single(complete(answer.body));
     case "pieces":
       return staged(answer.pieces, { pass: complete });
     case "events":
@@ -39,7 +40,3 @@ type Notes = Pick<
 
 /** The notes of every message except the first. */
 const noNotes: Notes = { replayed: false, ignoredParameters: [] };
-
-async function* only<T>(value: T): AsyncIterable<T> {
-  yield value;
-}

@@ -1,4 +1,5 @@
 import { RefusalError } from "#kit/base/errors.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import { staged } from "#kit/stream/stages.ts";
 import type { Inferences } from "#kit/telemetry/inference.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
@@ -70,12 +71,22 @@ function idsOf({ requestId: id, callId }: UpstreamRequest): { id: string; callId
   return { id, callId };
 }
 
-async function sendTo(
+function sendTo(
+  upstream: Upstream,
+  request: UpstreamRequest,
+  sender: Sender,
+): Promise<JsonAnswer | StreamAnswer> {
+  request.signal.throwIfAborted();
+  if (upstream.maxConcurrent > 0) return sendInPlace(upstream, request, sender);
+  return withInference(sender.inferences, sender.driverOf(upstream), request, upstream);
+}
+
+/** Sends to an upstream that takes a bounded number of requests. */
+async function sendInPlace(
   upstream: Upstream,
   request: UpstreamRequest,
   { slots, inferences, driverOf }: Sender,
 ): Promise<JsonAnswer | StreamAnswer> {
-  request.signal.throwIfAborted();
   const waiting = slots.acquire({
     name: upstream.name,
     max: upstream.maxConcurrent,
@@ -90,9 +101,7 @@ async function sendTo(
   const place = await waiting;
   try {
     const answer = await withInference(inferences, driverOf(upstream), request, upstream);
-    if (answer.kind === "stream" && upstream.maxConcurrent > 0) {
-      return holding(answer, place, request.signal);
-    }
+    if (answer.kind === "stream") return holding(answer, place, request.signal);
     place[Symbol.dispose]();
     return answer;
   } catch (error) {
@@ -102,7 +111,7 @@ async function sendTo(
 }
 
 /** Keeps the stream's place until the stream has ended, its reader has left, or the request is aborted. */
-function holding(answer: StreamAnswer, place: Place, signal: AbortSignal): StreamAnswer {
+function holding(answer: StreamAnswer, place: Place, signal: StopSignal): StreamAnswer {
   const release = () => place[Symbol.dispose]();
   signal.addEventListener("abort", release, { once: true });
   const over = () => {

@@ -1,3 +1,4 @@
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { dataOf, eventOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -168,12 +169,15 @@ export class OutputGate {
    * A whole answer, cut at the bound where it is past the limit. Undefined where it is not. An answer whose upstream does not report
    * that it kept to the bound is cut where it is above it by this count.
    */
-  async cutWhole(answer: JsonObject): Promise<JsonObject | undefined> {
+  cutWhole(answer: JsonObject): Awaitable<JsonObject | undefined> {
     // A failed answer gives no output.
     if (answer.status === "failed") return undefined;
     if (this.isKept(usageIn(answer)?.usage)) this.lenient();
     const text = textOfAnswer(answer);
-    if (this.admits(Buffer.byteLength(text))) return undefined;
+    return this.admits(Buffer.byteLength(text)) ? undefined : this.#cut(answer, text);
+  }
+
+  async #cut(answer: JsonObject, text: string): Promise<JsonObject | undefined> {
     const limit = this.#limit(compositionOf(text));
     if ((await this.#tokensOf(text, limit)) <= limit) return undefined;
     return cutAnswer(answer, await this.#prefix(text, this.#bound.tokens));
