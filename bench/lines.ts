@@ -16,7 +16,7 @@ const [few, usual, many] = [1, 4, 32];
 /** Streams at once, of 50 deltas a second each: 1,000 a second. */
 const pacedStreams = 20;
 
-const peers = ["direct", "portkey", "gomodel"] as const;
+const peers = ["direct", "portkey", "gomodel", "litellm"] as const;
 const layers = ["floor-answer", "floor-parse", "floor-forward", "floor-write"] as const;
 const floor = "floor-write";
 

@@ -8,10 +8,11 @@ import { goModelVariable } from "./gomodel.ts";
 import { grow, growthReport, growthSizes } from "./growth.ts";
 import { growPages, pagesReport } from "./growth-pages.ts";
 import { type LineName, lines } from "./lines.ts";
+import { liteLlmVariable } from "./litellm.ts";
 import { weigh } from "./memory.ts";
 import { type BenchOptions, type Measured, readOptions, usage } from "./options.ts";
 import { installPortkey } from "./portkey.ts";
-import { canPin, loadCore, pinSelf } from "./processes.ts";
+import { canPin, loadCore, pinSelf, residentMibOf } from "./processes.ts";
 import { memoryReport, notes, report } from "./report.ts";
 import { alternate } from "./rounds.ts";
 import { startContestants } from "./starts.ts";
@@ -83,6 +84,7 @@ async function measure(
   }
   const chosen = Object.entries(lines).filter(([name]) => only.has(name as LineName));
   const rest = new Map<string, number>();
+  const resident = new Map<string, number>();
   if (chosen.length > 0) {
     const { targets, contestants } = await startWorld(world, stack);
     say("warming up …");
@@ -100,6 +102,7 @@ async function measure(
         fail(`${name}: ${messageOf(error)}`);
       }
     }
+    for (const { name, pids } of targets) resident.set(name, residentMibOf(pids));
   }
   if (results.size === 0) return;
   const model = cpus()[0]?.model ?? "unknown CPU";
@@ -108,7 +111,7 @@ async function measure(
     : "cores not pinned";
   const how = `${rounds} rounds of ${seconds} s in turn: median, ± half of the range`;
   process.stdout.write(`\n${model}, Node ${process.versions.node}; ${cores}\n${how}\n\n`);
-  process.stdout.write(`${report(results)}\n\n${notes(results, firstStart, rest)}\n`);
+  process.stdout.write(`${report(results)}\n\n${notes(results, firstStart, rest, resident)}\n`);
 }
 
 /** The forms of genmesh that can be measured. Prints the reason where the mesh cannot. */
@@ -121,9 +124,11 @@ function wanted({ forms, only, profileFolder }: BenchOptions): WorldOptions {
       ),
     ),
     goModel: process.env[goModelVariable],
+    liteLlm: process.env[liteLlmVariable],
     profileFolder,
   };
   if (common.goModel === undefined) say(`GoModel is left out: ${goModelVariable} not set`);
+  if (common.liteLlm === undefined) say(`LiteLLM is left out: ${liteLlmVariable} not set`);
   if (!forms.has("mesh")) return { ...common, mesh: undefined };
   const urls = Object.entries(storeVariables).map(([name, variable]) => [
     name,

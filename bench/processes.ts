@@ -88,6 +88,11 @@ export function residentBytesOf(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1_024;
 }
 
+/** MiB of memory that processes have now, together. */
+export function residentMibOf(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + residentBytesOf(pid), 0) / 2 ** 20;
+}
+
 /** A thread that ended between the listing and the look has no file. */
 function nanosOf(file: string): number {
   try {

@@ -8,7 +8,18 @@ import type { TargetName } from "./target.ts";
 /** All measurements. */
 export type Results = ReadonlyMap<LineName | "starts", readonly Round[]>;
 
-const head = ["", "", "direct", "Portkey", "GoModel", "floor", "one process", "ratio", "goal"];
+const head = [
+  "",
+  "",
+  "direct",
+  "Portkey",
+  "GoModel",
+  "LiteLLM",
+  "floor",
+  "one process",
+  "ratio",
+  "goal",
+];
 const meshHead = ["mesh", "ratio", "goal"];
 
 /** Goals and figures side by side. They are medians of the rounds, ± half of the distance between the extremes. */
@@ -21,6 +32,7 @@ export function report(results: Results): string {
       figure(goal, results, "direct"),
       figure(goal, results, "portkey"),
       figure(goal, results, "gomodel"),
+      figure(goal, results, "litellm"),
       figure(goal, results, "floor-write"),
       ...judged(goal, results, "one"),
       ...judged(goal, results, "mesh"),
@@ -28,11 +40,12 @@ export function report(results: Results): string {
   return table([[...head, ...meshHead], ...rows]);
 }
 
-/** Notes beside the goals: floors, raw stores, first starts, and CPU time at rest. */
+/** Notes beside the goals: floors, raw stores, first starts, CPU time at rest, and memory in MiB behind the last line. */
 export function notes(
   results: Results,
   firstStart: Round | undefined,
   rest: ReadonlyMap<string, number>,
+  resident: ReadonlyMap<string, number>,
 ): string {
   const said: string[] = [];
   const note = (
@@ -71,6 +84,8 @@ export function notes(
     said.push(`first start of one process, nothing compiled yet: ${number(first)} ms`);
   const shares = [...rest].map(([name, share]) => `${name} ${number(share * 100)} %`);
   if (shares.length > 0) said.push(`of a core, with nothing to do: ${shares.join(", ")}`);
+  const sizes = [...resident].map(([name, mib]) => `${name} ${number(mib)}`);
+  if (sizes.length > 0) said.push(`resident behind the last line, MiB: ${sizes.join(", ")}`);
   return [...said, ...failuresIn(results)].join("\n");
 }
 

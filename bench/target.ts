@@ -27,4 +27,5 @@ export type TargetName =
   | "bucket"
   | "writes"
   | "gomodel"
+  | "litellm"
   | `floor-${FloorLayer}`;

@@ -13,6 +13,7 @@ import {
 } from "./genmesh.ts";
 import { startGoModel } from "./gomodel.ts";
 import { contestant, type Line } from "./lines.ts";
+import { startLiteLlm } from "./litellm.ts";
 import { startPortkey } from "./portkey.ts";
 import { loadCore, startProgram, targetCore } from "./processes.ts";
 import { postRequest, rangeRequest } from "./requests.ts";
@@ -36,12 +37,14 @@ export interface WorldOptions {
   floors: ReadonlySet<FloorLayer>;
   /** GoModel's binary. Undefined: it is left out. */
   goModel: string | undefined;
+  /** LiteLLM's program. Undefined: it is left out. */
+  liteLlm: string | undefined;
   profileFolder: string | undefined;
 }
 
 /** Starts the mock, the peer, genmesh, and the programs that their figures are compared with. `stack` ends them. */
 export async function startWorld(
-  { one, mesh, floors, goModel, profileFolder }: WorldOptions,
+  { one, mesh, floors, goModel, liteLlm, profileFolder }: WorldOptions,
   stack: AsyncDisposableStack,
 ): Promise<World> {
   const upstream = stack.use(startProgram("./upstream.ts", { core: loadCore }));
@@ -52,6 +55,7 @@ export async function startWorld(
   let writes: Contestant<TargetName> | undefined;
   for (const layer of floors) targets.push(await startFloor(layer, upstreamPort, stack));
   if (goModel !== undefined) targets.push(stack.use(await startGoModel(goModel, upstreamPort)));
+  if (liteLlm !== undefined) targets.push(stack.use(await startLiteLlm(liteLlm, upstreamPort)));
   if (one) {
     targets.push(stack.use(await startOneProcess(options)));
     beside.push(await folderTarget(stack));

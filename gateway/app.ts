@@ -1,4 +1,4 @@
-import { createServer, type ServerOptions } from "node:http";
+import { createServer, type Server, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyServerOptions } from "fastify";
 import Fastify from "fastify";
@@ -27,14 +27,22 @@ import {
   requestTimeoutMs,
   tcpProbeAfterMs,
 } from "./limits.ts";
-import { authentication, byKey } from "./plugins/authentication.ts";
+import { admissionRules, byKey } from "./plugins/authentication.ts";
 import { cors } from "./plugins/cors.ts";
 import { docsRoutes } from "./plugins/docs.ts";
 import { errorEnvelope } from "./plugins/errors.ts";
-import { protocolRules, refuseChunks, refuseConnection, routedUrl } from "./plugins/protocol.ts";
+import {
+  protocolRules,
+  refuseChunks,
+  refuseConnection,
+  refuseOverlong,
+  routedUrl,
+  takeOddRequests,
+} from "./plugins/protocol.ts";
 import { requestLog } from "./plugins/request-log.ts";
+import { inOrder, type Rule } from "./plugins/rules.ts";
 import { tracing } from "./plugins/tracing.ts";
-import { refuseUnknown, unknownRoutes } from "./plugins/unknown-routes.ts";
+import { unknownRoutes } from "./plugins/unknown-routes.ts";
 import { createPublicUrls } from "./public-url.ts";
 import { createReaderWatch } from "./readers.ts";
 import { v1Routes } from "./routes/v1/index.ts";
@@ -59,21 +67,20 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   app.decorateReply("readTurn", null);
 
   tracing(app, edge);
-  requestLog(app, edge);
-  // Before any code that refuses, because a page may read refusals too.
-  cors(app, edge);
-  protocolRules(app, edge);
+  takeOddRequests(app.server as Server, edge);
+  app.addHook("onRequest", inOrder(arrivalRules(edge)));
+  // After admission, so that a caller without a key learns nothing else.
+  app.addHook("preParsing", refuseOverlong);
   errorEnvelope(app, edge);
   const unknown = unknownRoutes(app);
-  app.setNotFoundHandler((request) => {
-    throw unknown.refusalOf(request);
-  });
+  app.setNotFoundHandler(unknown.refuse);
   healthRoutes(app, edge);
   docsRoutes(app);
   await app.register(
     async (v1) => {
-      authentication(v1, { admit: byKey(edge) });
-      refuseUnknown(v1, unknown);
+      v1.addHook("onRequest", inOrder(admissionRules(byKey(edge), unknown)));
+      // The rules answer first. This gives the prefix a not-found route of its own, and with it the hook.
+      v1.setNotFoundHandler(unknown.refuse);
       v1Routes(v1, edge);
     },
     { prefix: "/v1" },
@@ -83,6 +90,14 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   }
   await app.ready();
   return app;
+}
+
+/** The first rules of every request. A page may read refusals, so the rule of CORS comes before those that refuse. */
+function arrivalRules(edge: Edge): Rule[] {
+  const watchReader: Rule = ({ raw }) => {
+    edge.readers.watch(raw.socket);
+  };
+  return [requestLog(edge), ...cors(edge), watchReader, ...protocolRules];
 }
 
 function createEdge(deps: GatewayDeps): Edge {

@@ -12,7 +12,7 @@ const terminalEvent = /^event: response\.(?:completed|incomplete|failed)$/m;
 export interface BrokenStream {
   operation: Operation;
   /** The caller's body. */
-  body: Buffer;
+  body: Uint8Array;
   /** The id of the response, where none had begun. */
   newId: () => string;
   first: Uint8Array | undefined;
@@ -115,10 +115,10 @@ const echoedDefaults = {
 /** Bodies up to this size are read for the options that a response repeats, which takes a few ms. */
 const repeatedBytes = 256 * 1024;
 
-function jsonObject(body: Buffer): JsonObject {
+function jsonObject(body: Uint8Array): JsonObject {
   if (body.length > repeatedBytes) return {};
   try {
-    const value: unknown = JSON.parse(body.toString("utf8"));
+    const value: unknown = JSON.parse(text(body));
     return isJsonObject(value) ? value : {};
   } catch {
     return {};

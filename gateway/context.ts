@@ -2,6 +2,7 @@ import type { RequestListener, Server, ServerOptions } from "node:http";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { CatalogView } from "#common/agreements/catalog-client.ts";
 import type { Peers } from "#common/agreements/peers.ts";
+import type { TextPort } from "#common/agreements/text-port.ts";
 import type { RefusalError } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";
@@ -51,11 +52,16 @@ export type Deferral = "nothing" | "scope" | "scope and rate";
 export interface Admission {
   /**
    * Checks the Authorization header. Refuses with INVALID_API_KEY, PERMISSION_DENIED, RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE,
-   * except for deferred checks. The rate is checked before the scope. Scope UNSPECIFIED: any valid key.
+   * except for deferred checks. The rate is checked before the scope. Scope UNSPECIFIED: any valid key. At once, unless auth must be
+   * asked first.
    */
-  admit(authorization: string | undefined, scope: Scope, deferral: Deferral): Promise<Admitted>;
+  admit(
+    authorization: string | undefined,
+    scope: Scope,
+    deferral: Deferral,
+  ): Admitted | Promise<Admitted>;
   /** The same for a key that is known to be valid at this moment. A session of the console uses it. */
-  admitKey(key: AdmittedKey, scope: Scope, deferral: Deferral): Promise<Admitted>;
+  admitKey(key: AdmittedKey, scope: Scope, deferral: Deferral): Admitted | Promise<Admitted>;
 }
 
 /** The catalog in force. */
@@ -78,6 +84,8 @@ export interface GatewaySettings {
   connections?: Omit<ConnectionBounds, "isShared">;
   /** Files that are sent to callers at once. Default: `downloadShare`. */
   downloads?: FairShareBounds;
+  /** Does this process send traces to a collector? Default: no. */
+  traces?: boolean;
   /** The console. Absent: it is off. */
   console?: ConsoleSettings;
 }
@@ -105,6 +113,8 @@ export interface OidcSettings {
 /** The parts that the gateway needs. */
 export interface GatewayDeps {
   peers: Peers;
+  /** Answers text requests. */
+  text: TextPort;
   admission: Admission;
   catalog: CatalogSource;
   /** Only for reading. */

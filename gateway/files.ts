@@ -7,7 +7,7 @@ import type { Edge } from "./context.ts";
 import { dispositionOf } from "./file-names.ts";
 import { deadlinesMs } from "./limits.ts";
 import { queryString } from "./query.ts";
-import { callOptions } from "./request.ts";
+import { callOptions, sendStream } from "./request.ts";
 import { object, string } from "./schemas.ts";
 
 /** Parameters of a path that names a file of the account. */
@@ -84,7 +84,7 @@ export async function sendFile(
     reply.code(206).header("content-range", `bytes ${part.start}-${part.end}/${sizeBytes}`);
   }
   reply.header("content-length", part ? part.end - part.start + 1 : sizeBytes);
-  return reply.send(bytes);
+  return sendStream(edge, reply, bytes);
 }
 
 /** Opens a located file. Refuses with FILE_NOT_FOUND where it was deleted meanwhile. */

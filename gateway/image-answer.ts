@@ -21,7 +21,7 @@ import type { Edge } from "./context.ts";
 import { openBlob } from "./files.ts";
 import { followJob } from "./follow-job.ts";
 import { deadlinesMs, imageWaitMs } from "./limits.ts";
-import { callOptions } from "./request.ts";
+import { callOptions, sendStream } from "./request.ts";
 import { arrayOf, idempotencyHeader, integer, object, type Schema, string } from "./schemas.ts";
 
 /** The wait that a `Prefer: wait` asks for, in ms, at most as long as an answer may take. Undefined: there is none. */
@@ -159,13 +159,11 @@ async function sendInline(
     }
     yield after;
   };
-  return reply
-    .header("content-type", "application/json; charset=utf-8")
-    .header(
-      "content-length",
-      lengths.reduce((sum, one) => sum + one, head.length + frame),
-    )
-    .send(Readable.from(pieces(), { objectMode: false }));
+  reply.headers({
+    "content-type": "application/json; charset=utf-8",
+    "content-length": lengths.reduce((sum, one) => sum + one, head.length + frame),
+  });
+  return sendStream(edge, reply, Readable.from(pieces(), { objectMode: false }));
 }
 
 /** Bytes in base64, from chunks with any borders. */

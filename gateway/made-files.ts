@@ -3,17 +3,20 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { entryColumns, entryDocument } from "#common/documents/entry-document.ts";
 import { csvLine } from "#kit/base/csv.ts";
 import type { Line, ListLinesResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { Edge } from "./context.ts";
+import { sendStream } from "./request.ts";
 
 /**
  * Sends a file as it is made. `HEAD` leaves out its length like `GET` does. Fastify would report an answer without a body as one of 0
  * bytes.
  */
 export function sendMade(
+  edge: Edge,
   request: FastifyRequest,
   reply: FastifyReply,
   file: Readable,
 ): FastifyReply {
-  return reply.send(request.method === "HEAD" ? Readable.from([]) : file);
+  return sendStream(edge, reply, request.method === "HEAD" ? Readable.from([]) : file);
 }
 
 /** Headers of a CSV file. */

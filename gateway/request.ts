@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, errorRow, isRefusal, RefusalError } from "#kit/base/errors.ts";
-import { affinityHeader, affinityOf } from "#kit/rpc/affinity.ts";
-import { callHeaders } from "#kit/rpc/principal.ts";
+import { type PeerCall, wireOptions } from "#kit/rpc/peer-call.ts";
 import type { Admitted, Edge } from "./context.ts";
 import { CallerLeftError, costHeader } from "./errors.ts";
 
@@ -66,25 +66,29 @@ export interface Submission {
 }
 
 /**
- * Options of an internal call for a request: principal, request id, deadline, and a signal. The signal aborts when the caller leaves,
- * or (with `cutOff`) when the process stops waiting for open streams. Where equal requests join, they are sent to one replica.
+ * The facts of an internal call for a request. Its signal aborts when the caller leaves, or (with `cutOff`) when the process stops
+ * waiting for open streams.
  */
+export function peerCall(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  timeoutMs: number,
+  cutOff?: AbortSignal,
+): PeerCall {
+  const { principal } = callerOf(request);
+  const signal = leavingSignal(reply, cutOff);
+  return { principal, requestId: request.id, timeoutMs, signal };
+}
+
+/** Options of a {@link peerCall} over the wire. Where equal requests join, they are sent to one replica. */
 export function callOptions(
   request: FastifyRequest,
   reply: FastifyReply,
   timeoutMs: number,
   cutOff?: AbortSignal,
 ): CallOptions & { signal: AbortSignal } {
-  const { principal } = callerOf(request);
   const key = request.routeOptions.config.idempotent ? idempotencyKeyOf(request) : undefined;
-  return {
-    headers: {
-      ...callHeaders(principal, request.id),
-      ...(key === undefined ? {} : { [affinityHeader]: affinityOf(principal, key) }),
-    },
-    timeoutMs,
-    signal: leavingSignal(reply, cutOff),
-  };
+  return wireOptions(peerCall(request, reply, timeoutMs, cutOff), key);
 }
 
 /**
@@ -152,6 +156,12 @@ export function noteBroken(edge: Edge, error: unknown, reply: FastifyReply): Ref
   const told = refusal ?? new RefusalError(ErrorReason.INTERNAL_ERROR);
   if (!raw.destroyed) request.refusal = told;
   return told;
+}
+
+/** Answers with a stream. By itself the framework silently cuts an answer whose source breaks. */
+export function sendStream(edge: Edge, reply: FastifyReply, stream: Readable): FastifyReply {
+  stream.once("error", (error) => void noteBroken(edge, error, reply));
+  return reply.send(stream);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import type { TextAnswer, TextRequest, WholeText } from "#common/agreements/text-port.ts";
 import { consume } from "#kit/stream/push-stream.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { failureEvents } from "./broken-stream.ts";
@@ -8,14 +9,13 @@ import { costHeader } from "./errors.ts";
 import { bodyLimitsBytes, deadlinesMs } from "./limits.ts";
 import {
   callerOf,
-  callOptions,
   ignoredParametersHeader,
   noteBroken,
   noteCost,
   noteIgnored,
   notePaid,
   noteReplayed,
-  type Submission,
+  peerCall,
   submissionOf,
 } from "./request.ts";
 import { errors, integer, number, object, type Schema, string } from "./schemas.ts";
@@ -62,32 +62,8 @@ export async function answerText(
   operation: Operation,
 ): Promise<unknown> {
   const body = await edge.bodies.json(request, reply, bodyLimitsBytes.text);
-  const message = { operation, body, ...submissionOf(request) };
-  const options = callOptions(request, reply, deadlinesMs.text, edge.cutOff);
-  if (mayBeLong(operation, body)) return answerAsItComes(edge, request, reply, message, options);
-  const answer = await edge.peers.text.generate(message, options);
-  notePaid(edge, request);
-  return sendJson(edge, request, reply, answer);
+  return answerAsItComes(edge, request, reply, { operation, body, ...submissionOf(request) });
 }
-
-/**
- * Can the answer be a stream, or a JSON that is far longer than the text of its tokens? Only the service parses a body. This look at
- * its bytes saves most requests the more expensive streaming call. A JSON object has the name `stream` only where those letters are in
- * quotes, or where a letter is escaped. A letter's only escape is `\u`. Without log probabilities, tools and the fields of `include`,
- * an answer is text, which is paid for by its length. Or it repeats its body, whose room in memory is held until the answer.
- */
-function mayBeLong(operation: Operation, body: Buffer): boolean {
-  if (operation === Operation.EMBEDDINGS) return true;
-  // In a large one the look would cost more than the call.
-  if (body.length > lookedAtBytes) return true;
-  return longNames.some((name) => body.includes(name));
-}
-
-/** `logprobs` and `top_logprobs` ask for log probabilities. */
-const longNames = ['"stream"', "\\u", 'logprobs"', '"include"', '"tools"'];
-
-/** The bytes of a body are searched up to this size, which takes some tenths of a millisecond. */
-const lookedAtBytes = 256 * 1024;
 
 /** Operations that have events. Others have none, even where their body asks for them. */
 const streamed: ReadonlySet<Operation> = new Set([Operation.RESPONSES, Operation.CHAT_COMPLETIONS]);
@@ -96,7 +72,7 @@ const streamed: ReadonlySet<Operation> = new Set([Operation.RESPONSES, Operation
 async function mayStream(
   edge: Edge,
   request: FastifyRequest,
-  { operation, body }: TextMessage,
+  { operation, body }: TextRequest,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (!streamed.has(operation)) return false;
@@ -110,102 +86,78 @@ async function mayStream(
   }
 }
 
-interface TextMessage extends Submission {
-  operation: Operation;
-  body: Buffer;
-}
-
 /** Answers as the text service does: events as they come, or JSON. A large JSON is sent piece by piece, as its caller takes it. */
 export async function answerAsItComes(
   edge: Edge,
   request: FastifyRequest,
   reply: FastifyReply,
-  asked: TextMessage,
-  options: ReturnType<typeof callOptions>,
+  asked: TextRequest,
 ): Promise<unknown> {
+  const call = peerCall(request, reply, deadlinesMs.text, edge.cutOff);
   let events: EventStream | undefined;
   let first: Uint8Array | undefined;
   let last: Uint8Array | undefined;
-  let whole: WholeAnswer | undefined;
-  let pieces: Pieces | undefined;
   // Headers are sent with the first event, so that a failure before has its own status, or after 15 s.
   let isOver = false;
   const speak = async () => {
-    const isStream = events || (!pieces && (await mayStream(edge, request, asked, options.signal)));
+    const isStream = !isOver && (events || (await mayStream(edge, request, asked, call.signal)));
     // Meanwhile the answer may have come, or the caller have left.
-    if (isOver || whole || pieces || !isStream || reply.raw.destroyed) return;
+    if (isOver || !isStream || reply.raw.destroyed) return;
     events ??= openEventStream(reply);
     events.comment();
   };
   using silence = watchSilence(edge.clock, () => void speak());
   try {
-    const message = { ...asked, takesPieces: true };
-    await consume(edge.peers.text.streamGenerate(message, options), (message) => {
-      const { part } = message;
+    const answer = await edge.text.answer({ ...asked, takesPieces: true }, call);
+    if (answer.kind !== "events") {
+      isOver = true;
+      if (events) throw unexpected(answer);
+      return await sendWhole(edge, request, reply, answer);
+    }
+    await consume(answer.events, (bytes) => {
       silence.broken();
-      if (!first && !whole && !pieces) notePaid(edge, request);
-      if (part.case === "complete" && !events) {
-        if (pieces) return pieces.write(part.value) ?? true;
-        if (message.wholeBytes === undefined) {
-          whole = { ...message, body: part.value };
-          return true;
-        }
-        const begin = () => {
-          pieces = openPieces(reply, message);
-          return pieces.write(part.value);
-        };
-        if (!message.replayed) return begin() ?? true;
-        return edge.repeated.take(request, reply, Number(message.wholeBytes)).then(begin);
-      }
-      if (part.case !== "events") throw new Error("the text service sent no events");
+      if (!first) notePaid(edge, request);
       if (!events) {
-        tell(reply, message);
+        tell(reply, answer);
         events = openEventStream(reply);
       }
-      first ??= part.value;
-      last = part.value;
-      return events.write(part.value) ?? true;
+      first ??= bytes;
+      last = bytes;
+      return events.write(bytes) ?? true;
     });
-    if (!events && !whole && !pieces) throw new Error("the text service sent no answer");
+    isOver = true;
+    if (!events) throw new Error("the text service sent no answer");
   } catch (error) {
     isOver = true;
-    if (pieces) {
-      noteBroken(edge, error, reply);
-      pieces.fail();
-      return reply;
-    }
-    if (events) {
-      const refusal = noteBroken(edge, error, reply);
-      await events.write(
-        failureEvents(
-          { ...asked, first, last, newId: () => edge.ids.make("resp") },
-          refusal,
-          edge.clock.now(),
-        ),
-      );
-    } else if (!whole) {
-      throw options.signal.aborted ? options.signal.reason : error;
-    }
+    if (!events) throw call.signal.aborted ? call.signal.reason : error;
+    const refusal = noteBroken(edge, error, reply);
+    const told = { ...asked, first, last, newId: () => edge.ids.make("resp") };
+    await events.write(failureEvents(told, refusal, edge.clock.now()));
   }
-  isOver = true;
-  if (whole) return sendJson(edge, request, reply, whole);
-  pieces?.end();
   events?.end();
   return reply;
 }
 
-/** The facts about an answer in its headers. */
-interface AnswerNotes {
-  replayed: boolean;
-  /** Empty from a text service of an older release. */
-  ignoredParameters: readonly string[];
-  /** Absent from an older text service, and from streams. */
-  costUsdMicros?: bigint | undefined;
+/** An answer without events. */
+type WholeAnswer = Exclude<TextAnswer, { kind: "events" }>;
+
+/** The error of such an answer behind a comment that has begun a stream. Its pieces are not read. */
+function unexpected(answer: WholeAnswer): Error {
+  if (answer.kind === "pieces") void answer.pieces[Symbol.asyncIterator]().return?.();
+  return new Error("the text service sent no events");
 }
 
-/** An answer in one piece. */
-interface WholeAnswer extends AnswerNotes {
-  body: Uint8Array;
+/** Sends a JSON, in one piece or in several. */
+function sendWhole(
+  edge: Edge,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: WholeAnswer,
+): Promise<FastifyReply> {
+  notePaid(edge, request);
+  return answer.kind === "json"
+    ? sendJson(edge, request, reply, answer)
+    : sendPieces(edge, request, reply, answer);
 }
 
 /**
@@ -216,10 +168,40 @@ export async function tellOfWhole(
   edge: Edge,
   request: FastifyRequest,
   reply: FastifyReply,
-  answer: WholeAnswer,
+  answer: WholeText,
 ): Promise<void> {
   if (answer.replayed) await edge.repeated.take(request, reply, answer.body.length);
   tell(reply, answer);
+}
+
+/** A large answer. It is sent piece by piece, as its caller takes it. */
+type PiecedText = TextAnswer & { kind: "pieces" };
+
+async function sendPieces(
+  edge: Edge,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: PiecedText,
+): Promise<FastifyReply> {
+  let sent: Pieces | undefined;
+  const begin = (piece: Uint8Array) => {
+    sent = openPieces(reply, answer);
+    return sent.write(piece);
+  };
+  try {
+    await consume(answer.pieces, (piece) => {
+      if (sent) return sent.write(piece) ?? true;
+      if (!answer.replayed) return begin(piece) ?? true;
+      return edge.repeated.take(request, reply, answer.bytes).then(() => begin(piece));
+    });
+  } catch (error) {
+    if (!sent) throw error;
+    noteBroken(edge, error, reply);
+    sent.fail();
+    return reply;
+  }
+  sent?.end();
+  return reply;
 }
 
 /** A large answer that is being sent to its caller. */
@@ -232,10 +214,7 @@ interface Pieces {
 }
 
 /** Sets the headers of an answer that comes in pieces, and takes it over. */
-function openPieces(
-  reply: FastifyReply,
-  answer: AnswerNotes & { wholeBytes?: bigint | undefined },
-): Pieces {
+function openPieces(reply: FastifyReply, answer: PiecedText): Pieces {
   tell(reply, answer);
   let taken: (() => void) | undefined;
   const wake = () => {
@@ -249,8 +228,7 @@ function openPieces(
       done(error);
     },
   });
-  const length = String(answer.wholeBytes ?? 0n);
-  reply.header("content-type", jsonType).header("content-length", length).send(body);
+  reply.header("content-type", jsonType).header("content-length", String(answer.bytes)).send(body);
   return {
     write(piece) {
       if (body.destroyed || body.push(piece)) return undefined;
@@ -265,10 +243,10 @@ function openPieces(
 
 const jsonType = "application/json; charset=utf-8";
 
-function tell(reply: FastifyReply, answer: AnswerNotes): void {
+function tell(reply: FastifyReply, answer: TextAnswer): void {
   noteReplayed(reply, answer.replayed);
-  noteIgnored(reply, answer.ignoredParameters);
-  if (answer.costUsdMicros !== undefined) noteCost(reply, answer.costUsdMicros);
+  noteIgnored(reply, answer.ignored);
+  if (answer.kind !== "events" && answer.cost !== undefined) noteCost(reply, answer.cost);
 }
 
 /** The answer's bytes as they came. */
@@ -276,7 +254,7 @@ async function sendJson(
   edge: Edge,
   request: FastifyRequest,
   reply: FastifyReply,
-  answer: WholeAnswer,
+  answer: WholeText,
 ): Promise<FastifyReply> {
   await tellOfWhole(edge, request, reply, answer);
   const { body } = answer;

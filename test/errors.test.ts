@@ -71,6 +71,7 @@ const table: [status: number, type: string, codes: string[]][] = [
   [415, "invalid_request_error", ["unsupported_media_type"]],
   [416, "invalid_request_error", ["range_not_satisfiable"]],
   [422, "idempotency_error", ["idempotency_key_reused", "idempotency_answer_not_kept"]],
+  [426, "invalid_request_error", ["websocket_unsupported"]],
   [429, "rate_limit_error", ["rate_limit_exceeded", "too_many_open_requests"]],
   [500, "server_error", ["internal_error"]],
   [502, "server_error", ["model_request_failed"]],

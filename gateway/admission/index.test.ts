@@ -28,7 +28,7 @@ afterEach(async () => {
   await world[Symbol.asyncDispose]();
 });
 
-const admit = (
+const admit = async (
   sent: string | undefined,
   scope: Scope = Scope.TEXT,
   deferral: Deferral = "nothing",
@@ -214,7 +214,8 @@ describe("rate", () => {
       });
       await own.ready;
       const sent = await limited(20);
-      const keyed = () => own.admit(sent, Scope.TEXT, "scope and rate");
+      const ask = async (deferral: Deferral) => own.admit(sent, Scope.TEXT, deferral);
+      const keyed = () => ask("scope and rate");
       const overRate = { reason: ErrorReason.RATE_LIMIT_EXCEEDED };
       for (let n = 0; n < 20; n++) expect((await keyed()).refusal).toBeUndefined();
       for (let n = 0; n < 20; n++) expect((await keyed()).refusal).toMatchObject(overRate);
@@ -226,7 +227,7 @@ describe("rate", () => {
       }
       await world.clock.advance(3_000);
       expect((await keyed()).refusal).toBeUndefined();
-      await expect(own.admit(sent, Scope.TEXT, "nothing")).rejects.toMatchObject(overRate);
+      await expect(ask("nothing")).rejects.toMatchObject(overRate);
       expect((await keyed()).refusal).toMatchObject(overRate);
       await expect(keyed()).rejects.toMatchObject(overRate);
     },
@@ -247,7 +248,7 @@ describe("rate", () => {
       ...{ requestsPerMinute: 20, accountRequestsPerMinute: 20, accountSuspended: false },
       keyId: "",
     };
-    const keyed = (keyId: string) =>
+    const keyed = async (keyId: string) =>
       admission.admitKey({ ...key, keyId }, Scope.TEXT, "scope and rate");
     for (let n = 0; n < 40; n++) await keyed(`key_${n % 3}`);
     await expect(keyed("key_0")).rejects.toMatchObject({ reason: ErrorReason.RATE_LIMIT_EXCEEDED });

@@ -64,38 +64,44 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
 
   const uses = createKeyUses(deps);
 
-  const keyOf = async (authorization: string | undefined) => {
-    const secret = bearer.exec(authorization ?? "")?.[1];
-    if (secret === undefined) refuse(ErrorReason.INVALID_API_KEY);
-    const key = keys.admit(secret);
-    return key instanceof Promise ? await key : key;
-  };
-  const admitKey = async (key: AdmittedKey, scope: Scope, deferral: Deferral) => {
-    uses.note(key.keyId);
-    // A request outside the key's scopes counts too, because refusing it is work.
-    const taken = rates.take(key);
-    const verdict = taken instanceof Promise ? await taken : taken;
+  const judge = (key: AdmittedKey, verdict: RateVerdict, scope: Scope, deferral: Deferral) => {
     const headers = rateHeaders(verdict);
-    const overRate = rateRefusal(verdict, headers);
-    if (overRate && !(deferral === "scope and rate" && mayLookUp(key))) throw overRate;
-    const outside = scopeRefusal(key, scope, headers);
-    if (outside && deferral === "nothing") throw outside;
-    const refusal = overRate ?? outside;
-    if (refusal) events.refused(refusal.reason);
+    const isInScope = scope === Scope.UNSPECIFIED || key.scopes.has(scope);
+    if (verdict.ok && isInScope) return admitted(key, headers);
+    const refusal = verdict.ok ? scopeRefusal(scope, headers) : rateRefusal(verdict, headers);
+    events.refused(refusal.reason);
+    const isDeferred = verdict.ok
+      ? deferral !== "nothing"
+      : deferral === "scope and rate" && mayLookUp(key);
+    if (!isDeferred) throw refusal;
     return admitted(key, headers, refusal);
   };
-  const counted = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      if (isRefusal(error)) events.refused(error.reason);
-      throw error;
-    }
+  const admitKey: Admission["admitKey"] = (key, scope, deferral) => {
+    uses.note(key.keyId);
+    // A request outside the key's scopes counts too, because refusing it is work.
+    const verdict = rates.take(key);
+    return verdict instanceof Promise
+      ? verdict.then((told) => judge(key, told, scope, deferral))
+      : judge(key, verdict, scope, deferral);
+  };
+  const noKey = (error: unknown): never => {
+    if (isRefusal(error)) events.refused(error.reason);
+    throw error;
   };
   return {
-    admit: (authorization, scope, deferral) =>
-      counted(async () => admitKey(await keyOf(authorization), scope, deferral)),
-    admitKey: (key, scope, deferral) => counted(() => admitKey(key, scope, deferral)),
+    admit(authorization, scope, deferral) {
+      let key: ReturnType<typeof keys.admit>;
+      try {
+        const secret = bearer.exec(authorization ?? "")?.[1];
+        key = keys.admit(secret ?? refuse(ErrorReason.INVALID_API_KEY));
+      } catch (error) {
+        return noKey(error);
+      }
+      return key instanceof Promise
+        ? key.then((found) => admitKey(found, scope, deferral), noKey)
+        : admitKey(key, scope, deferral);
+    },
+    admitKey,
     ready: keys.ready,
     notReady: keys.notReady,
     async [Symbol.asyncDispose]() {
@@ -105,12 +111,7 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
   };
 }
 
-function scopeRefusal(
-  key: AdmittedKey,
-  scope: Scope,
-  headers: Record<string, string>,
-): RefusalError | undefined {
-  if (scope === Scope.UNSPECIFIED || key.scopes.has(scope)) return undefined;
+function scopeRefusal(scope: Scope, headers: Record<string, string>): RefusalError {
   const name = scopeName(scope);
   return new RefusalError(ErrorReason.PERMISSION_DENIED, {
     message: `The API key lacks the scope '${name}'.`,
@@ -118,11 +119,7 @@ function scopeRefusal(
   });
 }
 
-function rateRefusal(
-  verdict: RateVerdict,
-  headers: Record<string, string>,
-): RefusalError | undefined {
-  if (verdict.ok) return undefined;
+function rateRefusal(verdict: RateVerdict, headers: Record<string, string>): RefusalError {
   return new RefusalError(ErrorReason.RATE_LIMIT_EXCEEDED, {
     metadata: { ...headers, retry_after_ms: String(verdict.retryAfterMs) },
   });
@@ -136,7 +133,7 @@ function resetOf({ limitReset }: AdmittedKey) {
 function admitted(
   key: AdmittedKey,
   headers: Record<string, string>,
-  refusal: RefusalError | undefined,
+  refusal?: RefusalError,
 ): Admitted {
   return {
     principal: { accountId: key.accountId, keyId: key.keyId },

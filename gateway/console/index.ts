@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Edge } from "../context.ts";
-import { type Admit, authentication } from "../plugins/authentication.ts";
-import { refuseUnknown, type UnknownRoutes } from "../plugins/unknown-routes.ts";
+import { type Admit, admissionRules } from "../plugins/authentication.ts";
+import { inOrder, type Rule } from "../plugins/rules.ts";
+import type { UnknownRoutes } from "../plugins/unknown-routes.ts";
 import { v1Routes } from "../routes/v1/index.ts";
 import { registerAdmin } from "./admin/index.ts";
 import { appRoutes } from "./app-files.ts";
@@ -32,15 +33,13 @@ export async function consoleRoutes(
     async (api) => {
       neverStored(api);
       sameOriginOnly(api);
-      api.setNotFoundHandler((request) => {
-        throw unknown.refusalOf(request);
-      });
+      api.setNotFoundHandler(unknown.refuse);
       sessionRoutes(api, edge, sessions);
       if (oidc) oidcRoutes(api, edge, { sessions, oidc });
       await api.register(
         async (v1) => {
-          authentication(v1, { admit: bySession(edge, sessions) });
-          refuseUnknown(v1, unknown);
+          v1.addHook("onRequest", inOrder(admissionRules(bySession(edge, sessions), unknown)));
+          v1.setNotFoundHandler(unknown.refuse);
           v1Routes(v1, {
             ...edge,
             // A page loads files from its own origin alone, even where the API's public URL is another.
@@ -55,12 +54,9 @@ export async function consoleRoutes(
       if (operatorToken !== undefined) {
         await api.register(
           async (admin) => {
-            admin.addHook("onRequest", async (request) => {
-              request.session = (await sessions.find(request)).session;
-              requireOperator(request);
-              if (request.routeOptions.config.asksSecret) await sessions.confirmSecret(request);
-            });
-            refuseUnknown(admin, unknown);
+            const operator = byOperator(sessions);
+            admin.addHook("onRequest", inOrder([operator, unknown.rule]));
+            admin.setNotFoundHandler(unknown.refuse);
             registerAdmin(admin, edge);
           },
           { prefix: "/admin" },
@@ -69,6 +65,16 @@ export async function consoleRoutes(
     },
     { prefix: "/api" },
   );
+}
+
+/** Admits operators alone. */
+function byOperator(sessions: Sessions): Rule {
+  return async (request) => {
+    request.session = (await sessions.find(request)).session;
+    requireOperator(request);
+    if (request.routeOptions.config.asksSecret) await sessions.confirmSecret(request);
+    return undefined;
+  };
 }
 
 /** Admits by the session's cookie. An Authorization header has no meaning here. */

@@ -1,5 +1,6 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyRequest } from "fastify";
 import type { Edge } from "../context.ts";
+import type { Rule } from "./rules.ts";
 
 /** Seconds for which a browser may keep a preflight's answer: the most that Chromium keeps. */
 const preflightMaxAgeSeconds = 7_200;
@@ -62,24 +63,24 @@ const sdkHeaders = /^(?:x-stainless|openai)-[a-z0-9-]{1,64}$/;
  * the key. The page can read every other answer, even a refusal. Credentials (cookies) are never allowed: the key is in a header that
  * the page sets itself. Without origins nothing is added.
  */
-export function cors(app: FastifyInstance, { settings }: Edge): void {
+export function cors({ settings }: Edge): Rule[] {
   const origins = new Set(settings.corsOrigins);
-  if (origins.size === 0) return;
+  if (origins.size === 0) return [];
   const isForAll = origins.has("*");
-  app.addHook("onRequest", async (request, reply) => {
+  const allow: Rule = (request, reply) => {
     // The console is only for its own pages.
-    if (request.url.startsWith("/console")) return;
+    if (request.url.startsWith("/console")) return undefined;
     // Set even without an origin: a cache must not give that answer to a page.
     reply.header("vary", "Origin");
     const { origin } = request.headers;
-    if (!isForAll && (origin === undefined || !origins.has(origin))) return;
+    if (!isForAll && (origin === undefined || !origins.has(origin))) return undefined;
     reply.header("access-control-allow-origin", isForAll ? "*" : origin);
     if (!isPreflight(request)) {
       reply.header("access-control-expose-headers", exposedHeaders.join(", "));
-      return;
+      return undefined;
     }
     const wanted = allowedOf(request.headers["access-control-request-headers"]);
-    await reply
+    reply
       .code(204)
       .headers({
         vary: "Origin, Access-Control-Request-Headers",
@@ -88,7 +89,9 @@ export function cors(app: FastifyInstance, { settings }: Edge): void {
         "access-control-max-age": String(preflightMaxAgeSeconds),
       })
       .send();
-  });
+    return true;
+  };
+  return [allow];
 }
 
 function isPreflight({ method, headers }: FastifyRequest): boolean {

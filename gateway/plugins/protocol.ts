@@ -1,12 +1,13 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { FastifyInstance } from "fastify";
+import type { FastifyReply, FastifyRequest, preParsingHookHandler } from "fastify";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { maxQueryNames, maxQueryParameters, overlongQueryAt } from "#kit/edge/query-bounds.ts";
 import type { Edge } from "../context.ts";
 import { malformed, toHttpError } from "../errors.ts";
 import { isHost } from "../public-url.ts";
 import { isRepeated } from "../request.ts";
+import type { Rule } from "./rules.ts";
 
 /** Requests whose caller waits for a 100 (Continue) before it sends the body. */
 const waiting = new WeakSet<IncomingMessage>();
@@ -15,10 +16,8 @@ const unexpected = new WeakSet<IncomingMessage>();
 /** Requests whose query is longer than the parsed part. */
 const overlong = new WeakSet<IncomingMessage>();
 
-/** Rules of HTTP for servers that Node and the framework leave open. */
-export function protocolRules(app: FastifyInstance, edge: Edge): void {
-  const server = app.server as Server;
-  // Node would close the connection without an answer.
+/** Answers the requests for which Node has an event of its own. Node would close their connection, or invite each body. */
+export function takeOddRequests(server: Server, edge: Edge): void {
   server.on("connect", (_request: IncomingMessage, socket: Socket) => {
     endWith(edge, socket, new RefusalError(ErrorReason.METHOD_NOT_ALLOWED));
   });
@@ -31,43 +30,60 @@ export function protocolRules(app: FastifyInstance, edge: Edge): void {
     unexpected.add(request);
     server.emit("request", request, response);
   });
-  app.addHook("onRequest", (request, reply, done) => {
-    edge.readers.watch(request.raw.socket);
-    request.awaitsContinue = waiting.has(request.raw);
-    if (!isFramed(request.raw)) {
-      // The end of this request is uncertain, and so is the beginning of the next one.
-      reply.header("connection", "close");
-      done(malformed("The Transfer-Encoding is not supported."));
-    } else if (unexpected.has(request.raw)) done(malformed("The Expect header is not supported."));
-    else if (!hasOneHost(request.raw)) done(malformed("Send one valid Host header."));
-    else done();
-  });
-  // After admission, so that a caller without a key learns nothing else.
-  app.addHook("preParsing", (request, _reply, _payload, done) => {
-    done(overlong.has(request.raw) ? overlongQuery() : null);
-  });
 }
 
-function overlongQuery(): RefusalError {
-  return new RefusalError(ErrorReason.INVALID_VALUE, {
-    param: "query",
-    message: `A query may have at most ${maxQueryParameters} parameters, and ${maxQueryNames} different names.`,
-  });
+/** Rules of HTTP for servers that Node and the framework leave open. */
+export const protocolRules: readonly Rule[] = [framed, expectation, oneHost, withoutWebSocket];
+
+// RFC 9112, 6.1. Node's parser also takes codings before `chunked`, which no code here undoes, and any of them in HTTP/1.0.
+function framed({ raw }: FastifyRequest, reply: FastifyReply): undefined {
+  const { httpVersion, headers } = raw;
+  const coding = headers["transfer-encoding"];
+  if (httpVersion === "1.1" && (coding === undefined || coding.toLowerCase() === "chunked")) return;
+  if (httpVersion === "1.0" && coding === undefined) return;
+  // The end of this request is uncertain, and so is the beginning of the next one.
+  reply.header("connection", "close");
+  throw malformed("The Transfer-Encoding is not supported.");
+}
+
+function expectation(request: FastifyRequest): undefined {
+  if (unexpected.has(request.raw)) throw malformed("The Expect header is not supported.");
+  request.awaitsContinue = waiting.has(request.raw);
 }
 
 // RFC 9112, 3.2. Node silently keeps the first of several.
-function hasOneHost(request: IncomingMessage): boolean {
-  const { headers, httpVersion } = request;
-  if (headers.host === undefined) return httpVersion === "1.0";
-  return isHost(headers.host) && !isRepeated(request, "host");
+function oneHost({ raw }: FastifyRequest): undefined {
+  const { host } = raw.headers;
+  const isRight =
+    host === undefined ? raw.httpVersion === "1.0" : isHost(host) && !isRepeated(raw, "host");
+  if (!isRight) throw malformed("Send one valid Host header.");
 }
 
-// RFC 9112, 6.1. Node's parser also takes codings before `chunked`, which no code here undoes, and any of them in HTTP/1.0.
-function isFramed({ headers, httpVersion }: IncomingMessage): boolean {
-  if (httpVersion !== "1.1" && httpVersion !== "1.0") return false;
-  const coding = headers["transfer-encoding"];
-  return coding === undefined || (httpVersion === "1.1" && coding.toLowerCase() === "chunked");
+/**
+ * Refuses a WebSocket for responses. Codex then uses HTTP at once, where after 405 it tries again for seconds. Proxies take the header
+ * `Upgrade` out, and leave the key of the handshake (RFC 6455, 4.1).
+ */
+function withoutWebSocket(
+  { method, url, headers }: FastifyRequest,
+  reply: FastifyReply,
+): undefined {
+  if (method !== "GET" || !/^\/v1\/responses(?:\?|$)/.test(url)) return;
+  const isUpgrade = /(?:^|[, ])websocket(?:[, ]|$)/i.test(headers.upgrade ?? "");
+  if (!isUpgrade && headers["sec-websocket-key"] === undefined) return;
+  // The bytes behind it may be frames, which are no HTTP.
+  reply.header("connection", "close");
+  throw new RefusalError(ErrorReason.WEBSOCKET_UNSUPPORTED);
 }
+
+/** Refuses a query that was cut off. */
+export const refuseOverlong: preParsingHookHandler = ({ raw }, _reply, _body, done) => {
+  if (!overlong.has(raw)) return done();
+  const refusal = new RefusalError(ErrorReason.INVALID_VALUE, {
+    param: "query",
+    message: `A query may have at most ${maxQueryParameters} parameters, and ${maxQueryNames} different names.`,
+  });
+  return done(refusal);
+};
 
 /**
  * The path for the router. The origin of an absolute URL is cut off, because servers must accept that form. A path with broken percent

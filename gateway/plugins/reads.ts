@@ -1,4 +1,4 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, onSendAsyncHookHandler, preHandlerAsyncHookHandler } from "fastify";
 import { turn } from "#kit/base/in-turns.ts";
 import type { FairShare, Turn } from "#kit/share/fair-share.ts";
 import type { Edge } from "../context.ts";
@@ -9,15 +9,20 @@ import { callerOf, endWithAnswer, leavingSignal } from "../request.ts";
  * separate turn of the event loop.
  */
 export function sharedReads(app: FastifyInstance, edge: Edge): void {
-  app.addHook("preHandler", async (request, reply) => {
-    if (request.routeOptions.config.reads !== true) return;
+  const begin: preHandlerAsyncHookHandler = async (request, reply) => {
     const { accountId } = callerOf(request).principal;
     const taken = await takeTurn(edge.reads, accountId, leavingSignal(reply));
     reply.readTurn = taken;
     endWithAnswer(reply, taken);
-  });
+  };
   // An answer that is being written delays no other request, even where its caller reads slowly.
-  app.addHook("onSend", async (_request, reply) => reply.readTurn?.[Symbol.dispose]());
+  const end: onSendAsyncHookHandler = async (_request, reply) => reply.readTurn?.[Symbol.dispose]();
+  app.addHook("onRoute", (route) => {
+    if (route.config?.reads !== true) return;
+    route.preHandler = begin;
+    // The framework gives HEAD a hook of its own.
+    route.onSend = [end, ...[route.onSend ?? []].flat()];
+  });
 }
 
 /** Waits for a turn at the reads of an account. Refuses as a {@link FairShare} does. */

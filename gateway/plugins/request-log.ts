@@ -1,19 +1,18 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { Readable } from "node:stream";
-import type { FastifyInstance } from "fastify";
 import { errorRow, type RefusalError } from "#kit/base/errors.ts";
 import { causesOf } from "#kit/telemetry/causes.ts";
 import type { Edge } from "../context.ts";
 import type { EndedRequest } from "../events.ts";
 import { clientRequestIdPattern } from "../limits.ts";
-import { endedStatus, noteBroken, whenClosed } from "../request.ts";
+import { endedStatus, whenClosed } from "../request.ts";
+import type { Rule } from "./rules.ts";
 
 /** Status in the log and the metrics for an answer that its caller did not wait for. */
 const callerLeft = 499;
 
 /** `x-request-id` on every answer, beside the caller's own id, and one line in the log for every request, when it is over. */
-export function requestLog(app: FastifyInstance, edge: Edge): void {
-  app.addHook("onRequest", (request, reply, done) => {
+export function requestLog(edge: Edge): Rule {
+  return (request, reply) => {
     const beganAt = performance.now();
     edge.events.requestBegan();
     reply.header("x-request-id", request.id);
@@ -31,15 +30,7 @@ export function requestLog(app: FastifyInstance, edge: Edge): void {
         ...(request.refusal ? refusalFields(request.refusal) : {}),
       });
     });
-    done();
-  });
-  // The framework silently cuts an answer whose source breaks.
-  app.addHook("onSend", (_request, reply, payload, done) => {
-    if (payload instanceof Readable) {
-      payload.once("error", (error) => void noteBroken(edge, error, reply));
-    }
-    done(null, payload);
-  });
+  };
 }
 
 function refusalFields(refusal: RefusalError): Pick<EndedRequest, "reason" | "cause"> {
@@ -52,6 +43,9 @@ function refusalFields(refusal: RefusalError): Pick<EndedRequest, "reason" | "ca
  * twice.
  */
 function clientRequestIdOf(headers: IncomingHttpHeaders): string | undefined {
-  const sent = [headers["x-request-id"], headers["x-client-request-id"]];
-  return sent.find((id): id is string => typeof id === "string" && clientRequestIdPattern.test(id));
+  return validId(headers["x-request-id"]) ?? validId(headers["x-client-request-id"]);
+}
+
+function validId(id: string | string[] | undefined): string | undefined {
+  return typeof id === "string" && clientRequestIdPattern.test(id) ? id : undefined;
 }

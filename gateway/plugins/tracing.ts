@@ -11,6 +11,7 @@ import { trustedAddresses } from "../trusted.ts";
  * choose what is recorded, and mix their traces into ours. Of everything that the caller named, only the method is recorded.
  */
 export function tracing(app: FastifyInstance, edge: Edge): void {
+  if (!edge.settings.traces) return;
   const isTrusted = trustedAddresses(edge.settings.trustProxy);
   app.addHook("onRequest", (request, reply, done) => {
     // The platform's probes call every few seconds.

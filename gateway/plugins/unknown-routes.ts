@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
+import type { Rule } from "./rules.ts";
 
 /** A path of the API and the methods that it takes. */
 interface KnownPath {
@@ -9,8 +10,10 @@ interface KnownPath {
 
 /** Tells paths that do not exist from methods that a path does not take. Register it before the routes. */
 export interface UnknownRoutes {
-  /** UNKNOWN_ROUTE, or METHOD_NOT_ALLOWED with the methods for `Allow`. */
-  refusalOf(request: FastifyRequest): RefusalError;
+  /** Refuses with UNKNOWN_ROUTE, or METHOD_NOT_ALLOWED with the methods for `Allow`. */
+  refuse(request: FastifyRequest): never;
+  /** Does so where the path or the method is unknown, after admission and before any work on the body. */
+  rule: Rule;
 }
 
 /**
@@ -44,38 +47,33 @@ export function unknownRoutes(app: FastifyInstance): UnknownRoutes {
     for (const one of [method].flat()) path.methods.add(one);
     known.set(url, path);
   });
+  const refusalOf = (request: FastifyRequest) => {
+    // In the router's form. A broken path was made readable before (`routedUrl`), and an encoded slash stays encoded.
+    const path = decodeURI(request.url.split("?", 1)[0] ?? "");
+    for (const { pattern, methods } of known.values()) {
+      if (!pattern.test(path)) continue;
+      return new RefusalError(ErrorReason.METHOD_NOT_ALLOWED, {
+        metadata: { allow: [...methods].sort().join(", ") },
+      });
+    }
+    const below = path.replace(/^.*?\/v1(?=\/)/, "");
+    const found = inPlaceOf.find(([begin]) => below.startsWith(begin));
+    return new RefusalError(
+      ErrorReason.UNKNOWN_ROUTE,
+      found ? { message: `There is no such path. ${found[1]}` } : {},
+    );
+  };
+  const refuse: UnknownRoutes["refuse"] = (request) => {
+    throw refusalOf(request);
+  };
   return {
-    refusalOf(request) {
-      // In the router's form. A broken path was made readable before (`routedUrl`), and an encoded slash stays encoded.
-      const path = decodeURI(request.url.split("?", 1)[0] ?? "");
-      for (const { pattern, methods } of known.values()) {
-        if (!pattern.test(path)) continue;
-        return new RefusalError(ErrorReason.METHOD_NOT_ALLOWED, {
-          metadata: { allow: [...methods].sort().join(", ") },
-        });
-      }
-      const below = path.replace(/^.*?\/v1(?=\/)/, "");
-      const found = inPlaceOf.find(([begin]) => below.startsWith(begin));
-      return new RefusalError(
-        ErrorReason.UNKNOWN_ROUTE,
-        found ? { message: `There is no such path. ${found[1]}` } : {},
-      );
+    refuse,
+    rule(request) {
+      const params = Object.values(request.params as Record<string, string>);
+      // To the router, `/models/` is `/models/:model` without a model.
+      if (request.is404 || params.includes("")) refuse(request);
     },
   };
-}
-
-/** 404 and 405 under `/v1`, after admission and before any work on the body. */
-export function refuseUnknown(v1: FastifyInstance, unknown: UnknownRoutes): void {
-  v1.addHook("onRequest", (request, _reply, done) => {
-    const params = Object.values(request.params as Record<string, string>);
-    // To the router, `/models/` is `/models/:model` without a model.
-    const known = !request.is404 && !params.includes("");
-    done(known ? undefined : unknown.refusalOf(request));
-  });
-  // The hook answers first. This gives the prefix a not-found route of its own, and with it the hooks.
-  v1.setNotFoundHandler((request) => {
-    throw unknown.refusalOf(request);
-  });
 }
 
 function patternOf(url: string): RegExp {

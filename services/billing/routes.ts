@@ -60,10 +60,10 @@ function operationRoutes(
       return openedMessage(await one(ctx, requests.readReserve(request), "reserved"));
     },
     async settle(request) {
-      return closedMessage(await one(ctx, requests.checkSettle(request), "closed"));
+      return closedMessage(await one(ctx, requests.readSettle(request), "closed"));
     },
     async release(request) {
-      return closedMessage(await one(ctx, requests.checkRelease(request), "closed"));
+      return closedMessage(await one(ctx, requests.readRelease(request), "closed"));
     },
     async apply({ operations }) {
       const outcomes = await applyEach(ctx, operations);

@@ -2,6 +2,7 @@ import { driveClosings } from "#common/agreements/account-closing.ts";
 import { deliverAlerts } from "#common/agreements/alert-delivery.ts";
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import type { Peers } from "#common/agreements/peers.ts";
+import type { TextPort } from "#common/agreements/text-port.ts";
 import { untilAborted } from "#kit/base/abort.ts";
 import type { ServerTls } from "#kit/rpc/tls.ts";
 import type { BlobStore } from "#kit/store/blobs.ts";
@@ -39,6 +40,7 @@ export async function openEdge(
   context: HostContext,
   deps: {
     peers: Peers;
+    text: TextPort;
     catalog: LiveCatalog;
     blobs: BlobStore;
     notReady: () => string | undefined;
@@ -59,6 +61,7 @@ export async function openEdge(
   const app = await buildGateway({
     ...context,
     peers,
+    text: deps.text,
     blobs: deps.blobs,
     admission,
     catalog,
@@ -69,6 +72,7 @@ export async function openEdge(
     settings: {
       ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
       corsOrigins: config.corsOrigins,
+      traces: config.telemetry?.traces !== undefined,
       ...(config.trustProxy.length === 0 ? {} : { trustProxy: config.trustProxy.join(",") }),
       ...(config.console ? { console: consoleSettings(config.console, deps.operatorToken) } : {}),
     },

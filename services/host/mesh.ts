@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { createCatalogView } from "#common/agreements/catalog-client.ts";
 import { createPeers } from "#common/agreements/peers.ts";
+import { createWireText } from "#common/agreements/text-wire.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
@@ -81,7 +82,8 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   );
   // The view's end waits for its start, so this runs before it where the process ends early.
   stack.defer(() => started.resolve());
-  services.push(...(await createServices(context, { stores, scratch, peers, catalog, stack })));
+  const made = await createServices(context, { stores, scratch, peers, catalog, stack });
+  services.push(...made.list);
   await startServices(services, context, { stack, signal: options.signal });
   started.resolve();
 
@@ -93,6 +95,7 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   const edge = stack.use(
     await openEdge(context, {
       ...{ peers, catalog, blobs, notReady, tls: tls.server },
+      text: made.text ?? createWireText(peers.text),
       operatorToken: tokens.admin,
     }),
   );

@@ -1,4 +1,5 @@
 import { createCatalogView } from "#common/agreements/catalog-client.ts";
+import { createWireText } from "#common/agreements/text-wire.ts";
 import { openCertificates } from "./certificates.ts";
 import { type HostContext, readinessOf, untilReady } from "./context.ts";
 import { openEdge } from "./edge.ts";
@@ -31,6 +32,7 @@ export async function startGateway(
   const edge = stack.use(
     await openEdge(context, {
       ...{ peers, catalog, blobs, notReady, tls: tls.server },
+      text: createWireText(peers.text),
       // A gateway in its own process has admin power only where its operator has given it the token.
       operatorToken: config.tokens.admin,
     }),

@@ -57,7 +57,8 @@ export async function startService(
   watch = stack.use(watchStores(context, stores.checks));
   await followDatabaseTime(context, stores, { stack, signal });
   const peers = openPeers(context, { stack, tls: tls.client });
-  services.push(...(await createServices(context, { stores, scratch, peers, stack })));
+  const { list } = await createServices(context, { stores, scratch, peers, stack });
+  services.push(...list);
   await startServices(services, context, { stack, signal });
   const interceptors = [
     rpcServerTelemetry(context),

@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { createCatalogView, type LiveCatalog } from "#common/agreements/catalog-client.ts";
 import type { HoldOperations } from "#common/agreements/hold-client.ts";
 import type { Peers } from "#common/agreements/peers.ts";
+import type { TextPort } from "#common/agreements/text-port.ts";
 import type { ImageVerifier } from "#kit/images/index.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";
 import type { Service } from "#kit/rpc/service.ts";
@@ -39,14 +40,22 @@ export interface ServiceDeps {
 /** A part of the mesh that is a service. */
 type Part = Exclude<Role, "all" | "gateway">;
 
-/** Makes the services of a process, in the order in which they start. Only the code of the role is loaded. */
-export async function createServices(context: HostContext, deps: ServiceDeps): Promise<Service[]> {
+/** The services of a process. */
+export interface Services {
+  /** In the order in which they start. */
+  list: readonly Service[];
+  /** The text service for callers of this process. Undefined: it is elsewhere. */
+  text: TextPort | undefined;
+}
+
+/** Makes the services of a process. Only the code of the role is loaded. */
+export async function createServices(context: HostContext, deps: ServiceDeps): Promise<Services> {
   const { role } = context.config;
   const parts = role === "all" ? allParts : allParts.filter((part) => part === role);
   const tools = createTools(context, deps);
-  const services: Service[] = [];
-  for (const part of parts) services.push(await makers[part](context, deps, tools));
-  return services;
+  const list: Service[] = [];
+  for (const part of parts) list.push(await makers[part](context, deps, tools));
+  return { list, text: tools.text };
 }
 
 type Maker = (context: HostContext, deps: ServiceDeps, tools: Tools) => Promise<Service>;
@@ -76,7 +85,7 @@ const makers: Readonly<Record<Part, Maker>> = {
     const { createTextUpstreams } = await import("../upstreams/text/index.ts");
     const { allowPrivate } = context.config.references;
     const large = createLargeAnswers(context.workshop);
-    return createText({
+    const text = createText({
       ...context,
       peers,
       holds: tools.holds,
@@ -98,6 +107,8 @@ const makers: Readonly<Record<Part, Maker>> = {
       outside: await tools.outside(),
       allowPrivateReferences: allowPrivate,
     });
+    tools.text = text.port;
+    return text;
   },
   async media(context, { scratch }, tools) {
     const { createMedia } = await import("../media/index.ts");
@@ -115,13 +126,15 @@ const makers: Readonly<Record<Part, Maker>> = {
   },
 };
 
-/** Every part. A later one needs those before it. */
+/** Every part. A later one needs those before it: text and media take the holds that billing has left in the tools. */
 const allParts: readonly Part[] = ["catalog", "auth", "billing", "text", "media", "media-worker"];
 
 /** Parts that several services of a process use. Each is made at its first use. */
 interface Tools {
-  /** Billing, where it is in this process, without a wire. */
+  /** Billing, where it is in this process, without a wire. Set when billing is made, before text and media. */
   holds: HoldOperations | undefined;
+  /** Text, where it is in this process, without a wire. */
+  text: TextPort | undefined;
   catalog(): LiveCatalog;
   images(): Promise<ImageVerifier>;
   outside(): Promise<GuardedFetcher>;
@@ -140,6 +153,7 @@ function createTools(context: HostContext, deps: ServiceDeps): Tools {
   const { stores, peers, stack } = deps;
   const tools: Tools = {
     holds: undefined,
+    text: undefined,
     catalog: once(
       () => deps.catalog ?? stack.use(createCatalogView({ ...context, catalog: peers.catalog })),
     ),

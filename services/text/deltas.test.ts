@@ -1,27 +1,26 @@
 import { createHook } from "node:async_hooks";
 import { setImmediate as turn } from "node:timers/promises";
-import { expect, test } from "vitest";
-import { randomIds } from "#kit/base/ids.ts";
-import { createLogger } from "#kit/base/logger.ts";
+import { afterAll, expect, test } from "vitest";
 import { createMetrics } from "#kit/base/metrics.ts";
-import { createRpcClient } from "#kit/rpc/client.ts";
-import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
-import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
-import { rpcService } from "#kit/rpc/service.ts";
-import { consume, later } from "#kit/stream/push-stream.ts";
+import { createJsonReader } from "#kit/json-reader/index.ts";
+import { consume } from "#kit/stream/push-stream.ts";
 import { createInferences } from "#kit/telemetry/inference.ts";
-import { rpcServerTelemetry } from "#kit/telemetry/rpc.ts";
+import { createWorkshop } from "#kit/threads/workshop.ts";
 import { systemClock } from "#kit/time/clock.ts";
 import { ReplyBody } from "#kit/upstream/reply-body.ts";
-import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { testContext, testRequest, testUpstream } from "../../test/support/text-requests.ts";
 import { createTextUpstreams } from "../upstreams/text/index.ts";
 import type { StreamAnswer } from "../upstreams/text/port.ts";
-import { messagesOf } from "./answers/answer-messages.ts";
+import { Alone } from "./answers/alone.ts";
 import { createEventRun } from "./answers/event-run.ts";
-import { createJoins } from "./answers/joins.ts";
+import { Running } from "./answers/running.ts";
 import { createSilence } from "./metering/hidden-time.ts";
+import { createTextPort } from "./port.ts";
 
+const workshop = createWorkshop();
+afterAll(() => workshop[Symbol.asyncDispose]());
+const principal = { accountId: "acc_1", keyId: "key_1" };
 const event = (type: string, fields: object) =>
   Buffer.from(`event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`);
 const place = { item_id: "msg_1", output_index: 0, content_index: 0 };
@@ -90,27 +89,19 @@ async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean)
     );
     return { kind: "events" as const, events, replayed: false, ignored: [] };
   };
-  const impl = {
-    streamGenerate: () =>
-      later(async () => {
-        const seat = createJoins().take(undefined, "acc_1", answer);
-        return messagesOf(await seat.answer, { takesPieces: false }, seat.leave);
-      }),
-  };
-  const log = createLogger("silent");
-  const transport = createDirectTransport({
-    services: () => [rpcService(TextService, impl as never)],
-    clientInterceptors: [],
-    serverInterceptors: [
-      rpcServerTelemetry({ metrics }),
-      serverErrorInterceptor({ log, ids: randomIds }),
-    ],
+  const port = createTextPort({
+    answering: { ask: () => new Alone(answer, new Running()) },
+    reader: createJsonReader(workshop),
   });
+  const begun = await port.answer(
+    { operation: Operation.RESPONSES, body: Buffer.from("{}") },
+    { principal, requestId: "req_1", signal: new AbortController().signal },
+  );
+  if (begun.kind !== "events") throw new Error("no stream");
   const began = Promise.withResolvers<void>();
-  const call = createRpcClient(TextService, transport).streamGenerate({});
-  const over = consume(call, ({ part }) => {
+  const over = consume(begun.events, (bytes) => {
     began.resolve();
-    return part.case === "events" && take(part.value);
+    return take(bytes);
   });
   over.catch(() => {});
   await began.promise;

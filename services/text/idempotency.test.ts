@@ -105,7 +105,7 @@ describe("equal requests in flight", () => {
     expect((await world.ask("RESPONSES", ask, key)).replayed).toBe(false);
   });
   test("of a JSON request too, and the first caller may leave", async () => {
-    const sent = Promise.withResolvers<AbortSignal>();
+    const sent = Promise.withResolvers<Pick<AbortSignal, "aborted">>();
     const go = Promise.withResolvers<void>();
     upstreams.script = async ({ signal }) => {
       sent.resolve(signal);

@@ -2,6 +2,7 @@ import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import type { HoldOperations } from "#common/agreements/hold-client.ts";
 import { holdClientOf } from "#common/agreements/hold-wire.ts";
 import type { Peers } from "#common/agreements/peers.ts";
+import type { TextPort } from "#common/agreements/text-port.ts";
 import { leaseMs } from "#common/paid-work/limits.ts";
 import { untilAborted, whenAborted } from "#kit/base/abort.ts";
 import type { Ids } from "#kit/base/ids.ts";
@@ -30,6 +31,7 @@ import type { LargeAnswers } from "./large/index.ts";
 import { createMeter } from "./paid/meter.ts";
 import { createReaper } from "./paid/reaper.ts";
 import { createTextHolds } from "./paid/text-holds.ts";
+import { createTextPort } from "./port.ts";
 import type { ImageSources } from "./request/images.ts";
 import { createTextRoutes } from "./routes.ts";
 import type { UsageStore } from "./store/store.ts";
@@ -67,8 +69,8 @@ export interface TextDeps {
 
 export { textMongoSchema } from "./store/store-mongo-docs.ts";
 
-/** The text service: Responses, compaction, Chat Completions, embeddings, transcriptions. */
-export function createText(deps: TextDeps): Service {
+/** The text service: Responses, compaction, Chat Completions, embeddings, transcriptions. `port` is for callers of its process. */
+export function createText(deps: TextDeps): Service & { port: TextPort } {
   const { clock, ids, catalog } = deps;
   const store = storeOf(deps.database);
   const events = createTextEvents(deps);
@@ -94,12 +96,15 @@ export function createText(deps: TextDeps): Service {
     replays: createFairShare(replayShare),
     rooms: createAnswerRooms(deps),
   });
+  const port = createTextPort({ answering, reader });
+  const routes = createTextRoutes({ ...deps, port, answering, reaper, store, reader });
   const work = new AbortController();
   const sweeps = new AbortController();
   let loops: Promise<void>[] = [];
   return {
     name: "text",
-    rpc: [rpcService(TextService, createTextRoutes({ ...deps, answering, reaper, store, reader }))],
+    rpc: [rpcService(TextService, routes)],
+    port,
     async start() {
       await store.prepare();
       loops = [meter.keepAlive(work.signal), reaper.run(sweeps.signal)];

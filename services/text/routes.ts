@@ -1,32 +1,29 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { TextPort } from "#common/agreements/text-port.ts";
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
+import type { PeerCall } from "#kit/rpc/peer-call.ts";
 import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
 import { later } from "#kit/stream/push-stream.ts";
 import { HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
-import {
-  type GenerateRequest,
-  Operation,
-  type StreamGenerateRequest,
-  type TextService,
-} from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { Operation, type TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { UpstreamHealth } from "../upstreams/health/index.ts";
-import type { TextOperation } from "../upstreams/text/port.ts";
 import { messagesOf } from "./answers/answer-messages.ts";
-import type { Answering, Call } from "./answers/answering.ts";
-import type { Seat } from "./answers/joins.ts";
+import type { Answering } from "./answers/answering.ts";
 import { eraseBatch, maxReviews } from "./base/limits.ts";
 import type { Reaper } from "./paid/reaper.ts";
-import { parseRequest } from "./request/parse.ts";
+import { callOf } from "./port.ts";
 import type { UsageStore } from "./store/store.ts";
 
 /** Dependencies of the methods. */
 export interface TextRoutesContext {
-  answering: Answering;
+  /** Answers requests. */
+  port: TextPort;
+  answering: Pick<Answering, "count">;
   reaper: Reaper;
   store: UsageStore;
   ids: Ids;
@@ -37,40 +34,18 @@ export interface TextRoutesContext {
 
 /** The methods of TextService. */
 export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof TextService> {
-  const { answering, reaper, store } = context;
+  const { port, answering, reader, reaper, store, ids } = context;
   return {
     async generate(request, call) {
-      const seat = answering.ask(jsonOnly(await callOf(request, call, context)));
-      const leave = leaveWith(seat, call.signal);
-      try {
-        const answer = await seat.answer;
-        if (answer.kind !== "json") throw new TypeError("a stream for a caller who asked for none");
-        const { body, cost, replayed, ignored } = answer;
-        return {
-          body,
-          replayed,
-          ignoredParameters: [...ignored],
-          ...(cost === undefined ? {} : { costUsdMicros: cost }),
-        };
-      } finally {
-        leave();
-      }
+      const { body, cost, replayed, ignored } = await port.json(request, peerCall(call, ids));
+      const costs = cost === undefined ? {} : { costUsdMicros: cost };
+      return { body, replayed, ignoredParameters: [...ignored], ...costs };
     },
-    streamGenerate(request, call) {
-      return later(async () => {
-        const seat = answering.ask(await callOf(request, call, context));
-        const leave = leaveWith(seat, call.signal);
-        try {
-          return messagesOf(await seat.answer, request, leave);
-        } catch (error) {
-          leave();
-          throw error;
-        }
-      });
-    },
+    streamGenerate: (request, call) =>
+      later(async () => messagesOf(await port.answer(request, peerCall(call, ids)))),
     async countInput({ body, admission }, call) {
-      const asked = { operation: Operation.RESPONSES, body, admission, idempotencyKey: undefined };
-      const parsed = await callOf(asked, call, context);
+      const asked = { operation: Operation.RESPONSES, body, admission };
+      const parsed = await callOf(asked, peerCall(call, ids), reader);
       const { inputTokens, cost, hold } = await answering.count(parsed, call.signal);
       return {
         inputTokens: BigInt(inputTokens),
@@ -117,55 +92,11 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
   };
 }
 
-const operations: Readonly<Record<Operation, TextOperation | undefined>> = {
-  [Operation.UNSPECIFIED]: undefined,
-  [Operation.RESPONSES]: "responses",
-  [Operation.COMPACT]: "compact",
-  [Operation.CHAT_COMPLETIONS]: "chat",
-  [Operation.EMBEDDINGS]: "embeddings",
-  [Operation.TRANSCRIPTIONS]: "transcriptions",
-};
-
-async function callOf(
-  request: Pick<
-    GenerateRequest | StreamGenerateRequest,
-    "operation" | "body" | "admission" | "idempotencyKey"
-  >,
-  context: HandlerContext,
-  { ids, reader }: Pick<TextRoutesContext, "ids" | "reader">,
-): Promise<Call> {
-  const operation =
-    operations[request.operation] ??
-    refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "operation" } });
-  const principal = principalOf(context);
-  const { accountId } = principal;
-  const isKeyed = request.idempotencyKey !== undefined;
-  const { signal } = context;
+/** The facts about a call that its headers bring. The server keeps the deadline, by the signal. */
+function peerCall(context: HandlerContext, ids: Ids): PeerCall {
   return {
-    parsed: await parseRequest(operation, request.body, { reader, accountId, isKeyed, signal }),
-    principal,
-    admission: request.admission,
-    idempotencyKey: request.idempotencyKey,
+    principal: principalOf(context),
     requestId: context.requestHeader.get(requestIdHeader) ?? ids.make("req"),
-  };
-}
-
-function jsonOnly(call: Call): Call {
-  if (call.parsed.form !== "json") {
-    refuse(ErrorReason.INVALID_VALUE, {
-      param: "stream",
-      message: "This call gives no stream.",
-    });
-  }
-  return call;
-}
-
-/** Leaves the seat when the caller goes. The returned function must be called when the caller was served. */
-function leaveWith(seat: Seat, signal: AbortSignal): () => void {
-  signal.addEventListener("abort", seat.leave, { once: true });
-  if (signal.aborted) seat.leave();
-  return () => {
-    signal.removeEventListener("abort", seat.leave);
-    seat.leave();
+    signal: context.signal,
   };
 }

@@ -52,8 +52,17 @@ export interface UpstreamCall
 }
 
 /** Sends once and resolves with the answer's head, of any status. Throws {@link UpstreamError}, or the signal's reason. */
-export async function callUpstream(
-  context: CallContext,
+export function callUpstream(context: CallContext, call: UpstreamCall): Promise<HttpReply> {
+  const { upstream, key } = call;
+  const needsKey = keyNameOf(upstream) !== "" && key !== "none";
+  const found = needsKey ? keyOf(context, upstream) : undefined;
+  if (found instanceof Promise) return found.then((one) => callWith(one, context, call));
+  return callWith(found, context, call);
+}
+
+function callWith(
+  key: string | undefined,
+  { http }: CallContext,
   {
     upstream,
     headers,
@@ -65,12 +74,10 @@ export async function callUpstream(
   }: UpstreamCall,
 ): Promise<HttpReply> {
   const needsKey = keyNameOf(upstream) !== "" && sentAs !== "none";
-  const found = needsKey ? keyOf(context, upstream) : undefined;
-  const key = typeof found === "object" ? await found : found;
   if (needsKey && !key) throw new UpstreamError("misconfigured");
   const timeoutMs = Math.min(wanted ?? Number.POSITIVE_INFINITY, Number(upstream.timeoutMs));
   const idleTimeoutMs = Number(upstream.idleTimeoutMs);
-  const reply = await context.http.request({
+  const requested = http.request({
     ...request,
     headers: {
       "user-agent": "genmesh",
@@ -82,7 +89,7 @@ export async function callUpstream(
     idleTimeoutMs,
     timeoutMs,
   });
-  return decodedReply(reply);
+  return requested.then(decodedReply);
 }
 
 function keyText({ scheme }: KeyHeader, key: string): string {

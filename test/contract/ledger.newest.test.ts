@@ -3,12 +3,13 @@ import { ErrorReason } from "#kit/base/errors.ts";
 import { openSqlite, type SqliteDatabase } from "#kit/store/sqlite.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
 import { newestMovedAt } from "../../services/billing/base/limits.ts";
+import { noPeriods } from "../../services/billing/base/periods.ts";
 import { auditWallet } from "../../services/billing/ledger/audit.ts";
-import { fold } from "../../services/billing/ledger/ledger.ts";
+import { type Change, fold } from "../../services/billing/ledger/ledger.ts";
 import type { Operation } from "../../services/billing/ledger/operations.ts";
 import type { LedgerStore } from "../../services/billing/ledger/store.ts";
 import { createSqliteLedger } from "../../services/billing/ledger/store-sqlite.ts";
-import type { WalletRef } from "../../services/billing/ledger/wallet.ts";
+import type { KeyCounter, KeyTotals, WalletRef } from "../../services/billing/ledger/wallet.ts";
 import { sqliteFiles } from "../support/sqlite-files.ts";
 
 const { newFile, connect } = sqliteFiles();
@@ -155,37 +156,78 @@ describe("newest entries", () => {
     expect(statements).toBeGreaterThan(6);
   });
 
-  test("of a wallet that contradicts its journal hold no other wallet up", async () => {
-    const file = await newFile();
-    const db = connect(file);
-    const store = await opened(db);
-    await store.apply(usd, some("aaa"), now);
-    await store.wallet(usd);
-    await store.apply(usd, [grant("more")], now);
-    await store.apply(other, some("bbb"), now);
-    // A person with a shell wrote an entry of the number that the newest one has.
-    connect(file).run(
-      `INSERT INTO ledger_entry SELECT wallet, 7, 'x', kind, hold_kind, key_id, 0, 0, 0, 0, ref, at, 0, hash
-       FROM ledger_entry WHERE n = 1`,
-    );
-    await expect(store.apply(usd, [grant("again")], now)).rejects.toThrow(/UNIQUE/);
-    await store.apply(other, [settle("hold_bbb_2")], now);
-    expect(await soundState(store, other)).toMatchObject({ n: 7, spent: 8n });
-    expect(newestIn(db)).toBe(1);
-    connect(file).run("DROP TRIGGER ledger_entry_no_delete");
-    connect(file).run("DELETE FROM ledger_entry WHERE operation_id = 'x'");
-    await store.apply(usd, [grant("again")], now);
-    expect(await soundState(store, usd)).toMatchObject({ n: 8, free: 2_976n });
+  describe("of a wallet that contradicts its journal", () => {
+    async function contradicting() {
+      const file = await newFile();
+      const db = connect(file);
+      const writes = { count: 0 };
+      const counting: SqliteDatabase = {
+        ...db,
+        write(work) {
+          writes.count++;
+          return db.write(work);
+        },
+      };
+      const store = await opened(counting);
+      await store.apply(usd, some("aaa"), now);
+      await store.wallet(usd);
+      await store.apply(usd, [grant("more")], now);
+      await store.apply(other, some("bbb"), now);
+      const shell = connect(file);
+      // A person with a shell wrote an entry of the number that the newest one has.
+      shell.run(
+        `INSERT INTO ledger_entry SELECT wallet, 7, 'x', kind, hold_kind, key_id, 0, 0, 0, 0, ref, at, 0, hash
+         FROM ledger_entry WHERE n = 1`,
+      );
+      const repair = () => {
+        shell.run("DROP TRIGGER ledger_entry_no_delete");
+        shell.run("DELETE FROM ledger_entry WHERE operation_id = 'x'");
+      };
+      return { db, store, writes, repair };
+    }
+
+    test("hold no other wallet up", async () => {
+      const { db, store, repair } = await contradicting();
+      await expect(store.apply(usd, [grant("again")], now)).rejects.toThrow(/UNIQUE/);
+      await store.apply(other, [settle("hold_bbb_2")], now);
+      expect(await soundState(store, other)).toMatchObject({ n: 7, spent: 8n });
+      expect(newestIn(db)).toBe(1);
+      repair();
+      await store.apply(usd, [grant("again")], now);
+      expect(await soundState(store, usd)).toMatchObject({ n: 8, free: 2_976n });
+    });
+
+    test("make no reader write, and move once the journal is repaired", async () => {
+      const { db, store, writes, repair } = await contradicting();
+      await store.wallet(other);
+      expect(newestIn(db)).toBe(1);
+      writes.count = 0;
+      expect(await soundState(store, other)).toEqual(afterSome("bbb"));
+      expect(writes.count).toBe(0);
+      await store.apply(other, [settle("hold_bbb_2")], now);
+      writes.count = 0;
+      expect(await store.wallet(other)).toMatchObject({ spent: 8n });
+      expect(writes.count).toBe(1);
+      repair();
+      expect(await store.wallet(usd)).toMatchObject({ n: 7 });
+      expect(newestIn(db)).toBe(0);
+    });
   });
 
-  test("that would break the law of their wallet are refused, and nothing changes", async () => {
+  test.each<[string, (change: Change) => Partial<Change>]>([
+    ["wallet", ({ wallet }) => ({ wallet: { ...wallet, free: wallet.free - 5_000n } })],
+    ["key's month", (change) => withKey(change, { spent: -1n })],
+    ["key's holds", (change) => withKey(change, { held: -1n })],
+    ["key's day", (change) => withTotals(change, { day: { ...noPeriods, spent: -1n } })],
+    ["key's week", (change) => withTotals(change, { week: { ...noPeriods, spent: -1n } })],
+    ["key's total", (change) => withTotals(change, { ever: -1n })],
+  ])("that would break the law are refused, and nothing changes: a %s", async (_, breaking) => {
     const db = connect(await newFile());
     const lending = createSqliteLedger(db, (view, operation, at) => {
       const { outcome, change } = fold(view, operation, at);
-      if (!change || operation.kind !== "reserve")
-        return { outcome, ...(change ? { change } : {}) };
-      const wallet = { ...change.wallet, free: change.wallet.free - 5_000n };
-      return { outcome, change: { ...change, wallet } };
+      if (!change) return { outcome };
+      const broken = operation.kind === "reserve" ? breaking(change) : {};
+      return { outcome, change: { ...change, ...broken } };
     });
     await lending.open();
     await lending.apply(usd, [grant("g")], now);
@@ -197,3 +239,13 @@ describe("newest entries", () => {
     ]);
   });
 });
+
+function withKey({ key }: Change, changed: Partial<KeyCounter>): Partial<Change> {
+  expect(key?.totals).toBeDefined();
+  return key ? { key: { ...key, ...changed } } : {};
+}
+
+function withTotals(change: Change, changed: Partial<KeyTotals>): Partial<Change> {
+  const totals = change.key?.totals;
+  return totals ? withKey(change, { totals: { ...totals, ...changed } }) : withKey(change, {});
+}

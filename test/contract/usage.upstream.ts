@@ -1,4 +1,5 @@
 import type { JsonObject } from "#kit/base/json.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import { dataFrame, typedFrame } from "../../services/upstreams/text/frame.ts";
 import type {
   AnswerEvent,
@@ -125,7 +126,7 @@ export interface Feed {
   readonly isAborted: boolean;
 }
 
-export function feed(signal: AbortSignal): Feed {
+export function feed(signal: StopSignal): Feed {
   const queue: (readonly AnswerEvent[] | Error | "end")[] = [];
   let wake = Promise.withResolvers<void>();
   let idle = Promise.withResolvers<void>();

@@ -9,6 +9,8 @@ import type { FastifyInstance } from "fastify";
 import { pino } from "pino";
 import { createCatalogView } from "#common/agreements/catalog-client.ts";
 import { createPeers } from "#common/agreements/peers.ts";
+import type { TextPort } from "#common/agreements/text-port.ts";
+import { createWireText } from "#common/agreements/text-wire.ts";
 import { randomIds } from "#kit/base/ids.ts";
 import { createMetrics, type Metrics } from "#kit/base/metrics.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
@@ -33,6 +35,8 @@ import { createAuthWorld } from "../contract/keys.world.ts";
 /** The services behind the gateway of a test. */
 export interface EdgeParts {
   text?: Partial<ServiceImpl<typeof TextService>>;
+  /** The text service of the same process, in place of `text` for its answers. */
+  port?: TextPort;
   media?: Partial<ServiceImpl<typeof MediaService>>;
   billing?: Partial<ServiceImpl<typeof BillingService>>;
   settings?: GatewaySettings;
@@ -123,6 +127,7 @@ export async function startEdge(parts: EdgeParts = {}): Promise<EdgeWorld> {
   ) => {
     const app = await buildGateway({
       peers,
+      text: parts.port ?? createWireText(peers.text),
       admission,
       catalog: view,
       blobs,

@@ -40,10 +40,10 @@ function unchanged(name: string, npmScript: string, files: string): Check {
   );
 }
 
-/** Compares with main of half a day ago, because a clone of main alone cannot show new changes. A new repository has no such commit. */
+/** Compares with the commit of a day ago, because a clone of main alone cannot show new changes. A new repository has no such commit. */
 function compatible(): Check[] {
   const git = (...args: string[]) => execFileSync("git", args, { encoding: "utf8" }).trim();
-  const base = git("rev-list", "-1", "--before=12 hours ago", "HEAD");
+  const base = git("rev-list", "-1", "--before=1 day ago", "HEAD");
   if (base === "" || git("ls-tree", base, "proto") === "") return [];
   return [
     check("protocol stays compatible", "npx", "buf", "breaking", "--against", `.git#ref=${base}`),

@@ -1,11 +1,12 @@
 import { expect } from "vitest";
 import type { RefusalError } from "#kit/base/errors.ts";
 import { createTextUpstreams } from "../../services/upstreams/text/index.ts";
-import type {
-  JsonAnswer,
-  StreamAnswer,
-  TextUpstreams,
-  UpstreamRequest,
+import {
+  bytesOfBody,
+  type JsonAnswer,
+  type StreamAnswer,
+  type TextUpstreams,
+  type UpstreamRequest,
 } from "../../services/upstreams/text/port.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstream.ts";
 import { collect, testContext, testUpstream } from "./text-requests.ts";
@@ -48,7 +49,7 @@ export async function startUpstreamWorld(
     async json(request) {
       const answer = (await texts.send(request)) as JsonAnswer;
       expect(answer.kind).toBe("json");
-      return { answer, body: JSON.parse(Buffer.from(answer.body).toString()) };
+      return { answer, body: JSON.parse(Buffer.from(bytesOfBody(answer.body)).toString()) };
     },
     async stream(request) {
       const answer = (await texts.send({ ...request, stream: true })) as StreamAnswer;

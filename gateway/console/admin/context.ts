@@ -61,7 +61,7 @@ export function adminRoute(
     const call = callOf(edge, request, reply, timeoutMs);
     try {
       const answer = await route.handle(call);
-      if (answer instanceof Readable) return await sendMade(request, reply, answer);
+      if (answer instanceof Readable) return await sendMade(edge, request, reply, answer);
       return await reply.send(plainNumbers(answer));
     } catch (error) {
       return refuseToOperator(error);

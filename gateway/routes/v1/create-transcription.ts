@@ -6,7 +6,7 @@ import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { type Form, inBase64, readForm } from "../../form.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
-import { callOptions, notePaid, submissionOf } from "../../request.ts";
+import { notePaid, peerCall, submissionOf } from "../../request.ts";
 import {
   arrayOf,
   boolean,
@@ -84,12 +84,11 @@ export function createTranscription(app: FastifyInstance, edge: Edge): void {
       const form = await readForm(edge.bodies, request, reply, bodyLimitsBytes.soundForm);
       const { fields, isText } = fieldsOf(form);
       const body = await bodyOf(fields, form);
-      const { generate } = edge.peers.text;
-      const options = callOptions(request, reply, deadlinesMs.text, edge.cutOff);
-      const message = { operation: Operation.TRANSCRIPTIONS, body, ...submissionOf(request) };
-      if (!isText) return answerAsItComes(edge, request, reply, message, options);
+      const asked = { operation: Operation.TRANSCRIPTIONS, body, ...submissionOf(request) };
+      if (!isText) return answerAsItComes(edge, request, reply, asked);
       // Without the times of words it has some thousandths of the audio's bytes.
-      const answer = await generate(message, options);
+      const call = peerCall(request, reply, deadlinesMs.text, edge.cutOff);
+      const answer = await edge.text.json(asked, call);
       notePaid(edge, request);
       await tellOfWhole(edge, request, reply, answer);
       const { text } = JSON.parse(Buffer.from(answer.body).toString()) as { text: string };

@@ -189,7 +189,7 @@ export function getUsage(app: FastifyInstance, edge: Edge): void {
         }
       }
       csvHeaders(reply, "usage");
-      return sendMade(request, reply, Readable.from(text()));
+      return sendMade(edge, request, reply, Readable.from(text()));
     },
   });
 }

@@ -115,7 +115,7 @@ export function listBillingEntries(app: FastifyInstance, edge: Edge): void {
         return await page(token, exportPage);
       };
       exportHeaders(reply, format, "billing-entries");
-      return sendMade(request, reply, exportEntries(format, first, furtherPage));
+      return sendMade(edge, request, reply, exportEntries(format, first, furtherPage));
     },
   });
 }

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { TimestampSchema, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { RequestRecord as AgreedRecord } from "#common/agreements/hold-client.ts";
 import { RefusalError } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
@@ -113,9 +113,9 @@ export function entryMessage(wallet: WalletRef, entry: Entry): EntryMessage {
   });
 }
 
-/** An entry's record of a request, as JSON with the wire's names: whole numbers, and ms since the epoch. */
+/** An entry's record of a request, as JSON with the wire's names. */
 export function recordText(record: AgreedRecord): string {
-  const { characters = 0n, images = 0n, mediaMs = 0n } = record;
+  const { characters = 0, images = 0, mediaMs = 0 } = record;
   return JSON.stringify({
     model: record.model ?? "",
     operation: record.operation ?? "",
@@ -123,25 +123,21 @@ export function recordText(record: AgreedRecord): string {
     streamed: record.streamed ?? false,
     estimated: record.estimated ?? false,
     upstream: record.upstream ?? "",
-    inputTokens: Number(record.inputTokens ?? 0n),
-    cachedInputTokens: Number(record.cachedInputTokens ?? 0n),
-    outputTokens: Number(record.outputTokens ?? 0n),
-    reasoningTokens: Number(record.reasoningTokens ?? 0n),
-    startMs: timeOf(record.startTime),
-    firstOutputMs: timeOf(record.firstOutputTime),
-    endMs: timeOf(record.endTime),
+    inputTokens: record.inputTokens ?? 0,
+    cachedInputTokens: record.cachedInputTokens ?? 0,
+    outputTokens: record.outputTokens ?? 0,
+    reasoningTokens: record.reasoningTokens ?? 0,
+    startMs: record.startMs,
+    firstOutputMs: record.firstOutputMs,
+    endMs: record.endMs,
     // Only where there are any: most requests are text.
-    characters: characters > 0n ? Number(characters) : undefined,
-    images: images > 0n ? Number(images) : undefined,
-    mediaMs: mediaMs > 0n ? Number(mediaMs) : undefined,
+    characters: characters > 0 ? characters : undefined,
+    images: images > 0 ? images : undefined,
+    mediaMs: mediaMs > 0 ? mediaMs : undefined,
     answerId: record.answerId || undefined,
     requestId: record.requestId || undefined,
     finishReason: record.finishReason || undefined,
   });
-}
-
-function timeOf(time: AgreedRecord["startTime"]): number | undefined {
-  return time && timestampMs(create(TimestampSchema, time));
 }
 
 /** The record of a {@link recordText}. A missing field has its default. */

@@ -17,7 +17,9 @@ import {
   HoldKind,
   type Operation as OperationMessage,
   type RefundRequest,
+  type ReleaseRequest,
   type ReserveRequest,
+  type SettleRequest,
   Unit,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -156,12 +158,45 @@ export function checkDraw(drawn: Drawn): Addressed<Draw> {
 
 /** Checks a request to charge. */
 export function readDraw(message: DrawRequest): Addressed<Draw> {
-  const { accountId, unit, holdId, amount, keyId, record } = message;
+  const { accountId, unit, holdId, amount, keyId } = message;
+  const record = recordOf(message);
   const keyLimit = keyLimitOf(message);
-  // The limit is checked also where it is not used.
-  checkKeyLimit(keyLimit);
   const fromFree = message.fromFree ? { keyLimit } : undefined;
+  // A limit is checked also where it is not used.
+  if (!fromFree) checkKeyLimit(keyLimit);
   return checkDraw({ accountId, unit, holdId, amount, keyId, record, fromFree });
+}
+
+/** Checks a request to end a hold with a charge. */
+export function readSettle(message: SettleRequest): Addressed<Settle> {
+  return checkSettle({ ...message, record: recordOf(message) });
+}
+
+/** Checks a request to end a hold without a charge. */
+export function readRelease(message: ReleaseRequest): Addressed<Release> {
+  return checkRelease({ ...message, record: recordOf(message) });
+}
+
+/** The record that came with a message. */
+function recordOf(
+  message: DrawRequest | SettleRequest | ReleaseRequest,
+): RequestRecord | undefined {
+  const { record } = message;
+  if (!record) return undefined;
+  const { startTime, firstOutputTime, endTime } = record;
+  return {
+    ...record,
+    inputTokens: Number(record.inputTokens),
+    cachedInputTokens: Number(record.cachedInputTokens),
+    outputTokens: Number(record.outputTokens),
+    reasoningTokens: Number(record.reasoningTokens),
+    characters: Number(record.characters),
+    images: Number(record.images),
+    mediaMs: Number(record.mediaMs),
+    startMs: startTime && timestampMs(startTime),
+    firstOutputMs: firstOutputTime && timestampMs(firstOutputTime),
+    endMs: endTime && timestampMs(endTime),
+  };
 }
 
 /** Checks one operation of several. */
@@ -170,9 +205,9 @@ export function readOperation({ operation }: OperationMessage): Addressed {
     case "reserve":
       return readReserve(operation.value);
     case "settle":
-      return checkSettle(operation.value);
+      return readSettle(operation.value);
     case "release":
-      return checkRelease(operation.value);
+      return readRelease(operation.value);
     case "draw":
       return readDraw(operation.value);
     case undefined:

@@ -19,9 +19,12 @@ export function insertNewest(db: SqlRunner, id: WalletId, entry: Entry): void {
   }
 }
 
-/** Is there an entry that was not moved? */
-export function hasNewest(db: SqlRunner): boolean {
-  return db.get("SELECT 1 FROM ledger_newest LIMIT 1") !== undefined;
+const otherSql =
+  "SELECT 1 FROM ledger_newest WHERE wallet NOT IN (SELECT value FROM json_each(?)) LIMIT 1";
+
+/** Is there an entry that was not moved, of a wallet other than these? */
+export function hasNewest(db: SqlRunner, others: Iterable<WalletId>): boolean {
+  return db.get(otherSql, `[${[...others].join()}]`) !== undefined;
 }
 
 /** Entries that were not moved, by wallet, in their order. */

@@ -1,6 +1,5 @@
 import { turn } from "#kit/base/in-turns.ts";
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
-import { mapErrors } from "#kit/store/sqlite-errors.ts";
 import { auditPageSize } from "../base/limits.ts";
 import type { WalletSnapshot } from "./store.ts";
 import { entryOf, holdOf, keyOf, type WalletId, walletOf } from "./store-sqlite-rows.ts";
@@ -16,14 +15,14 @@ export async function* readSnapshots(
 ): AsyncIterable<WalletSnapshot> {
   const next =
     accountId === undefined
-      ? () => mapErrors(() => db.get(nextOfAll, id)?.id)
-      : () => mapErrors(() => db.get(nextOfAccount, id, accountId)?.id);
+      ? () => db.get(nextOfAll, id)?.id
+      : () => db.get(nextOfAccount, id, accountId)?.id;
   let id: WalletId = -1n;
   for (;;) {
     const found = next();
     if (typeof found !== "bigint") return;
     id = found;
-    yield mapErrors(() => snapshot(db, found));
+    yield snapshot(db, found);
   }
 }
 
@@ -49,7 +48,7 @@ function snapshot(db: SqliteDatabase, id: WalletId): WalletSnapshot {
     entries: () => journal(db, id, lastEntry),
     async entry(number) {
       const sql = "SELECT * FROM ledger_entry WHERE wallet = ? AND n = ?";
-      const row = mapErrors(() => db.get(sql, id, number));
+      const row = db.get(sql, id, number);
       return row && entryOf(row);
     },
   };
@@ -63,7 +62,7 @@ async function* journal(
   const sql = "SELECT * FROM ledger_entry WHERE wallet = ? AND n > ? AND n <= ? ORDER BY n LIMIT ?";
   let after = Number.MIN_SAFE_INTEGER;
   for (;;) {
-    const page = mapErrors(() => db.all(sql, id, after, lastEntry, auditPageSize).map(entryOf));
+    const page = db.all(sql, id, after, lastEntry, auditPageSize).map(entryOf);
     if (page.length > 0) yield page;
     if (page.length < auditPageSize) return;
     after = page.at(-1)?.n ?? lastEntry;

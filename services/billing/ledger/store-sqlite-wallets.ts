@@ -2,7 +2,7 @@ import type { SqlRunner } from "#kit/store/sqlite.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
 import { maxImageKeys, maxImages, newestMovedAt } from "../base/limits.ts";
 import type { Change } from "./ledger.ts";
-import { insertNewest, moveEntries, readNewest } from "./store-sqlite-newest.ts";
+import { hasNewest, insertNewest, moveEntries, readNewest } from "./store-sqlite-newest.ts";
 import {
   deleteHold,
   insertHold,
@@ -174,15 +174,20 @@ function checkLaw({ wallet, key }: Change): void {
     monthSpent >= 0n &&
     monthSpent <= spent &&
     openHolds >= 0 &&
-    (!key || (key.spent >= 0n && key.held >= 0n));
+    (!key || isLawfulKey(key));
   if (!isLawful) throw new Error("an entry would break the law of its wallet");
+}
+
+function isLawfulKey({ spent, held, totals }: KeyCounter): boolean {
+  if (spent < 0n || held < 0n) return false;
+  return !totals || (totals.day.spent >= 0n && totals.week.spent >= 0n && totals.ever >= 0n);
 }
 
 /** Wallets that were used recently, and the moves of their newest entries to the journal. */
 export class WalletImages {
   readonly #images = new Map<string, WalletImage>();
-  /** Why the journal does not take the newest entries of these wallets. */
-  readonly #broken = new Map<string, unknown>();
+  /** Wallets whose newest entries the journal does not take, and why. */
+  readonly #broken = new Map<string, { id: WalletId; error: unknown }>();
   /** Entries since the last move. */
   #count = 0;
   /** There may be newest entries whose wallets are not in memory. */
@@ -196,7 +201,8 @@ export class WalletImages {
   of(tx: SqlTransaction, ref: WalletRef): WalletImage {
     this.#catchUp(tx);
     const name = walletName(ref);
-    if (this.#broken.has(name)) throw this.#broken.get(name);
+    const broken = this.#broken.get(name);
+    if (broken) throw broken.error;
     let image = this.#images.get(name);
     if (!image) {
       if (this.#images.size >= maxImages) dropOne(this.#images);
@@ -210,6 +216,13 @@ export class WalletImages {
   added(tx: SqlTransaction, count: number): void {
     this.#count += count;
     if (this.#count >= newestMovedAt) this.move(tx);
+  }
+
+  /** Would a move change anything? Wallets that are known to be broken stay so until another connection changes the file. */
+  canMove(db: SqlRunner): boolean {
+    const ids = this.#isUnknown ? [] : [...this.#broken.values()].map(({ id }) => id);
+    if (hasNewest(db, ids)) return true;
+    return ids.length > 0 && db.get("PRAGMA data_version")?.data_version !== this.#version;
   }
 
   /** Moves newest entries to the journal, and writes the rows of their wallets. */
@@ -253,7 +266,7 @@ export class WalletImages {
       image.write(tx);
     } catch (error) {
       tx.run("ROLLBACK TO moving");
-      this.#broken.set(walletName(ref), error);
+      this.#broken.set(walletName(ref), { id, error });
     }
     tx.run("RELEASE moving");
   }

@@ -1,12 +1,11 @@
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
-import { mapErrors } from "#kit/store/sqlite-errors.ts";
+import { refusingWhenAway } from "#kit/store/sqlite-errors.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
 import { maxEntriesSince } from "../base/limits.ts";
 import { createBatches, type TimedOperation } from "./batches.ts";
 import { type Fold, fold, type LedgerView } from "./ledger.ts";
 import type { Outcome } from "./operations.ts";
 import type { LedgerStore } from "./store.ts";
-import { hasNewest } from "./store-sqlite-newest.ts";
 import { readDueHolds, readEntries, readHolds, readOldestHold } from "./store-sqlite-pages.ts";
 import { readKey, readWallet } from "./store-sqlite-rows.ts";
 import { ledgerSchema } from "./store-sqlite-schema.ts";
@@ -19,28 +18,27 @@ import { emptyWallet, type WalletRef } from "./wallet.ts";
  * entries. From time to time, and before anything is read, these move to the journal, and the rows of wallets, keys and holds are
  * brought up to them. `rules` is the transition function. Tests insert faults there.
  */
-export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): LedgerStore {
+export function createSqliteLedger(file: SqliteDatabase, rules: Fold = fold): LedgerStore {
+  const db = refusingWhenAway(file);
   const images = new WalletImages();
   const batches = createBatches((wallet, take) => {
     // Taken once, though the transaction may run again.
     let operations: readonly TimedOperation[] | undefined;
-    return db.write((tx) =>
-      mapErrors(() => {
-        operations ??= take();
-        return applyBatch(tx, rules, images, wallet, operations);
-      }),
-    );
+    return db.write((tx) => {
+      operations ??= take();
+      return applyBatch(tx, rules, images, wallet, operations);
+    });
   });
   const settle = async () => {
-    if (mapErrors(() => hasNewest(db))) await db.write((tx) => mapErrors(() => images.move(tx)));
+    if (images.canMove(db)) await db.write((tx) => images.move(tx));
   };
   const read = async <T>(work: () => T): Promise<T> => {
     await settle();
-    return mapErrors(work);
+    return work();
   };
   return {
     async open() {
-      mapErrors(() => db.migrate("ledger", ledgerSchema));
+      db.migrate("ledger", ledgerSchema);
       await settle();
     },
     apply: (wallet, operations, now) => batches.add(wallet, operations, now),

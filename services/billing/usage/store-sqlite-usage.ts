@@ -1,6 +1,6 @@
 import { turn } from "#kit/base/in-turns.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
-import { mapErrors } from "#kit/store/sqlite-errors.ts";
+import { refusingWhenAway } from "#kit/store/sqlite-errors.ts";
 import { looksBehind, usageRowsPage } from "../base/limits.ts";
 import { type Unit, unpackedRef, type WalletRef } from "../ledger/wallet.ts";
 import { findLine, type LineIndex, type LineStretch, searchLines } from "./line-search.ts";
@@ -33,13 +33,13 @@ import {
  * Usage in the process's SQLite file. It reads the ledger's tables there, and writes its own alone. Sums and the number of the last
  * counted entry are written in one transaction.
  */
-export function createSqliteUsage(db: SqliteDatabase): UsageStore {
-  const read = async <T>(work: () => T): Promise<T> => mapErrors(work);
+export function createSqliteUsage(file: SqliteDatabase): UsageStore {
+  const db = refusingWhenAway(file);
+  const read = async <T>(work: () => T): Promise<T> => work();
   return {
     open: () => read(() => db.migrate("ledger_usage", usageSchema)),
     cursor: (wallet) => read(() => readCursor(db, wallet)),
-    count: (wallet, before, counted) =>
-      db.write((tx) => mapErrors(() => write(tx, wallet, before, counted))),
+    count: (wallet, before, counted) => db.write((tx) => write(tx, wallet, before, counted)),
     behind: (after) => read(() => readBehind(db, after)),
     keyTotals: (wallet, keyIds) => read(() => readKeyTotals(db, wallet, keyIds)),
     groups: (query) => read(() => readGroups(db, query)),
@@ -221,7 +221,7 @@ async function readLines(
     ...(beyond ? [beyond.at, beyond.unit, beyond.n] : []),
     limit,
   ];
-  return mapErrors(() => db.all(sql, ...values)).map(lineOf);
+  return db.all(sql, ...values).map(lineOf);
 }
 
 async function* readRows(
@@ -230,15 +230,13 @@ async function* readRows(
 ): AsyncIterable<readonly UsageRow[]> {
   let last: SqlValue[] = [-1, "", "", ""];
   for (;;) {
-    const rows = mapErrors(() =>
-      db.all(
-        `SELECT * FROM ledger_usage WHERE account_id = ? AND (hour, key_id, kind, model) > (?, ?, ?, ?)
-           AND unit = ? ORDER BY hour, key_id, kind, model LIMIT ?`,
-        accountId,
-        ...last,
-        unit,
-        usageRowsPage,
-      ),
+    const rows = db.all(
+      `SELECT * FROM ledger_usage WHERE account_id = ? AND (hour, key_id, kind, model) > (?, ?, ?, ?)
+         AND unit = ? ORDER BY hour, key_id, kind, model LIMIT ?`,
+      accountId,
+      ...last,
+      unit,
+      usageRowsPage,
     );
     yield rows.map((row) => ({
       slot: {

@@ -8,7 +8,12 @@ import {
   testUpstream,
 } from "../../../test/support/text-requests.ts";
 import { createTextUpstreams } from "../../upstreams/text/index.ts";
-import type { JsonAnswer, StreamAnswer, TextOperation } from "../../upstreams/text/port.ts";
+import {
+  bytesOfBody,
+  type JsonAnswer,
+  type StreamAnswer,
+  type TextOperation,
+} from "../../upstreams/text/port.ts";
 import { count, cut } from "./tokens.ts";
 
 const texts = createTextUpstreams(testContext());
@@ -19,7 +24,7 @@ type Any = any;
 
 async function ask(fields: JsonObject, operation: TextOperation = "responses") {
   const answer = (await texts.send(testRequest(operation, [builtin], { fields }))) as JsonAnswer;
-  const body: Any = JSON.parse(Buffer.from(answer.body).toString());
+  const body: Any = JSON.parse(Buffer.from(bytesOfBody(answer.body)).toString());
   return { answer, body, text: body.output?.[0]?.content?.[0]?.text as string };
 }
 
@@ -49,7 +54,7 @@ describe("words", () => {
   test("never a word of the instructions, in any operation", async () => {
     for (const operation of ["responses", "compact", "chat"] as const) {
       const { answer } = await ask({}, operation);
-      expect(Buffer.from(answer.body).toString()).not.toContain("SECRET");
+      expect(Buffer.from(bytesOfBody(answer.body)).toString()).not.toContain("SECRET");
     }
     expect((await streamed({})).wire).not.toContain("SECRET");
   });

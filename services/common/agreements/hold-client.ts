@@ -1,13 +1,7 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ErrorReason, isRefusal, unavailable } from "#kit/base/errors.ts";
 import type { Payers } from "#kit/share/payers.ts";
 import type { Clock } from "#kit/time/clock.ts";
-import type {
-  HoldKind,
-  HoldState,
-  RequestRecordSchema,
-  Unit,
-} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { HoldKind, HoldState, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Admission, KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 
 /** Names a hold. */
@@ -53,8 +47,31 @@ export interface NewHold extends HoldRef {
   least?: bigint | undefined;
 }
 
-/** The part of a request that billing keeps, as `billing_service.proto` describes it. */
-export type RequestRecord = MessageInitShape<typeof RequestRecordSchema>;
+/**
+ * The part of a request that billing keeps, as `billing_service.proto` describes it. Numbers are whole, times in ms since the epoch.
+ * An absent field is empty or 0.
+ */
+export interface RequestRecord {
+  model?: string | undefined;
+  operation?: string | undefined;
+  status?: string | undefined;
+  streamed?: boolean | undefined;
+  estimated?: boolean | undefined;
+  upstream?: string | undefined;
+  inputTokens?: number | undefined;
+  cachedInputTokens?: number | undefined;
+  outputTokens?: number | undefined;
+  reasoningTokens?: number | undefined;
+  startMs?: number | undefined;
+  firstOutputMs?: number | undefined;
+  endMs?: number | undefined;
+  characters?: number | undefined;
+  images?: number | undefined;
+  mediaMs?: number | undefined;
+  answerId?: string | undefined;
+  requestId?: string | undefined;
+  finishReason?: string | undefined;
+}
 
 /** A request's charge. */
 export interface Drawn extends HoldRef {
@@ -190,18 +207,16 @@ class HoldCalls implements HoldClient {
     return this.#reserve(hold, options, { attempts: 0 });
   }
 
-  async open(hold: NewHold, options?: HoldCallOptions): Promise<Reserved> {
+  open(hold: NewHold, options?: HoldCallOptions): Promise<Reserved> {
     const tried = { attempts: 0 };
-    try {
-      return await this.#reserve(hold, options, tried);
-    } catch (error) {
+    return this.#reserve(hold, options, tried).catch(async (error) => {
       // Only after the first attempt's refusal can no copy be under way.
       const mayBeOpened = tried.attempts > 1;
       if (mayBeOpened && !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
         await this.draw({ ...hold, amount: 0n });
       }
       throw error;
-    }
+    });
   }
 
   draw(drawn: Drawn, options?: HoldCallOptions): Promise<bigint> {
@@ -216,15 +231,12 @@ class HoldCalls implements HoldClient {
     return this.#withTries((ms) => this.#operations.release(released, ms), options);
   }
 
-  async #reserve(
-    hold: NewHold,
-    options: HoldCallOptions | undefined,
-    tried: Tried,
-  ): Promise<Reserved> {
+  #reserve(hold: NewHold, options: HoldCallOptions | undefined, tried: Tried): Promise<Reserved> {
     const attempt = (ms: number) => this.#operations.reserve(hold, ms);
-    const reserved = await this.#withTries(attempt, options, tried);
-    if (reserved.held > 0n) this.#payers?.paid(hold.accountId);
-    return reserved;
+    return this.#withTries(attempt, options, tried).then((reserved) => {
+      if (reserved.held > 0n) this.#payers?.paid(hold.accountId);
+      return reserved;
+    });
   }
 
   /** Makes attempts until one has an outcome. The same operation id makes that safe. `tried` counts those that failed. */

@@ -13,6 +13,8 @@ import {
   type Outcome,
   type Refusal,
   ReleaseRequestSchema,
+  type RequestRecord as RequestRecordMessage,
+  RequestRecordSchema,
   ReserveRequestSchema,
   SettleRequestSchema,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
@@ -22,6 +24,7 @@ import {
   type HoldOperations,
   type KeyLimit,
   type Released,
+  type RequestRecord,
 } from "./hold-client.ts";
 import type { Peers } from "./peers.ts";
 
@@ -87,7 +90,7 @@ export function createWireHolds(
         holdId,
         amount,
         keyId,
-        ...(record ? { record } : {}),
+        ...(record ? { record: recordMessage(record) } : {}),
         fromFree: fromFree !== undefined,
         ...limitFields(fromFree?.keyLimit),
       });
@@ -111,7 +114,32 @@ export function createWireHolds(
 }
 
 function endedFields({ accountId, unit, holdId, record }: Released) {
-  return { accountId, unit, holdId, ...(record ? { record } : {}) };
+  return { accountId, unit, holdId, ...(record ? { record: recordMessage(record) } : {}) };
+}
+
+function recordMessage(record: RequestRecord): RequestRecordMessage {
+  const { startMs, firstOutputMs, endMs } = record;
+  return create(RequestRecordSchema, {
+    model: record.model ?? "",
+    operation: record.operation ?? "",
+    status: record.status ?? "",
+    streamed: record.streamed ?? false,
+    estimated: record.estimated ?? false,
+    upstream: record.upstream ?? "",
+    inputTokens: BigInt(record.inputTokens ?? 0),
+    cachedInputTokens: BigInt(record.cachedInputTokens ?? 0),
+    outputTokens: BigInt(record.outputTokens ?? 0),
+    reasoningTokens: BigInt(record.reasoningTokens ?? 0),
+    characters: BigInt(record.characters ?? 0),
+    images: BigInt(record.images ?? 0),
+    mediaMs: BigInt(record.mediaMs ?? 0),
+    answerId: record.answerId ?? "",
+    requestId: record.requestId ?? "",
+    finishReason: record.finishReason ?? "",
+    ...(startMs === undefined ? {} : { startTime: timestampFromMs(startMs) }),
+    ...(firstOutputMs === undefined ? {} : { firstOutputTime: timestampFromMs(firstOutputMs) }),
+    ...(endMs === undefined ? {} : { endTime: timestampFromMs(endMs) }),
+  });
 }
 
 /** Operations on their way to billing, several in one message. */

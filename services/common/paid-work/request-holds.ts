@@ -75,29 +75,26 @@ export function createRequestHolds(
     least: terms.least,
   });
   return {
-    async open(request, terms) {
-      try {
-        return (await client.open(holdOf(request, terms))).held;
-      } catch (error) {
-        // Another process has taken over the request's row meanwhile, and ended the request without a charge.
-        if (isRefusal(error, ErrorReason.OPERATION_CONFLICT)) throw unavailable();
-        throw error;
-      }
-    },
-    async draw({ requestId: holdId, accountId, keyId }, { amount, record, fromFree }) {
+    open: (request, terms) =>
+      client.open(holdOf(request, terms)).then(
+        ({ held }) => held,
+        (error) => {
+          // Another process has taken over the request's row meanwhile, and ended the request without a charge.
+          throw isRefusal(error, ErrorReason.OPERATION_CONFLICT) ? unavailable() : error;
+        },
+      ),
+    draw({ requestId: holdId, accountId, keyId }, { amount, record, fromFree }) {
       const hold = { accountId, unit, holdId, amount };
-      try {
-        return await client.draw({ ...hold, keyId, record, fromFree });
-      } catch (error) {
+      return client.draw({ ...hold, keyId, record, fromFree }).catch(async (error) => {
         // An older billing without `draw`, during a rolling upgrade.
         if (!isRefusal(error, ErrorReason.INVALID_ARGUMENT)) throw error;
-      }
-      try {
-        return (await client.settle(hold)).chargedAmount;
-      } catch (error) {
-        if (isRefusal(error, ErrorReason.HOLD_NOT_FOUND)) return 0n;
-        throw error;
-      }
+        try {
+          return (await client.settle(hold)).chargedAmount;
+        } catch (failed) {
+          if (isRefusal(failed, ErrorReason.HOLD_NOT_FOUND)) return 0n;
+          throw failed;
+        }
+      });
     },
     isOpen: async (request, terms) =>
       (await client.reserve(holdOf(request, terms))).state === HoldState.OPEN,

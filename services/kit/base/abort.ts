@@ -1,10 +1,11 @@
 import type { Clock } from "#kit/time/clock.ts";
+import type { StopSignal } from "./stop.ts";
 
 /**
  * Resolves like `work`, or rejects with the signal's reason as soon as the signal aborts. The work itself goes on, for others or
  * until it notices. Its end after the signal is ignored.
  */
-export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export function untilAborted<T>(work: Promise<T>, signal: StopSignal | undefined): Promise<T> {
   if (!signal) return work;
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
@@ -46,7 +47,7 @@ export async function withinTime<T>(
 }
 
 /** Resolves once the signal has aborted; at once where it already has. */
-export function whenAborted(signal: AbortSignal): Promise<void> {
+export function whenAborted(signal: StopSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });

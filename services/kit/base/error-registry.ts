@@ -118,6 +118,11 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
     405,
     "invalid_request_error",
   )("The path does not take this method. The header Allow names those that it takes."),
+  [ErrorReason.WEBSOCKET_UNSUPPORTED]: at(
+    Code.Unimplemented,
+    426,
+    "invalid_request_error",
+  )("WebSockets are not offered here. Send POST /responses, with stream true for events."),
   [ErrorReason.PAYLOAD_TOO_LARGE]: at(
     Code.InvalidArgument,
     413,

@@ -81,7 +81,7 @@ test.each<[string, JsonObject]>([
   ["in one list", { a: Array.from({ length: 290_000 }, () => 5) }],
   ["in many lists", { a: Array.from({ length: 2_048 }, () => new Array(140).fill(5)) }],
 ])("others get their turn between short values %s", async (_, value) => {
-  const written = jsonInTurns(value);
+  const written = Promise.resolve(jsonInTurns(value));
   expect(await turnsDuring(written)).toBeGreaterThan(15);
   expect(Buffer.from(await written).toString()).toBe(JSON.stringify(value));
 });

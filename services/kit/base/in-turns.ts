@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
+import type { Awaitable } from "./awaitable.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 
 /** Resolves after other work that waits for the event loop has had its turn. */
@@ -56,11 +57,17 @@ export async function digestInTurns(bytes: Uint8Array): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Runs work to its end. At each `yield`, now and then, other work gets its turn. */
-export async function inTurns<T>(work: Generator<void, T>): Promise<T> {
-  for (let step = work.next(); ; step = work.next()) {
-    if (step.done) return step.value;
+/** Runs work to its end. At each `yield`, now and then, other work gets its turn. Work without one is done at once. */
+export function inTurns<T>(work: Generator<void, T>): Awaitable<T> {
+  const step = work.next();
+  return step.done ? step.value : restInTurns(work);
+}
+
+async function restInTurns<T>(work: Generator<void, T>): Promise<T> {
+  for (;;) {
     await turn();
+    const step = work.next();
+    if (step.done) return step.value;
   }
 }
 
@@ -105,8 +112,11 @@ const charactersAtOnce = 256 * 1024;
 const valueCharacters = 16;
 
 /** A value as JSON. A large one is written in several turns of the event loop. */
-export async function jsonInTurns(value: JsonObject): Promise<string | Uint8Array> {
-  if (leftOf(value, charactersAtOnce) > 0) return JSON.stringify(value);
+export function jsonInTurns(value: JsonObject): Awaitable<string | Uint8Array> {
+  return leftOf(value, charactersAtOnce) > 0 ? JSON.stringify(value) : largeJson(value);
+}
+
+async function largeJson(value: JsonObject): Promise<Uint8Array> {
   const parts: Buffer[] = [];
   for (const piece of write(value, { text: "", values: 0 })) {
     parts.push(Buffer.from(piece));

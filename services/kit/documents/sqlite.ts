@@ -1,6 +1,6 @@
 import { memo } from "#kit/base/memo.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
-import { mapErrors, refusingWhenAway } from "#kit/store/sqlite-errors.ts";
+import { refusingWhenAway } from "#kit/store/sqlite-errors.ts";
 import { type Documents, type Fit, removed, type Stretch } from "./port.ts";
 import {
   type AnySchema,
@@ -15,7 +15,7 @@ import {
 /** Makes the tables of a component, and those of their indexes that are not there yet. */
 export function migrateSqliteDocuments(file: SqliteDatabase, { name, kinds, tables }: Component) {
   const db = refusingWhenAway(file);
-  mapErrors(() => db.migrate(name, tables));
+  db.migrate(name, tables);
   for (const kind of kinds) {
     for (const [index, definition] of Object.entries(kind.indexes)) {
       const { key, unique } = definition;

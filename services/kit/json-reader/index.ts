@@ -1,3 +1,4 @@
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";
 import { copyInTurns } from "#kit/base/in-turns.ts";
 import { shapeFault } from "#kit/base/json.ts";
@@ -14,11 +15,13 @@ export interface JsonReader {
    * Refuses with INVALID_JSON, INVALID_VALUE, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED (too many bodies of the account wait) or
    * SERVICE_UNAVAILABLE. Rejects with the signal's reason.
    */
-  read(
-    bytes: Uint8Array,
-    wanted: Wanted,
-    asking: { accountId: string; signal: AbortSignal },
-  ): Promise<ReadBody>;
+  read(bytes: Uint8Array, wanted: Wanted, asking: Asking): Awaitable<ReadBody>;
+}
+
+/** The account of a body, and the signal that ends the wait for a turn. */
+interface Asking {
+  accountId: string;
+  signal: AbortSignal;
 }
 
 const kib = 1024;
@@ -83,20 +86,23 @@ export function createJsonReader(workshop: Workshop): JsonReader {
   });
   const medium = laneOf("short", mediumShare);
   const large = laneOf("long", readingShare);
+  const readElsewhere = async (bytes: Uint8Array, wanted: Wanted, asking: Asking) => {
+    const { share, task } = bytes.length <= mediumBytes ? medium : large;
+    const reply = await inTurn(share, asking, async () => {
+      const copy = await copyInTurns(bytes);
+      return await workshop.run<typeof inThread>(task, { bytes: copy, wanted }, [copy.buffer]);
+    });
+    if ("read" in reply) return reply.read;
+    throw new RefusalError(reply.reason, reply);
+  };
   return {
-    async read(bytes, wanted, asking) {
+    read(bytes, wanted, asking) {
       if (bytes.length <= smallBytes) {
         const fault = shapeFault(bytes, { marks: fewMarks, names: fewNames });
         if (fault === undefined) return readShaped(bytes, wanted);
         if (fault === "deep") refuse(ErrorReason.INVALID_JSON);
       }
-      const { share, task } = bytes.length <= mediumBytes ? medium : large;
-      const reply = await inTurn(share, asking, async () => {
-        const copy = await copyInTurns(bytes);
-        return await workshop.run<typeof inThread>(task, { bytes: copy, wanted }, [copy.buffer]);
-      });
-      if ("read" in reply) return reply.read;
-      throw new RefusalError(reply.reason, reply);
+      return readElsewhere(bytes, wanted, asking);
     },
   };
 }

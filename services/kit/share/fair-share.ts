@@ -1,5 +1,6 @@
 import { untilAborted } from "#kit/base/abort.ts";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import { type Clock, systemClock } from "#kit/time/clock.ts";
 
 /** The places of one account. */
@@ -37,7 +38,7 @@ export interface FairShare {
    * Waits for a place, or for `size` of them (no more than the account may have). Rejects with `full` where the account
    * has too many waiting, with `late` after the waiting time, and with the signal's reason.
    */
-  take(accountId: string, signal: AbortSignal, size?: number): Promise<Places>;
+  take(accountId: string, signal: StopSignal, size?: number): Promise<Places>;
   /** Takes places that are free at once. Undefined where the account would have to wait. */
   takeFree(accountId: string, size?: number): Places | undefined;
   /** Puts other bounds in force. Turns that are held stay held. */
@@ -105,7 +106,7 @@ export function createFairShare(
  */
 export async function inTurn<T>(
   share: Pick<FairShare, "take">,
-  { accountId, signal }: { accountId: string; signal: AbortSignal },
+  { accountId, signal }: { accountId: string; signal: StopSignal },
   work: () => Promise<T>,
 ): Promise<T> {
   const turn = await share.take(accountId, signal);
@@ -148,7 +149,7 @@ class AccountQueues implements FairShare {
     return undefined;
   }
 
-  take(accountId: string, signal: AbortSignal, wanted = 1): Promise<Places> {
+  take(accountId: string, signal: StopSignal, wanted = 1): Promise<Places> {
     if (signal.aborted) return Promise.reject(signal.reason);
     const turn = this.takeFree(accountId, wanted);
     if (turn) return Promise.resolve(turn);
@@ -169,7 +170,7 @@ class AccountQueues implements FairShare {
     return [...this.#queue].filter((account) => this.#lacksPlace(account)).map(({ id }) => id);
   }
 
-  #wait(account: Account, signal: AbortSignal, size: number): Promise<Places> {
+  #wait(account: Account, signal: StopSignal, size: number): Promise<Places> {
     return new Promise((resolve, reject) => {
       const onAbort = () => {
         this.#remove(waiter);

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { consume, later, pushed, pushTo, type Sink } from "./push-stream.ts";
+import { consume, later, pushed, pushTo, type Sink, single } from "./push-stream.ts";
 
 describe("a stream that is pushed", () => {
   /** A source that gives values when the test calls `give`, as a socket does. It notes its reader's calls. */
@@ -52,6 +52,39 @@ describe("a stream that is pushed", () => {
       ["resume", "leave"],
       ["resume", "leave"],
     ]);
+  });
+
+  test("of one value is ended once, as its reader has room", () => {
+    const calls: unknown[] = [];
+    const sinkOf = (takes: (value: string) => boolean): Sink<string> => ({
+      push(value) {
+        calls.push(value);
+        return takes(value);
+      },
+      end: () => void calls.push("end"),
+      fail: (error) => void calls.push(error),
+    });
+    const full = pushTo(
+      single("full"),
+      sinkOf(() => false),
+    );
+    for (let time = 0; time < 3; time++) full.resume();
+    const again = pushTo(
+      single("again"),
+      sinkOf(() => {
+        again.resume();
+        return true;
+      }),
+    );
+    again.resume();
+    const left = pushTo(
+      single("left"),
+      sinkOf(() => false),
+    );
+    left.resume();
+    left.leave();
+    left.resume();
+    expect(calls).toEqual(["full", "end", "again", "end", "left"]);
   });
 
   test("is pulled a value at a time", async () => {

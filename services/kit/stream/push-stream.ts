@@ -28,6 +28,28 @@ export function pushed<T>(begin: (sink: Sink<T>) => Flow): Pushed<T> {
   return new Beginning(begin);
 }
 
+/** A stream of one value. */
+export function single<T>(value: T): Pushed<T> {
+  return pushed((sink) => {
+    let isGiven = false;
+    let isOver = false;
+    return {
+      resume() {
+        const isFirst = !isGiven;
+        isGiven = true;
+        if (isOver || (isFirst && !sink.push(value))) return;
+        // The sink may have resumed during the push.
+        if (!isOver) sink.end();
+        isOver = true;
+      },
+      leave() {
+        isOver = true;
+        return undefined;
+      },
+    };
+  });
+}
+
 /** Pushes any stream to `sink`. One that cannot push is pulled as the sink takes more. */
 export function pushTo<T>(source: AsyncIterable<T>, sink: Sink<T>): Flow {
   return source instanceof Pushed ? source.pushTo(sink) : new Pump(source, sink);
@@ -68,8 +90,8 @@ export function consume<T>(
   });
 }
 
-/** The stream that `begin` resolves to. `begin` is called when the reader wants the first value. */
-export function later<T>(begin: () => Promise<AsyncIterable<T>>): Pushed<T> {
+/** The stream that `begin` makes, or resolves to. `begin` is called when the reader wants the first value. */
+export function later<T>(begin: () => AsyncIterable<T> | Promise<AsyncIterable<T>>): Pushed<T> {
   return pushed((sink) => {
     let flow: Flow | undefined;
     let hasBegun = false;
@@ -87,7 +109,13 @@ export function later<T>(begin: () => Promise<AsyncIterable<T>>): Pushed<T> {
         if (flow) flow.resume();
         else if (!hasBegun) {
           hasBegun = true;
-          begin().then(came, failed);
+          try {
+            const beginning = begin();
+            if (beginning instanceof Promise) beginning.then(came, failed);
+            else came(beginning);
+          } catch (error) {
+            failed(error);
+          }
         }
       },
       leave() {

@@ -1,6 +1,6 @@
 import type { Span } from "@opentelemetry/api";
 import { staged } from "#kit/stream/stages.ts";
-import type { HttpBody, HttpClient, HttpRequest } from "../upstream/client.ts";
+import type { HttpBody, HttpClient, HttpReply, HttpRequest } from "../upstream/client.ts";
 import { type Attributes, endSpan, errorType, failSpan, isTraced, startSpan } from "./spans.ts";
 
 /**
@@ -8,22 +8,23 @@ import { type Attributes, endSpan, errorType, failSpan, isTraced, startSpan } fr
  */
 export function tracedHttpClient(client: HttpClient): HttpClient {
   return {
-    async request(request) {
-      if (!isTraced()) return client.request(request);
-      const span = startSpan(specOf(request));
-      try {
-        const reply = await client.request(request);
-        span.setAttributes({ "http.response.status_code": reply.status } satisfies Attributes);
-        if (reply.status >= 400) failSpan(span, String(reply.status));
-        return { ...reply, body: followedBody(reply.body, span) };
-      } catch (error) {
-        failSpan(span, errorType(error));
-        endSpan(span);
-        throw error;
-      }
-    },
+    request: (request) => (isTraced() ? traced(request) : client.request(request)),
     [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
   };
+
+  async function traced(request: HttpRequest): Promise<HttpReply> {
+    const span = startSpan(specOf(request));
+    try {
+      const reply = await client.request(request);
+      span.setAttributes({ "http.response.status_code": reply.status } satisfies Attributes);
+      if (reply.status >= 400) failSpan(span, String(reply.status));
+      return { ...reply, body: followedBody(reply.body, span) };
+    } catch (error) {
+      failSpan(span, errorType(error));
+      endSpan(span);
+      throw error;
+    }
+  }
 }
 
 function specOf({ method, url }: HttpRequest) {

@@ -58,7 +58,7 @@ function workOf({ operation, output }: InferenceCall): Work {
 }
 
 /** The error name for an aborted generation. A time-out counts as its upstream's fault. */
-export function errorOfAbort({ reason }: AbortSignal): string {
+export function errorOfAbort({ reason }: Pick<AbortSignal, "reason">): string {
   return isRefusal(reason, ErrorReason.UPSTREAM_TIMEOUT) ? "timeout" : "cancelled";
 }
 

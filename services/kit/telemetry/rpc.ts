@@ -134,7 +134,7 @@ function systemOf(header: Headers): "grpc" | "connectrpc" {
 function durationOf(metrics: Metrics) {
   return metrics.histogram(
     "genmesh_rpc_server_duration_seconds",
-    "Internal calls by method and outcome, streams to their end.",
+    "Internal calls by method and outcome, streams to their end. Not those of text requests within one process.",
     ["system", "method", "code"],
   );
 }

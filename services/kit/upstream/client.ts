@@ -1,4 +1,5 @@
 import type { Pool } from "undici";
+import type { StopSignal } from "#kit/base/stop.ts";
 import type { Pushed } from "#kit/stream/push-stream.ts";
 import { UpstreamError } from "./errors.ts";
 import { exchange, type ReplyHeaders } from "./exchange.ts";
@@ -27,7 +28,7 @@ export interface HttpRequest {
   /** Called when a connection exists and the request is being written to it. */
   onSent?: (() => void) | undefined;
   /** Aborting destroys the connection at once and rejects everything with the signal's reason. */
-  signal: AbortSignal;
+  signal: StopSignal;
 }
 
 /** Room in memory for a whole body. */

@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from "node:async_hooks";
+import { AsyncResource } from "node:async_hooks";
 import type { Dispatcher } from "undici";
 import { type Flow, pushed, type Sink } from "#kit/stream/push-stream.ts";
 import { BackPressure } from "./back-pressure.ts";
@@ -47,7 +47,9 @@ export class ReplyBody implements HttpBody, Flow {
       return;
     }
     if (!this.#isAwaited) this.#pressure.lies();
-    this.#unread.push(chunk);
+    // A list that is made with its only chunk takes no room for others.
+    if (this.#unread.length === 0) this.#unread = [chunk];
+    else this.#unread.push(chunk);
     this.#unreadBytes += chunk.length;
     if (this.#unreadBytes >= httpLimits.unreadBytes) {
       this.#controller.pause();
@@ -71,7 +73,9 @@ export class ReplyBody implements HttpBody, Flow {
 
   #begin(sink: Sink<Buffer>): Flow {
     this.#sink = sink;
-    this.#giveInContext = AsyncLocalStorage.bind(() => this.#give());
+    // A bound function would make a list of its arguments for each chunk.
+    const reader = new AsyncResource("genmesh.reply-body");
+    this.#giveInContext = () => reader.runInAsyncScope(this.#give, this);
     return this;
   }
 

@@ -1,3 +1,4 @@
+import type { StopSignal } from "#kit/base/stop.ts";
 import {
   createFairShare,
   type FairShare,
@@ -20,7 +21,7 @@ export interface SlotRequest {
   accountId: string;
   /** A longer wait, in ms, is `full`. */
   waitMs: number;
-  signal: AbortSignal;
+  signal: StopSignal;
 }
 
 /** A place that is held until this is disposed of. */

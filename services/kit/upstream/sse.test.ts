@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { UpstreamError } from "./errors.ts";
-import { createSseParser, type SseEvent } from "./sse.ts";
+import { createSseParser, dataOf, type SseEvent } from "./sse.ts";
 
 const limit = { maxEventBytes: 1 << 20 };
 
 type Plain = { name: string; data: string; frame: string | undefined };
 
 function plain(event: SseEvent): Plain {
-  return { name: event.name, data: event.data.toString(), frame: event.frame?.toString() };
+  return { name: event.name, data: dataOf(event).toString(), frame: event.frame?.toString() };
 }
 
 /** Parses chunks. Each is overwritten with its own copy, so events that are views of earlier ones must not change. */
@@ -109,6 +109,39 @@ test("whole events in one chunk are views of it, not copies", () => {
   expect(first?.frame?.buffer).toBe(chunk.buffer);
 });
 
+test("a name is each event's own, whichever came before it", () => {
+  const long = "n".repeat(200);
+  const names = [
+    "delta",
+    "delta",
+    "done",
+    "delta",
+    "dell",
+    "größe",
+    "größe",
+    long,
+    long,
+    "",
+    "done",
+  ];
+  const bytes = Buffer.from(names.map((name) => `event: ${name}\ndata: 1\n\n`).join(""));
+  expect(parseChunks([bytes]).map(({ name }) => name)).toEqual(names);
+  // In Latin-1 a byte of its own is the letter that takes two in UTF-8.
+  const latin = Buffer.from("event: \u00e9\ndata: 1\n\n", "latin1");
+  const [utf, broken] = parseChunks([Buffer.from("event: \u00e9\ndata: 1\n\n"), latin]);
+  expect([utf?.name, broken?.name]).toEqual(["\u00e9", "\ufffd"]);
+});
+
+test("an event that is all of its chunk has the chunk as its frame, and none of the next one's bytes", () => {
+  const chunks = ["event: a\ndata: 1\n\n", "event: a\ndata: 22\n\n"].map((text) =>
+    Buffer.from(text),
+  );
+  const parser = createSseParser(limit);
+  const events = chunks.flatMap((chunk) => parser.push(chunk));
+  expect(events.map(({ frame }) => frame)).toEqual(chunks);
+  expect(events.map((event) => dataOf(event).toString())).toEqual(["1", "22"]);
+});
+
 test("an event past the limit is refused, whole or in pieces", () => {
   const long = Buffer.from(`data: ${"x".repeat(5000)}`);
   expect(() => parseChunks([long], 1000)).toThrow(UpstreamError);
@@ -122,5 +155,5 @@ test("one event in very many chunks costs linear time", () => {
   const piece = Buffer.alloc(1024, "y");
   for (let i = 0; i < 16_384; i++) parser.push(piece);
   const [event] = parser.push(Buffer.from("\n\n"));
-  expect(event?.data.length).toBe(1 << 24);
+  expect(event && dataOf(event).length).toBe(1 << 24);
 });

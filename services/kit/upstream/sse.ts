@@ -1,11 +1,13 @@
 import { UpstreamError } from "./errors.ts";
 
-/** One received server-sent event. */
+/** One received server-sent event. Its data are a range of bytes, of which no view is made until one is needed. */
 export interface SseEvent {
   /** Its `event:` field, "" for none. */
   name: string;
-  /** Its data. Several `data:` lines are joined by a line feed. */
-  data: Buffer;
+  /** Bytes that hold its data, from `start` to `end`. Several `data:` lines are joined by a line feed. */
+  bytes: Buffer;
+  start: number;
+  end: number;
   /**
    * The event's own bytes. Set only where they are exactly `event: NAME` (or no such line), one `data: …` line and an empty line, all
    * ended by line feeds. Such a slice can be passed on unchanged.
@@ -13,10 +15,20 @@ export interface SseEvent {
   frame: Buffer | undefined;
 }
 
+/** The event's data, as a view. */
+export function dataOf({ bytes, start, end }: SseEvent): Buffer {
+  return bytes.subarray(start, end);
+}
+
+/** An event with these data, and with no other frame than this. */
+export function eventOf(name: string, bytes: Buffer, frame?: Buffer): SseEvent {
+  return { name, bytes, start: 0, end: bytes.length, frame };
+}
+
 /** Cuts a byte stream into events, with any chunk borders (WHATWG HTML, 9.2.6). */
 export interface SseParser {
   /** The events that `chunk` completes. They are views of the chunk where it holds them whole, so do not write to it. */
-  push(chunk: Uint8Array): SseEvent[];
+  push(chunk: Buffer): readonly SseEvent[];
   /** The event that the stream's end left without its empty line, where it has data. */
   end(): SseEvent | undefined;
 }
@@ -25,14 +37,16 @@ const LF = 10;
 const CR = 13;
 const COLON = 58;
 const SPACE = 32;
+const maxAscii = 0x7f;
+/** Characters of a name that is kept to be compared. Names of protocols are shorter, and a stream need not keep a longer one. */
+const maxLastName = 64;
 
 /** Makes a parser. An event over `maxEventBytes` is an {@link UpstreamError} `too_large`. */
 export function createSseParser({ maxEventBytes }: { maxEventBytes: number }): SseParser {
   return new Parser(maxEventBytes);
 }
 
-/** A range of the held bytes. */
-type Range = [start: number, end: number];
+const noEvents: readonly SseEvent[] = [];
 
 class Parser implements SseParser {
   readonly #maxEventBytes: number;
@@ -46,22 +60,31 @@ class Parser implements SseParser {
   #searched = 0;
   #isFirstLine = true;
   #name = "";
-  #data: Range[] = [];
+  /** The last name that came. Most names come again, and then no text is made of them. */
+  #lastName = "";
+  /** Where its data begin and end: its first `data:` line. -1: none has come. */
+  #dataStart = -1;
+  #dataEnd = -1;
+  /** Further lines of data. Only an event that is not plain has them. */
+  #moreData: { start: number; end: number }[] | undefined;
   #isPlain = true;
 
   constructor(maxEventBytes: number) {
     this.#maxEventBytes = maxEventBytes;
   }
 
-  push(chunk: Uint8Array): SseEvent[] {
-    const bytes = this.#append(chunk);
-    const events: SseEvent[] = [];
+  push(chunk: Buffer): readonly SseEvent[] {
+    const bytes = this.#used === 0 ? chunk : this.#append(chunk);
+    let events: SseEvent[] | undefined;
     let eventStart = 0;
     let nextCr = -1;
     for (;;) {
       const lf = bytes.indexOf(LF, this.#searched);
       // Searched once for a chunk. A chunk without any is not searched again for every line.
-      if (nextCr < this.#searched) nextCr = indexOrEnd(bytes, CR, this.#searched);
+      if (nextCr < this.#searched) {
+        nextCr = bytes.indexOf(CR, this.#searched);
+        if (nextCr === -1) nextCr = Number.POSITIVE_INFINITY;
+      }
       const end = Math.min(lf === -1 ? bytes.length : lf, nextCr);
       // A carriage return at the very end may be half of a pair.
       if (end >= bytes.length - (end === nextCr ? 1 : 0)) {
@@ -70,18 +93,24 @@ class Parser implements SseParser {
       }
       const next = end === nextCr && bytes[end + 1] === LF ? end + 2 : end + 1;
       if (end === nextCr) this.#isPlain = false;
-      if (end === this.#lineStart) {
+      if (end > this.#lineStart) this.#line(bytes, this.#lineStart, end);
+      else {
         const event = this.#finish(bytes, eventStart, next);
-        if (event) events.push(event);
+        // A list that is made with its first event takes no room for others. Most chunks hold one.
+        if (event && events) events.push(event);
+        else if (event) events = [event];
         eventStart = next;
-      } else {
-        this.#line(bytes, this.#lineStart, end);
       }
       this.#lineStart = next;
       this.#searched = next;
     }
-    this.#keep(bytes, eventStart, events.length > 0);
-    return events;
+    if (eventStart < bytes.length) this.#keep(bytes, eventStart, events !== undefined);
+    else {
+      this.#used = 0;
+      this.#lineStart = 0;
+      this.#searched = 0;
+    }
+    return events ?? noEvents;
   }
 
   end(): SseEvent | undefined {
@@ -95,9 +124,8 @@ class Parser implements SseParser {
     return event;
   }
 
-  /** The held bytes with `chunk` behind them. The chunk itself where no bytes are held. */
-  #append(chunk: Uint8Array): Buffer {
-    if (this.#used === 0) return asBuffer(chunk);
+  /** The held bytes with `chunk` behind them. */
+  #append(chunk: Buffer): Buffer {
     const length = this.#used + chunk.length;
     if (length > this.#maxEventBytes + chunk.length) throw new UpstreamError("too_large");
     if (!this.#isOwned || length > this.#held.length) {
@@ -121,9 +149,12 @@ class Parser implements SseParser {
     if (this.#used > this.#maxEventBytes) throw new UpstreamError("too_large");
     this.#lineStart -= eventStart;
     this.#searched -= eventStart;
-    for (const range of this.#data) {
-      range[0] -= eventStart;
-      range[1] -= eventStart;
+    if (this.#dataStart === -1) return;
+    this.#dataStart -= eventStart;
+    this.#dataEnd -= eventStart;
+    for (const line of this.#moreData ?? []) {
+      line.start -= eventStart;
+      line.end -= eventStart;
     }
   }
 
@@ -136,62 +167,64 @@ class Parser implements SseParser {
         this.#isPlain = false;
       }
     }
-    const isData = startsWith(bytes, start, end, "data");
-    const isName = !isData && startsWith(bytes, start, end, "event");
-    if (!isData && !isName) {
+    const isData = bytes[start] === "data".charCodeAt(0);
+    const colon = start + (isData ? 4 : 5);
+    const isField = colon >= end ? colon === end : bytes[colon] === COLON;
+    if (!isField || !holds(bytes, start, colon, isData ? "data" : "event")) {
       this.#isPlain = false;
       return;
     }
-    const colon = start + (isData ? 4 : 5);
-    const hasSpace = bytes[colon] === COLON && colon + 1 < end && bytes[colon + 1] === SPACE;
+    const hasSpace = colon + 1 < end && bytes[colon + 1] === SPACE;
     const value = Math.min(end, colon + (hasSpace ? 2 : 1));
-    const isRepeated = this.#data.length > 0 || (isName && this.#name !== "");
-    if (!hasSpace || isRepeated || (isName && value === end)) this.#isPlain = false;
-    if (isData) this.#data.push([value, end]);
-    else this.#name = bytes.toString("utf8", value, end);
+    const isRepeated = this.#dataStart !== -1 || (!isData && this.#name !== "");
+    if (!hasSpace || isRepeated || (!isData && value === end)) this.#isPlain = false;
+    if (!isData) {
+      const isLast = holds(bytes, value, end, this.#lastName);
+      this.#name = isLast ? this.#lastName : bytes.toString("utf8", value, end);
+      if (this.#name.length <= maxLastName) this.#lastName = this.#name;
+    } else if (this.#dataStart === -1) {
+      this.#dataStart = value;
+      this.#dataEnd = end;
+    } else {
+      this.#moreData ??= [];
+      this.#moreData.push({ start: value, end });
+    }
   }
 
   /** The event that ends at `end`, or undefined where it has no data. Begins the next one. */
-  #finish(bytes: Buffer, start: number, end: number): SseEvent | undefined {
-    const [first, ...rest] = this.#data;
-    const event = first && {
-      name: this.#name,
-      data: rest.length === 0 ? bytes.subarray(...first) : joined(bytes, this.#data),
-      frame: this.#isPlain ? bytes.subarray(start, end) : undefined,
-    };
+  #finish(bytes: Buffer, eventStart: number, eventEnd: number): SseEvent | undefined {
+    const name = this.#name;
+    const start = this.#dataStart;
+    const more = this.#moreData;
+    const isPlain = this.#isPlain;
     this.#name = "";
-    this.#data = [];
+    this.#dataStart = -1;
+    this.#moreData = undefined;
     this.#isPlain = true;
+    if (start === -1) return undefined;
+    const event: SseEvent = { name, bytes, start, end: this.#dataEnd, frame: undefined };
+    if (more) return eventOf(name, joined(bytes, [event, ...more]));
+    const isAll = eventStart === 0 && eventEnd === bytes.length;
+    if (isPlain) event.frame = isAll ? bytes : bytes.subarray(eventStart, eventEnd);
     return event;
   }
 }
 
-function indexOrEnd(bytes: Buffer, byte: number, from: number): number {
-  const index = bytes.indexOf(byte, from);
-  return index === -1 ? Number.POSITIVE_INFINITY : index;
-}
-
-/** Is the line's field name `name`? */
-function startsWith(bytes: Buffer, start: number, end: number, name: string): boolean {
-  const after = start + name.length;
-  if (after > end || (after < end && bytes[after] !== COLON)) return false;
-  for (let i = 0; i < name.length; i++) {
-    if (bytes[start + i] !== name.charCodeAt(i)) return false;
+/** Are these bytes this text? Only ASCII is compared: other text is not found. */
+function holds(bytes: Buffer, start: number, end: number, text: string): boolean {
+  if (end - start !== text.length) return false;
+  for (let i = 0; i < text.length; i++) {
+    const byte = bytes[start + i] as number;
+    if (byte > maxAscii || byte !== text.charCodeAt(i)) return false;
   }
   return true;
 }
 
-function joined(bytes: Buffer, ranges: readonly Range[]): Buffer {
+function joined(bytes: Buffer, lines: readonly { start: number; end: number }[]): Buffer {
   const lineFeed = Buffer.from("\n");
   return Buffer.concat(
-    ranges.flatMap((range, i) =>
-      i === 0 ? [bytes.subarray(...range)] : [lineFeed, bytes.subarray(...range)],
+    lines.flatMap(({ start, end }, i) =>
+      i === 0 ? [bytes.subarray(start, end)] : [lineFeed, bytes.subarray(start, end)],
     ),
   );
-}
-
-function asBuffer(chunk: Uint8Array): Buffer {
-  return Buffer.isBuffer(chunk)
-    ? chunk
-    : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
 }

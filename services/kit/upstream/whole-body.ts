@@ -4,7 +4,7 @@ import type { BodyRoom, HttpBody } from "./client.ts";
 import { UpstreamError } from "./errors.ts";
 
 /** The whole body. See {@link HttpBody.whole}. */
-export async function wholeBodyOf(
+export function wholeBodyOf(
   body: Pick<HttpBody, "chunks">,
   maxBytes: number,
   room?: BodyRoom,
@@ -27,13 +27,15 @@ export async function wholeBodyOf(
     }
     keep(chunk);
   };
-  await consume(body.chunks, (chunk) => {
+  const reading = consume(body.chunks, (chunk) => {
     bytes += chunk.length;
     if (bytes > maxBytes) throw new UpstreamError("too_large");
     if (bytes > mostBytes) return grow(chunk);
     keep(chunk);
     return true;
   });
-  if (joined) return joined.subarray(0, bytes);
-  return chunks.length === 1 && chunks[0] ? chunks[0] : joinInTurns(chunks);
+  return reading.then(() => {
+    if (joined) return joined.subarray(0, bytes);
+    return chunks.length === 1 && chunks[0] ? chunks[0] : joinInTurns(chunks);
+  });
 }

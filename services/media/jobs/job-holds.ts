@@ -75,11 +75,11 @@ function recordOf(job: Job, now: number): RequestRecord {
     model: spec.model,
     operation: spec.kind,
     status: hasWon(job) ? "completed" : wasCancelled(job) ? "cancelled" : "failed",
-    images: spec.kind === "image" ? BigInt(made.length) : 0n,
-    mediaMs: BigInt(Math.round(seconds * 1_000)),
-    requestId: spec.requestId ?? "",
-    startTime: timestampFromMs(createdAt),
-    endTime: timestampFromMs(job.completedAt ?? now),
+    images: spec.kind === "image" ? made.length : 0,
+    mediaMs: Math.round(seconds * 1_000),
+    requestId: spec.requestId,
+    startMs: createdAt,
+    endMs: job.completedAt ?? now,
   };
 }
 

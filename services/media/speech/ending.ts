@@ -1,4 +1,3 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { blobKeyOf, type SpeechContext } from "./context.ts";
 import type { SpeechRecord } from "./store.ts";
 
@@ -28,11 +27,11 @@ export async function drawSpeech(
         model: record.modelId,
         operation: "speech",
         status,
-        characters: isCharged ? BigInt(record.characters) : 0n,
-        mediaMs: BigInt(Math.round((record.audio?.durationSeconds ?? 0) * 1_000)),
-        requestId: record.requestId ?? "",
-        startTime: timestampFromMs(record.openedAt),
-        endTime: timestampFromMs(clock.now()),
+        characters: isCharged ? record.characters : 0,
+        mediaMs: Math.round((record.audio?.durationSeconds ?? 0) * 1_000),
+        requestId: record.requestId,
+        startMs: record.openedAt,
+        endMs: clock.now(),
       },
     },
   );

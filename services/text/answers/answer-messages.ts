@@ -1,54 +1,36 @@
+import type { TextAnswer } from "#common/agreements/text-port.ts";
+import { single } from "#kit/stream/push-stream.ts";
 import { staged } from "#kit/stream/stages.ts";
 import {
   type StreamGenerateResponse,
   StreamGenerateResponseSchema,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
-import { answerPieceBytes } from "../base/limits.ts";
-import type { Answer } from "./joins.ts";
 
-/**
- * An answer as the messages of its call. The first message has the facts about it. `takesPieces`: a large whole answer is sent in
- * pieces, at the pace of its caller. `over`: its caller is served, or gone. It may be called twice.
- */
-export function messagesOf(
-  answer: Answer,
-  { takesPieces }: { takesPieces: boolean },
-  over: () => void,
-): AsyncIterable<StreamGenerateResponse> {
+/** An answer as the messages of its call. The first message has the facts about it. */
+export function messagesOf(answer: TextAnswer): AsyncIterable<StreamGenerateResponse> {
   const { replayed, ignored } = answer;
-  const cost = answer.kind === "json" ? answer.cost : undefined;
-  const costs = cost === undefined ? {} : { costUsdMicros: cost };
-  let notes: Notes = { replayed, ignoredParameters: [...ignored], ...costs };
+  const cost = answer.kind === "events" ? undefined : answer.cost;
+  let notes: Notes = {
+    replayed,
+    ignoredParameters: [...ignored],
+    ...(cost === undefined ? {} : { costUsdMicros: cost }),
+    ...(answer.kind === "pieces" ? { wholeBytes: BigInt(answer.bytes) } : {}),
+  };
   const message = (part: StreamGenerateResponse["part"]): StreamGenerateResponse => {
     // A complete message, so that no later code has to build one.
     const whole = { $typeName: StreamGenerateResponseSchema.typeName, part, ...notes };
     notes = noNotes;
     return whole;
   };
-  const fail = (error: unknown) => {
-    over();
-    return error;
-  };
-  if (answer.kind === "json") {
-    const { body, room } = answer;
-    if (takesPieces && body.length > answerPieceBytes) {
-      notes = { ...notes, wholeBytes: BigInt(body.length) };
-      const until = (stop: (reason: unknown) => void) =>
-        room?.goes((reason) => {
-          stop(reason);
-          over();
-        });
-      const pass = (value: Uint8Array) => {
-        room?.moved();
-        return message({ case: "complete", value });
-      };
-      return staged(inPieces(body), { until, pass, end: over, fail, leave: over });
-    }
-    over();
-    return only(message({ case: "complete", value: body }));
+  const complete = (value: Uint8Array) => message({ case: "complete", value });
+  switch (answer.kind) {
+    case "json":
+      return single(complete(answer.body));
+    case "pieces":
+      return staged(answer.pieces, { pass: complete });
+    case "events":
+      return staged(answer.events, { pass: (value) => message({ case: "events", value }) });
   }
-  const pass = (value: Uint8Array) => message({ case: "events", value });
-  return staged(answer.events, { pass, end: over, fail, leave: over });
 }
 
 type Notes = Pick<
@@ -58,14 +40,3 @@ type Notes = Pick<
 
 /** The notes of every message except the first. */
 const noNotes: Notes = { replayed: false, ignoredParameters: [] };
-
-async function* only<T>(value: T): AsyncIterable<T> {
-  yield value;
-}
-
-/** The pieces of a body. Each is given when the one before it was taken. */
-async function* inPieces(body: Uint8Array): AsyncIterable<Uint8Array> {
-  for (let at = 0; at < body.length; at += answerPieceBytes) {
-    yield body.subarray(at, at + answerPieceBytes);
-  }
-}

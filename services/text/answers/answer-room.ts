@@ -1,4 +1,5 @@
 import { unavailable } from "#kit/base/errors.ts";
+import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import { createFairShare } from "#kit/share/fair-share.ts";
 import { createGiveWay } from "#kit/share/give-way.ts";
 import { openRoom } from "#kit/share/memory-room.ts";
@@ -25,7 +26,7 @@ export interface AnswerRoom extends Disposable {
 /** Shares the memory of a process between the whole answers of accounts. */
 export interface AnswerRooms {
   /** Room without a byte yet. */
-  open(accountId: string, signal: AbortSignal): AnswerRoom;
+  open(accountId: string, signal: StopSignal): AnswerRoom;
 }
 
 /** Makes these rooms, with all memory free. */
@@ -37,7 +38,7 @@ export function createAnswerRooms({ clock, payers }: AnswerRoomsOptions): Answer
   });
   return {
     open(accountId, signal) {
-      const room = openRoom(share, { accountId, ended: "the answer has ended" }, signal);
+      const room = openRoom(share, { accountId, ended: "the answer has ended" }, signalOf(signal));
       let holder: Disposable | undefined;
       let movedAtMs = 0;
       return {

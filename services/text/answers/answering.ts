@@ -1,7 +1,8 @@
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import { keyLimitOf } from "#common/agreements/hold-client.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
-import { isRefusal, unavailable } from "#kit/base/errors.ts";
+import type { Awaitable } from "#kit/base/awaitable.ts";
+import type { Stop, StopSignal } from "#kit/base/stop.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { FairShare } from "#kit/share/fair-share.ts";
 import { consume } from "#kit/stream/push-stream.ts";
@@ -18,11 +19,13 @@ import type { PreparedRequest } from "../request/prepared.ts";
 import type { IdempotencySlot, UsageStore } from "../store/store.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { createTally } from "../tokens/tally.ts";
+import { Alone } from "./alone.ts";
 import { type Begun, type GenerateContext, generate } from "./generate.ts";
 import { type Answer, createJoins, type Joins, type Seat } from "./joins.ts";
 import { type FoundAnswer, findKeptAnswer } from "./kept-answer.ts";
 import { piecesOf } from "./replay.ts";
-import { type StopReason, stopped, stopReasonOf } from "./stop-reason.ts";
+import { Running } from "./running.ts";
+import type { StopReason } from "./stop-reason.ts";
 
 /** Dependencies of answering. */
 export interface AnsweringContext extends GenerateContext {
@@ -72,33 +75,27 @@ export interface Answering {
 
 /** Makes the answering side of a process. */
 export function createAnswering(context: AnsweringContext): Answering {
-  const joins = createJoins();
-  let closedFor: StopReason | undefined;
-  const answer = async (call: Call, keyed: Keyed | undefined, stop: AbortController) => {
-    if (closedFor) stop.abort(stopped(closedFor));
-    try {
-      // Synchronous up to here, so that an equal request cannot end unnoticed in between.
-      if (keyed) await waitForOtherForms(joins, keyed, call.parsed.form, stop.signal);
-      return await answerOf(call, keyed, stop, context);
-    } catch (error) {
-      throw asRefusal(error, stop.signal);
-    }
-  };
+  const running = new Running();
+  const joins = createJoins(running);
   return {
     ask(call) {
       const { parsed, principal, admission } = call;
       const { operation, form } = parsed;
       const key = checkIdempotencyKey(call.idempotencyKey);
       if (key === undefined) {
-        return joins.take(undefined, principal.accountId, (stop) => answer(call, undefined, stop));
+        return new Alone((stop) => answerOf(call, undefined, stop, context), running);
       }
       const slot = { keyId: principal.keyId, operation, key };
       const keyed: Keyed = { slot, fingerprint: parsed.fingerprint };
-      const begin = (stop: AbortController) => answer(call, keyed, stop);
+      const begin = async (stop: Stop) => {
+        // Synchronous up to here, so that an equal request cannot end unnoticed in between.
+        await waitForOtherForms(joins, keyed, form, stop);
+        return await answerOf(call, keyed, stop, context);
+      };
       const name = flightName(keyed, form);
       // A request that the gateway refuses can find an answer, but not begin one. Other requests must not join in its refusal.
       const seat = admission?.refuseWith
-        ? (joins.join(name) ?? joins.take(undefined, principal.accountId, begin))
+        ? (joins.join(name) ?? new Alone(begin, running))
         : joins.take(name, principal.accountId, begin);
       if (seat.joined) context.events.joined(operation);
       return seat;
@@ -115,19 +112,9 @@ export function createAnswering(context: AnsweringContext): Answering {
       const tokens = { input: inputTokens, cachedInput: 0, output: 0 };
       return { inputTokens, cost: chargeOf(price, tokens, hold), hold };
     },
-    whenEmpty: joins.whenEmpty,
-    stop(reason) {
-      closedFor = reason;
-      joins.stopAll(reason);
-    },
+    whenEmpty: () => running.whenNone(),
+    stop: (reason) => running.stopAll(reason),
   };
-}
-
-/** The error that callers get for a request that this process stopped. */
-function asRefusal(error: unknown, signal: AbortSignal): unknown {
-  const reason = stopReasonOf(signal);
-  if (isRefusal(error) || reason === undefined || reason === "left") return error;
-  return unavailable(error);
 }
 
 /** The slot of a request with an idempotency key. */
@@ -149,7 +136,7 @@ async function waitForOtherForms(
   joins: Joins,
   keyed: Keyed,
   form: AnswerForm,
-  signal: AbortSignal,
+  signal: StopSignal,
 ): Promise<void> {
   const others = answerForms.filter((other) => other !== form);
   for (const seat of others.map((other) => joins.watch(flightName(keyed, other)))) {
@@ -172,7 +159,7 @@ async function waitForOtherForms(
 async function answerOf(
   call: Call,
   keyed: Keyed | undefined,
-  stop: AbortController,
+  stop: Stop,
   context: AnsweringContext,
 ): Promise<Answer> {
   const { parsed, principal, admission } = call;
@@ -182,14 +169,17 @@ async function answerOf(
       const answer = await findKeptAnswer(keyed.slot, keyed.fingerprint, context, stop.signal);
       if (answer) {
         context.events.replayed(parsed.operation);
-        const again = await replay(call, answer, stop.signal, context);
+        const again = await replay(call, answer, stop, context);
         return { ...again, replayed: true, ignored: answer.ignored };
       }
     }
     refuseAtEdge(admission);
-    stop.signal.throwIfAborted();
-    prepared ??= await prepare(call, stop.signal, context);
-    stop.signal.throwIfAborted();
+    stop.throwIfAborted();
+    if (!prepared) {
+      const preparing = prepare(call, stop, context);
+      prepared = preparing instanceof Promise ? await preparing : preparing;
+    }
+    stop.throwIfAborted();
     const metered = await context.meter.open(
       prepared,
       {
@@ -198,27 +188,20 @@ async function answerOf(
         keyLimit: keyLimitOf(admission),
       },
       keyed && { key: keyed.slot.key, fingerprint: keyed.fingerprint },
-      stop.signal,
+      stop,
     );
     // The slot was taken meanwhile, by another process or by an equal request that has another form.
     if (!metered) continue;
-    const begun = await generate(
-      prepared,
-      call.requestId,
-      metered,
-      stop,
-      keyed !== undefined,
-      context,
-    );
-    return { ...begun, replayed: false };
+    const paid = { request: prepared, callId: call.requestId, metered, stop, isKept: !!keyed };
+    return await generate(paid, context);
   }
 }
 
 function prepare(
   { parsed, principal, admission, requestId }: Call,
-  signal: AbortSignal,
+  signal: StopSignal,
   context: AnsweringContext,
-): Promise<PreparedRequest> {
+): Awaitable<PreparedRequest> {
   const { accountId } = principal;
   return prepareRequest(
     parsed,
@@ -238,7 +221,7 @@ function prepare(
 async function replay(
   { parsed: { operation, form }, principal: { accountId } }: Call,
   { body: answer, cost }: FoundAnswer,
-  signal: AbortSignal,
+  signal: StopSignal,
   { replays, large }: AnsweringContext,
 ): Promise<Begun> {
   if (form === "json") return { kind: "json", body: answer, cost };

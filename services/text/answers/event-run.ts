@@ -1,4 +1,5 @@
 import { ErrorReason, type Reason } from "#kit/base/errors.ts";
+import type { Stop } from "#kit/base/stop.ts";
 import { type Flow, Pushed, pushTo, type Sink } from "#kit/stream/push-stream.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { largeAnswerBytes } from "../../upstreams/text/limits.ts";
@@ -29,7 +30,7 @@ import { stopped, stopReasonOf } from "./stop-reason.ts";
 export interface EventRunOptions {
   request: Pick<PreparedRequest, "operation" | "hosted" | "bounds" | "maxOutputTokens">;
   metered: Metered;
-  stop: AbortController;
+  stop: Stop;
   /** Closes the connection to the upstream. */
   closeUpstream(): void;
   /** True where the answer is kept for an idempotency key. */
@@ -71,7 +72,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
   /** Ends a run whose reader takes nothing, when another account waits for its place. That counts as leaving. */
   readonly #endHeldBack = () => {
     const { stop } = this.#options;
-    if (this.#isOver || stop.signal.aborted) return;
+    if (this.#isOver || stop.aborted) return;
     this.#farewell = this.#failedFrames(ErrorReason.SERVICE_UNAVAILABLE);
     stop.abort(stopped("left"));
   };
@@ -89,8 +90,8 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
       end: () => this.#ended(),
       fail: (error) => (this.#usageSink ? this.#usageSink.fail(error) : this.#broken(error)),
     });
-    stop.signal.addEventListener("abort", () => this.#stopped(), { once: true });
-    if (stop.signal.aborted) this.#stopped();
+    stop.addEventListener("abort", () => this.#stopped());
+    if (stop.aborted) this.#stopped();
   }
 
   pushTo(sink: Sink<Uint8Array>): Flow {
@@ -109,7 +110,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
   leave(): undefined {
     this.#reader = noReader;
     // Nothing more is needed from the upstream, so its end has no reader.
-    if (this.#options.stop.signal.aborted && !this.#isOver) this.#leaveUpstream();
+    if (this.#options.stop.aborted && !this.#isOver) this.#leaveUpstream();
     return undefined;
   }
 
@@ -133,7 +134,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
     if (frames && frames.length > 0) this.#hasRoom = this.#reader.push(frames);
     if (this.#isOver) return false;
     if (this.#hasRoom) return this.#mayReadOn();
-    if (seen.terminal || stop.signal.aborted) return false;
+    if (seen.terminal || stop.aborted) return false;
     silence.held();
     place?.heldBack(this.#endHeldBack);
     return false;
@@ -155,7 +156,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
 
   #broken(error: unknown): void {
     const { events, metered, stop } = this.#options;
-    const reason = stopReasonOf(stop.signal);
+    const reason = stopReasonOf(stop);
     if (this.#isOver || reason === "left") return;
     if (!reason) events.trouble("a stream broke off", metered.requestId, error);
     const { SERVICE_UNAVAILABLE, MODEL_REQUEST_FAILED } = ErrorReason;
@@ -165,7 +166,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
   #stopped(): void {
     if (this.#isOver) return;
     const { closeUpstream, metered, stop } = this.#options;
-    if (stopReasonOf(stop.signal) === "left") {
+    if (stopReasonOf(stop) === "left") {
       this.#isOver = true;
       void metered.finish(this.#left());
     } else {

@@ -5,6 +5,7 @@ import {
   RefusalError,
   unavailable,
 } from "#kit/base/errors.ts";
+import { Stop } from "#kit/base/stop.ts";
 import { staged } from "#kit/stream/stages.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { failureOf, type UpstreamFailure } from "../../upstreams/text/failure.ts";
@@ -19,15 +20,16 @@ import type { TextEvents } from "../base/events.ts";
 import { usageWaitMs } from "../base/limits.ts";
 import type { LargeAnswers } from "../large/index.ts";
 import { createSilence, type Silence, unseenInput, unseenTokens } from "../metering/hidden-time.ts";
-import { cutBoundOf, type TokenBounds } from "../metering/pricing.ts";
+import { type ChargedTokens, cutBoundOf, type TokenBounds } from "../metering/pricing.ts";
 import { withShownCost } from "../metering/shown-charge.ts";
+import type { ShownCharge } from "../metering/shown-usage.ts";
 import type { Metered } from "../paid/paid-request.ts";
 import type { PreparedRequest } from "../request/prepared.ts";
 import { counterFor, countOrGuess, type TokenCounter } from "../tokens/count.ts";
 import { finishReasonOf } from "./answer-facts.ts";
 import type { AnswerRoom, AnswerRooms } from "./answer-room.ts";
 import { createEventRun } from "./event-run.ts";
-import type { AnswerNotes } from "./joins.ts";
+import type { Answer } from "./joins.ts";
 import { keepable, piecesOf } from "./replay.ts";
 import { Stopped, stopped, stopReasonOf } from "./stop-reason.ts";
 
@@ -53,107 +55,95 @@ export type Begun =
   /** Bytes of whole events, in the pieces in which they are ready. For one reader. */
   | { kind: "events"; events: AsyncIterable<Uint8Array> };
 
+/** A paid request, and its terms. */
+export interface Paid {
+  request: PreparedRequest;
+  callId: string;
+  metered: Metered;
+  stop: Stop;
+  /** Is its answer kept for an idempotency key? */
+  isKept: boolean;
+}
+
 /**
  * Sends a paid request, and settles it in every case: at the answer's end, where the upstream breaks, or where the caller leaves
  * (`stop` aborts with `Stopped`). Refuses with the meaning of the upstream's failure, before any output.
  */
-export async function generate(
-  request: PreparedRequest,
-  callId: string,
-  metered: Metered,
-  stop: AbortController,
-  isKept: boolean,
-  context: GenerateContext,
-): Promise<GeneratedAnswer> {
-  let room: AnswerRoom | undefined;
-  const reach = (bytes: number, signal: AbortSignal) => {
-    room ??= context.rooms.open(metered.accountId, signal);
-    return room.reach(bytes);
-  };
-  const over = () => room?.[Symbol.dispose]();
-  try {
-    const sending = new Sending({ request, callId, metered, stop, isKept, reach }, context);
-    const begun = await sending.send();
-    if (!room) return begun;
-    if (begun.kind === "json") {
-      room.shrink(begun.body.length);
-      return { ...begun, room };
-    }
-    stop.signal.addEventListener("abort", over, { once: true });
-    if (stop.signal.aborted) over();
-    const fail = (error: unknown) => {
-      over();
-      return error;
-    };
-    return { ...begun, events: staged(begun.events, { end: over, fail, leave: over }) };
-  } catch (error) {
-    over();
-    throw error;
-  }
-}
-
-type GeneratedAnswer = Begun & Pick<AnswerNotes, "ignored">;
-
-/** The request of one sending, and its terms. `reach`: like `UpstreamRequest.reach`, until the signal aborts. */
-interface SendingOptions {
-  request: PreparedRequest;
-  callId: string;
-  metered: Metered;
-  stop: AbortController;
-  isKept: boolean;
-  reach: (bytes: number, signal: AbortSignal) => Promise<void>;
+export function generate(paid: Paid, context: GenerateContext): Promise<Answer> {
+  return new Sending(paid, context).answer();
 }
 
 /** One request that is sent to an upstream, with its answer. */
 class Sending {
-  readonly #options: SendingOptions;
+  readonly #paid: Paid;
   readonly #context: GenerateContext;
   readonly #startedAt: number;
   /** Aborts when the upstream must be closed. */
-  readonly #upstream = new AbortController();
+  readonly #upstream = new Stop();
   readonly #ignored: string[] = [];
+  /** Room for a whole answer in memory. */
+  #room: AnswerRoom | undefined;
   /** True once a whole answer is on its way. */
   #isAnswering = false;
   #silence: Silence;
-  readonly #closeUpstream = () => this.#upstream.abort(this.#options.stop.signal.reason);
+  readonly #closeUpstream = () => this.#upstream.abort(this.#paid.stop.reason);
   readonly #onStop = () => {
     this.#silence.over();
     // The whole answer is generated. Waiting for its usage is worthwhile, though its caller has left.
-    const isAwaited = this.#isAnswering && stopReasonOf(this.#options.stop.signal) === "left";
+    const isAwaited = this.#isAnswering && stopReasonOf(this.#paid.stop) === "left";
     if (isAwaited) void this.#context.clock.sleep(usageWaitMs).then(this.#closeUpstream);
     else this.#closeUpstream();
   };
 
-  constructor(options: SendingOptions, context: GenerateContext) {
-    this.#options = options;
+  constructor(paid: Paid, context: GenerateContext) {
+    this.#paid = paid;
     this.#context = context;
     this.#startedAt = context.clock.steady();
     this.#silence = this.#newSilence();
-    options.metered.onLost = () => options.stop.abort(stopped("lost"));
+    paid.metered.onLost = () => paid.stop.abort(stopped("lost"));
   }
 
-  async send(): Promise<GeneratedAnswer> {
-    const answer = await this.#ask();
-    return answer.kind === "json" ? this.#json(answer) : this.#events(answer);
-  }
-
-  async #ask(): Promise<JsonAnswer | StreamAnswer> {
-    const { signal } = this.#options.stop;
-    signal.addEventListener("abort", this.#onStop, { once: true });
-    if (signal.aborted) this.#onStop();
+  async answer(): Promise<Answer> {
+    const { stop } = this.#paid;
     try {
-      return await this.#context.upstreams.send(this.#upstreamRequest());
+      let answer: JsonAnswer | StreamAnswer;
+      stop.addEventListener("abort", this.#onStop);
+      if (stop.aborted) this.#onStop();
+      try {
+        answer = await this.#context.upstreams.send(this.#upstreamRequest());
+      } catch (error) {
+        throw await this.#failed(error);
+      } finally {
+        stop.removeEventListener("abort", this.#onStop);
+      }
+      if (answer.kind === "stream") return this.#inRoom(this.#events(answer));
+      return await this.#json(answer);
     } catch (error) {
-      throw await this.#failed(error);
-    } finally {
-      signal.removeEventListener("abort", this.#onStop);
+      this.#room?.[Symbol.dispose]();
+      throw error;
     }
   }
 
+  /** A stream whose room in memory ends with it. */
+  #inRoom(events: AsyncIterable<Uint8Array>): Answer {
+    const notes = { kind: "events", replayed: false, ignored: this.#ignored } as const;
+    const room = this.#room;
+    if (!room) return { ...notes, events };
+    const { stop } = this.#paid;
+    const over = () => room[Symbol.dispose]();
+    stop.addEventListener("abort", over);
+    if (stop.aborted) over();
+    const fail = (error: unknown) => {
+      over();
+      return error;
+    };
+    return { ...notes, events: staged(events, { end: over, fail, leave: over }) };
+  }
+
   #upstreamRequest(): UpstreamRequest {
-    const { request, callId, metered, reach } = this.#options;
+    const { request, callId, metered } = this.#paid;
     const counter = counterFor(metered.accountId, this.#context.counter);
-    const { signal } = this.#upstream;
+    const signal = this.#upstream;
     return {
       accountId: metered.accountId,
       operation: request.operation,
@@ -188,15 +178,18 @@ class Sending {
         this.#isAnswering = true;
         this.#silence.over();
       },
-      reach: (bytes) => reach(bytes, signal),
+      reach: (bytes) => {
+        this.#room ??= this.#context.rooms.open(metered.accountId, signal);
+        return this.#room.reach(bytes);
+      },
       signal,
     };
   }
 
   /** Ends a request that got no answer. Answers the error for its caller. */
   async #failed(error: unknown): Promise<unknown> {
-    const { request, metered, stop } = this.#options;
-    const reason = stopReasonOf(stop.signal);
+    const { request, metered, stop } = this.#paid;
+    const reason = stopReasonOf(stop);
     const left = metered.isSent ? "left" : "unsent";
     const failure = upstreamFailure(error);
     const isTooLarge = failure?.kind === "too_large";
@@ -207,27 +200,60 @@ class Sending {
       unseenTokens: reason === "left" ? this.#silence.tokens() : 0,
       unseenInput: unseenInput(undefined, request),
     });
-    return charged(reason ? stop.signal.reason : error, cost);
+    return charged(reason ? stop.reason : error, cost);
   }
 
-  async #json(answer: JsonAnswer): Promise<GeneratedAnswer> {
-    const { request, metered, isKept } = this.#options;
+  async #json(answer: JsonAnswer): Promise<Answer> {
+    const { request, metered, isKept } = this.#paid;
     const { large } = this.#context;
-    const ignored = this.#ignored;
     const { operation, form } = request;
-    const { body, cost } = await finishJson(request, answer, metered, { isKept, ignored, large });
-    this.#noteFirstOutput();
-    if (form === "json") return { kind: "json", body, cost, ignored };
-    const ready = await large
-      .run("events", { accountId: metered.accountId }, body, operation, form)
-      .catch((error) => Promise.reject(charged(error, cost)));
-    return { kind: "events", events: piecesOf(ready), ignored };
+    const { ending, failure, usage, opaque, upstream, isCut } = answer;
+    metered.saw(answer.outputText);
+    const shown = (charge: ShownCharge) =>
+      withShownCost(operation, answer.body, charge, large, metered);
+    /** The body of an answer that is kept, or the reason why it cannot be shown with its cost. */
+    let kept: Promise<Uint8Array> | undefined;
+    const keep = async (cost: bigint, estimate: ChargedTokens | undefined) => {
+      kept = Promise.resolve(shown({ cost, estimate }));
+      // An answer that cannot be shown was generated, so it is charged nevertheless.
+      return await kept.then(keepable, () => undefined);
+    };
+    const { isOurs, cost, estimate } = await metered.finish({
+      kind: ending,
+      finishReason: finishReasonOf(answer.body, ending),
+      reported: usage,
+      cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
+      unseenTokens: unseenTokens(answer.unseen, 0),
+      unseenInput: unseenInput(answer.unseen, request),
+      opaque: { values: opaque, upstream },
+      ignored: this.#ignored,
+      answer: isKept && ending !== "failed" ? keep : undefined,
+    });
+    // Another process has closed the request, and charged for the output so far.
+    if (!isOurs) throw unavailable();
+    try {
+      if (ending === "failed") throw failedAs(operation, failure);
+      const showing = kept ?? shown({ cost, estimate });
+      const body = showing instanceof Promise ? await showing : showing;
+      this.#noteFirstOutput();
+      if (form === "json") {
+        const room = this.#room;
+        room?.shrink(body.length);
+        return { kind: "json", body, cost, room, replayed: false, ignored: this.#ignored };
+      }
+      const { accountId } = metered;
+      return this.#inRoom(
+        piecesOf(await large.run("events", { accountId }, body, operation, form)),
+      );
+    } catch (error) {
+      throw charged(error, cost);
+    }
   }
 
-  #events(answer: StreamAnswer): GeneratedAnswer {
-    const { request, metered, stop, isKept } = this.#options;
+  #events(answer: StreamAnswer): AsyncIterable<Uint8Array> {
+    const { request, metered, stop, isKept } = this.#paid;
     const { clock, events, large } = this.#context;
-    const run = createEventRun(answer, {
+    return createEventRun(answer, {
       request,
       metered,
       stop,
@@ -241,16 +267,15 @@ class Sending {
       events,
       large,
     });
-    return { kind: "events", events: run, ignored: this.#ignored };
   }
 
   #noteFirstOutput(): void {
     const { clock, events } = this.#context;
-    events.firstOutput(this.#options.request.operation, clock.steady() - this.#startedAt);
+    events.firstOutput(this.#paid.request.operation, clock.steady() - this.#startedAt);
   }
 
   #newSilence(): Silence {
-    const { spec } = this.#options.request.model;
+    const { spec } = this.#paid.request.model;
     const hiddenRate = spec.case === "chat" ? Number(spec.value.hiddenTokensPerSecond) : 0;
     return createSilence(this.#context.clock, hiddenRate);
   }
@@ -271,56 +296,10 @@ function toldBound(request: PreparedRequest, held: TokenBounds): number | undefi
   return isLowered ? cutBoundOf(request, held) : request.maxOutputTokens;
 }
 
-async function finishJson(
-  request: PreparedRequest,
-  answer: JsonAnswer,
-  metered: Metered,
-  {
-    isKept,
-    ignored,
-    large,
-  }: Pick<GenerateContext, "large"> & {
-    isKept: boolean;
-    ignored: readonly string[];
-  },
-): Promise<{ body: Uint8Array; cost: bigint | undefined }> {
-  const { operation } = request;
-  const { ending, failure, usage, opaque, upstream, isCut } = answer;
-  metered.saw(answer.outputText);
-  let { body } = answer;
-  /** The reason why it cannot be shown with its cost. */
-  let fault: unknown;
-  const { isOurs, cost } = await metered.finish({
-    kind: ending,
-    finishReason: finishReasonOf(body, ending),
-    reported: usage,
-    cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
-    unseenTokens: unseenTokens(answer.unseen, 0),
-    unseenInput: unseenInput(answer.unseen, request),
-    opaque: { values: opaque, upstream },
-    ignored,
-    async answer(cost, estimate) {
-      if (ending === "failed") return undefined;
-      try {
-        body = await withShownCost(operation, body, { cost, estimate }, large, metered);
-      } catch (error) {
-        // The answer was generated, so it is charged nevertheless.
-        fault = error;
-        return undefined;
-      }
-      return isKept ? keepable(body) : undefined;
-    },
-  });
-  // Another process has closed the request, and charged for the output so far.
-  if (!isOurs) throw unavailable();
-  if (fault) throw charged(fault, cost);
-  if (ending === "failed") {
-    throw charged(failedAs(operation, failure ?? ErrorReason.MODEL_REQUEST_FAILED), cost);
-  }
-  return { body, cost };
-}
-
-function failedAs(operation: TextOperation, reason: Reason): RefusalError {
+function failedAs(
+  operation: TextOperation,
+  reason: Reason = ErrorReason.MODEL_REQUEST_FAILED,
+): RefusalError {
   const isTooLong = reason === ErrorReason.CONTEXT_LENGTH_EXCEEDED;
   const param = operation === "chat" ? "messages" : "input";
   return new RefusalError(reason, isTooLong ? { param } : {});

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { type Begin, createJoins, type Seat } from "./joins.ts";
 import { createReplayRoom } from "./replay-room.ts";
+import { Running } from "./running.ts";
 
 /** Begins a stream of pieces of ten bytes. */
 const streamOf = (pieces: number): Begin => {
@@ -18,12 +19,13 @@ const take = async (seat: Seat, pieces: number) => {
 };
 
 test("what is kept for a caller that takes nothing counts, also once the stream has ended", async () => {
-  const joins = createJoins(createReplayRoom(1_000, 40));
+  const running = new Running();
+  const joins = createJoins(running, createReplayRoom(1_000, 40));
   const ask = (name: string, pieces: number) => joins.take(name, "acct_1", streamOf(pieces));
   const [quick, slow] = [ask("one", 3), ask("one", 3)];
   expect(slow.joined).toBe(true);
   await Promise.all([take(quick, 4), slow.answer]);
-  await joins.whenEmpty();
+  await running.whenNone();
   quick.leave();
   // Thirty bytes of the first and twenty of the second are more than the account may have.
   const second = ask("two", 9);

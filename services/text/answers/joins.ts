@@ -1,11 +1,13 @@
+import { Stop } from "#kit/base/stop.ts";
 import { tooManyAtOnce } from "#kit/share/fair-share.ts";
 import { pushed } from "#kit/stream/push-stream.ts";
 import { staged } from "#kit/stream/stages.ts";
 import { maxJoiners } from "../base/limits.ts";
 import type { Begun } from "./generate.ts";
 import { createReplayRoom, type ReplayBytes, type ReplayRoom } from "./replay-room.ts";
+import type { Running } from "./running.ts";
 import { type EventReader, type SharedEvents, shareEvents } from "./shared-events.ts";
-import { type StopReason, stopped } from "./stop-reason.ts";
+import { asRefusal, stopped } from "./stop-reason.ts";
 
 /** Facts about an answer that its caller gets with it. */
 export interface AnswerNotes {
@@ -18,7 +20,7 @@ export interface AnswerNotes {
 export type Answer = Begun & AnswerNotes;
 
 /** Makes the answer to which a flight resolves. */
-export type Begin = (stop: AbortController) => Promise<Answer>;
+export type Begin = (stop: Stop) => Promise<Answer>;
 
 /** A caller's part in a request. */
 export interface Seat {
@@ -30,26 +32,21 @@ export interface Seat {
   leave(): void;
 }
 
-/** Requests in flight, by a name that equal requests share. */
+/** Requests with an idempotency key in flight, by a name that equal requests share. */
 export interface Joins {
   /**
    * A seat in the flight of this name, or in a new one of the account that `begin` starts. Synchronous up to the registration, so that
-   * equal requests cannot miss each other. A request without a name is joined by no other. Refuses with RATE_LIMIT_EXCEEDED where the
-   * flight has `maxJoiners`.
+   * equal requests cannot miss each other. Refuses with RATE_LIMIT_EXCEEDED where the flight has `maxJoiners`.
    */
-  take(name: string | undefined, accountId: string, begin: Begin): Seat;
+  take(name: string, accountId: string, begin: Begin): Seat;
   /** A seat in a flight of this name, if there is one. Refuses like {@link take}. */
   join(name: string): Seat | undefined;
   /** The same for a flight that waits until this one is over. Each form of answer has at most one, so no bound is needed. */
   watch(name: string): Seat | undefined;
-  /** Resolves when nothing is in flight. */
-  whenEmpty(): Promise<void>;
-  /** Stops everything that runs. */
-  stopAll(reason: StopReason): void;
 }
 
 interface Flight {
-  stop: AbortController;
+  stop: Stop;
   begun: Promise<Answer>;
   /** Set once a stream has begun. */
   shared: SharedEvents | undefined;
@@ -61,26 +58,25 @@ interface Flight {
 }
 
 /** Makes an empty set of flights. */
-export function createJoins(room: ReplayRoom = createReplayRoom()): Joins {
+export function createJoins(running: Running, room: ReplayRoom = createReplayRoom()): Joins {
   const named = new Map<string, Flight>();
-  const all = new Set<Flight>();
-  let empty = Promise.withResolvers<void>();
-  empty.resolve();
-
-  const start = (name: string | undefined, accountId: string, begin: Begin): Flight => {
-    const stop = new AbortController();
+  const start = (name: string, accountId: string, begin: Begin): Flight => {
+    const stop = new Stop();
     const kept = room.open(accountId);
     const unname = () => {
-      if (name !== undefined && named.get(name) === flight) named.delete(name);
+      if (named.get(name) === flight) named.delete(name);
     };
     const land = () => {
       flight.isLanded = true;
       if (flight.seats === 0) kept.free();
       unname();
-      all.delete(flight);
-      if (all.size === 0) empty.resolve();
+      running.ended(stop);
     };
-    const begun = begin(stop).then((answer) => {
+    running.began(stop);
+    const answered = begin(stop).catch((error) => {
+      throw asRefusal(error, stop);
+    });
+    const begun = answered.then((answer) => {
       if (answer.kind === "json") {
         land();
         return answer;
@@ -90,20 +86,18 @@ export function createJoins(room: ReplayRoom = createReplayRoom()): Joins {
         return error;
       };
       const events = staged(answer.events, { end: land, fail });
-      if (name !== undefined) flight.shared = shareEvents(events, { room: kept });
+      flight.shared = shareEvents(events, { room: kept });
       return { ...answer, events };
     });
     begun.catch(land);
     const flight: Flight = { stop, begun, shared: undefined, seats: 0, isLanded: false, kept };
-    if (all.size === 0) empty = Promise.withResolvers();
-    all.add(flight);
-    if (name !== undefined) named.set(name, flight);
+    named.set(name, flight);
     // No request joins a flight that is being stopped. An abandoned stream is no longer read.
     const onStop = () => {
       unname();
       void begun.then(land, land);
     };
-    stop.signal.addEventListener("abort", onStop, { once: true });
+    stop.addEventListener("abort", onStop);
     return flight;
   };
   const join = (name: string): Seat | undefined => {
@@ -120,15 +114,10 @@ export function createJoins(room: ReplayRoom = createReplayRoom()): Joins {
   };
   return {
     take(name, accountId, begin) {
-      const seat = name === undefined ? undefined : join(name);
-      return seat ?? sit(start(name, accountId, begin), false, undefined);
+      return join(name) ?? sit(start(name, accountId, begin), false, undefined);
     },
     join,
     watch,
-    whenEmpty: () => empty.promise,
-    stopAll(reason) {
-      for (const flight of [...all]) flight.stop.abort(stopped(reason));
-    },
   };
 }
 

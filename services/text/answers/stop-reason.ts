@@ -1,3 +1,5 @@
+import { isRefusal, unavailable } from "#kit/base/errors.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 /**
  * The reason why genmesh stops a request.
  * - `left`: its last caller closed its connection, or its deadline passed.
@@ -27,7 +29,14 @@ export function stopped(reason: StopReason): Stopped {
 }
 
 /** The reason why the signal of a request was aborted. Undefined: it was not. */
-export function stopReasonOf(signal: AbortSignal): StopReason | undefined {
+export function stopReasonOf(signal: StopSignal): StopReason | undefined {
   if (!signal.aborted) return undefined;
   return signal.reason instanceof Stopped ? signal.reason.reason : "left";
+}
+
+/** The error that callers get for a request that this process stopped. */
+export function asRefusal(error: unknown, stop: StopSignal): unknown {
+  const reason = stopReasonOf(stop);
+  if (isRefusal(error) || reason === undefined || reason === "left") return error;
+  return unavailable(error);
 }

@@ -1,4 +1,5 @@
 import { copyInTurns } from "#kit/base/in-turns.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import { createFairShare, inTurn } from "#kit/share/fair-share.ts";
 import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import type { Lift } from "../../upstreams/text/large-parts.ts";
@@ -18,7 +19,7 @@ export interface LargeAnswers {
    */
   run<T extends Exclude<Task, "lift">>(
     task: T,
-    asking: { accountId: string; signal?: AbortSignal },
+    asking: { accountId: string; signal?: StopSignal },
     ...given: TaskArguments<T>
   ): Promise<TaskResult<T>>;
 }
@@ -36,7 +37,7 @@ export function createLargeAnswers(workshop: Workshop): LargeAnswers {
   const never = new AbortController().signal;
   const elsewhere = <T extends Task>(
     task: T,
-    { accountId, signal = never }: { accountId: string; signal?: AbortSignal },
+    { accountId, signal = never }: { accountId: string; signal?: StopSignal },
     prepare: () => Promise<{ bytes: Uint8Array<ArrayBuffer>; given: unknown[] }>,
   ) =>
     inTurn(share, { accountId, signal }, async () => {

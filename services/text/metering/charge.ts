@@ -1,3 +1,4 @@
+import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import type { ReportedUsage } from "../../upstreams/text/port.ts";
 import { believableFactor } from "../base/limits.ts";
 import type { Charge, Closing, Intent, KeptAnswer } from "../store/store.ts";
@@ -25,8 +26,6 @@ type Verdict =
   | { kind: "reported"; tokens: ChargedTokens }
   | { kind: "count"; disbelieved?: ReportedUsage; atLeast?: ChargedTokens }
   | { kind: "free" };
-
-type Awaitable<T> = T | Promise<T>;
 
 /** How a request ended, and the facts that decide its charge and its record. */
 export interface End {
@@ -68,41 +67,58 @@ export interface Decision {
 }
 
 /** The result of an end, by the table of docs/money.md. `count` answers input and output tokens so far. */
-export async function decide(
+export function decide(
   end: End,
   intent: Intent,
   count: () => Promise<readonly [input: number, output: number]>,
-): Promise<Decision> {
-  const { kind, reported, cutAt, unseenTokens = 0, unseenInput = 0 } = end;
+): Awaitable<Decision> {
+  const { kind, reported } = end;
   const { bounds, price, holdAmount } = intent;
-  const settling = async (charge: Charge, estimate?: ChargedTokens): Promise<Decision> => {
-    const answer = await end.answer?.(charge.amount ?? 0n, estimate);
-    const { ignored = [] } = end;
-    const kept = answer ? { answer, ...(ignored.length > 0 ? { ignored } : {}) } : {};
-    const closing: Closing = { kind: "settling", end: kind, charge, ...kept };
-    return { end, closing, ...(estimate ? { estimate } : {}) };
-  };
   const verdict = verdictOf(kind, reported, bounds);
   switch (verdict.kind) {
     case "free":
-      return settling(noCharge);
+      return settled(end, noCharge);
     case "reported": {
       const amount = chargeOf(price, verdict.tokens, holdAmount);
       const reasoning = reported ? reasoningOf(reported) : 0;
-      return settling({ amount, ...verdict.tokens, reasoning, estimated: false });
+      return settled(end, { amount, ...verdict.tokens, reasoning, estimated: false });
     }
-    case "count": {
-      const [shown, seen] = await count();
-      const input = shown + unseenInput;
-      // Hidden reasoning is added to the text up to the cut, within the hold.
-      const output = Math.min(bounds.output, (cutAt ?? seen) + unseenTokens);
-      // The upstream had generated nothing when genmesh ended the request.
-      const hasMade = output > 0 || end.hasCalls || end.hasAnswer || reported !== undefined;
-      if (kind === "ended" && !hasMade) return settling(noCharge);
-      const charge = estimatedCharge(intent, input, output, verdict.atLeast);
-      return { ...(await settling(charge, charge)), disbelieved: verdict.disbelieved };
-    }
+    case "count":
+      return decideByCount(end, intent, verdict, count);
   }
+}
+
+async function decideByCount(
+  end: End,
+  intent: Intent,
+  { atLeast, disbelieved }: Extract<Verdict, { kind: "count" }>,
+  count: () => Promise<readonly [input: number, output: number]>,
+): Promise<Decision> {
+  const { kind, reported, cutAt, unseenTokens = 0, unseenInput = 0 } = end;
+  const [shown, seen] = await count();
+  const input = shown + unseenInput;
+  // Hidden reasoning is added to the text up to the cut, within the hold.
+  const output = Math.min(intent.bounds.output, (cutAt ?? seen) + unseenTokens);
+  // The upstream had generated nothing when genmesh ended the request.
+  const hasMade = output > 0 || end.hasCalls || end.hasAnswer || reported !== undefined;
+  if (kind === "ended" && !hasMade) return settled(end, noCharge);
+  const charge = estimatedCharge(intent, input, output, atLeast);
+  return { ...(await settled(end, charge, charge)), disbelieved };
+}
+
+/** The decision for a charge. It waits for an answer that is kept. */
+function settled(end: End, charge: Charge, estimate?: ChargedTokens): Awaitable<Decision> {
+  const closing: Closing = { kind: "settling", end: end.kind, charge };
+  const decision: Decision = { end, closing, ...(estimate ? { estimate } : {}) };
+  if (!end.answer) return decision;
+  return after(end.answer(charge.amount ?? 0n, estimate), (answer) => {
+    if (!answer) return decision;
+    const { ignored = [] } = end;
+    return {
+      ...decision,
+      closing: { ...closing, answer, ...(ignored.length > 0 ? { ignored } : {}) },
+    };
+  });
 }
 
 /** Nothing is charged, and the hold is released. */

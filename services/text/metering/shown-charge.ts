@@ -1,14 +1,26 @@
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { inTurns, joinInTurns } from "#kit/base/in-turns.ts";
-import type { TextOperation } from "../../upstreams/text/port.ts";
+import { bytesOfBody, type JsonAnswer, type TextOperation } from "../../upstreams/text/port.ts";
 import type { LargeAnswers } from "../large/index.ts";
 import type { Metered } from "../paid/paid-request.ts";
-import { piecesWithCost, type ShownCharge } from "./shown-usage.ts";
+import { answerWithUsage, piecesWithCost, type ShownCharge } from "./shown-usage.ts";
 
 /**
- * The body with its cost and the tokens that genmesh counted. Where no thread for large answers is free, this process adds the cost bit
- * by bit. The counted tokens need the thread.
+ * The bytes of a body with its cost and the tokens that genmesh counted. An object is written once, with both. Where no thread for
+ * large answers is free, this process adds the cost to bytes bit by bit. The counted tokens need the thread.
  */
-export async function withShownCost(
+export function withShownCost(
+  operation: TextOperation,
+  body: JsonAnswer["body"],
+  charge: ShownCharge,
+  large: Pick<LargeAnswers, "run">,
+  payer: Pick<Metered, "accountId">,
+): Awaitable<Uint8Array> {
+  if (body instanceof Uint8Array) return bytesWithCost(operation, body, charge, large, payer);
+  return bytesOfBody(answerWithUsage(body, operation, charge));
+}
+
+async function bytesWithCost(
   operation: TextOperation,
   body: Uint8Array,
   charge: ShownCharge,

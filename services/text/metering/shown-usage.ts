@@ -70,6 +70,17 @@ function withCost(bytes: Uint8Array, cost: bigint): Uint8Array {
 }
 
 /** A JSON answer that shows its cost and the tokens that genmesh counted. Without `estimate` the upstream's own numbers stay. */
+export function answerWithUsage(
+  answer: JsonObject,
+  operation: TextOperation,
+  { cost, estimate }: ShownCharge,
+): JsonObject {
+  const usage = estimate ? estimatedUsage(operation, estimate) : answer.usage;
+  if (!isJsonObject(usage)) return answer;
+  return { ...answer, usage: { ...(cost === undefined ? {} : costFields(cost)), ...usage } };
+}
+
+/** The same for bytes. Where nothing was counted they are not parsed. */
 export function bodyWithUsage(
   body: Uint8Array,
   operation: TextOperation,
@@ -78,11 +89,7 @@ export function bodyWithUsage(
   if (!estimate) return cost === undefined ? body : withCost(body, cost);
   const answer: unknown = JSON.parse(Buffer.from(body).toString());
   if (!isJsonObject(answer)) return body;
-  const usage = {
-    ...(cost === undefined ? {} : costFields(cost)),
-    ...estimatedUsage(operation, estimate),
-  };
-  return Buffer.from(JSON.stringify({ ...answer, usage }));
+  return Buffer.from(JSON.stringify(answerWithUsage(answer, operation, { cost, estimate })));
 }
 
 /**

@@ -24,7 +24,16 @@ export function createBudgets(clock: Clock, budgetMs: number, begun: () => void)
         const wait: Wait = { until: clock.steady() + budgetMs, end: () => resolve(otherwise) };
         waits.add(wait);
         begun();
-        work.then(resolve, reject).finally(() => waits.delete(wait));
+        work.then(
+          (value) => {
+            waits.delete(wait);
+            resolve(value);
+          },
+          (error) => {
+            waits.delete(wait);
+            reject(error);
+          },
+        );
       });
     },
     tick() {

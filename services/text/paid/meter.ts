@@ -3,9 +3,11 @@ import { drawBudgetMs, holdCheckMs, leaseMs } from "#common/paid-work/limits.ts"
 import { refuseLate } from "#common/paid-work/request-holds.ts";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
+import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import { answerIdOf } from "../../upstreams/text/answer-defaults.ts";
 import { beatTickMs, countAheadEveryMs, countAheadMs, countPatienceMs } from "../base/limits.ts";
+import { UnderWay } from "../base/under-way.ts";
 import { noCharge } from "../metering/charge.ts";
 import { outputWithin } from "../metering/pricing.ts";
 import type { PreparedRequest } from "../request/prepared.ts";
@@ -43,7 +45,7 @@ export interface Meter {
     request: PreparedRequest,
     payer: Payer,
     idempotency: Intent["idempotency"],
-    signal: AbortSignal,
+    signal: StopSignal,
   ): Promise<Metered | undefined>;
   /** Writes checkpoints of the running requests, every 2 s each, until `signal` aborts. */
   keepAlive(signal: AbortSignal): Promise<void>;
@@ -55,10 +57,11 @@ export interface Meter {
 export function createMeter(context: MeterContext): Meter {
   const { clock, store } = context;
   const running = new Set<Metered>();
-  const ending = new Set<Promise<unknown>>();
+  const ending = new UnderWay();
+  const ended = () => ending.ended();
   const background = (work: Promise<unknown>) => {
-    ending.add(work);
-    void work.finally(() => ending.delete(work));
+    ending.began();
+    work.then(ended, ended);
   };
   const budgets = createBudgets(clock, drawBudgetMs, () => ticker.wake());
   const patience = createBudgets(clock, countPatienceMs, () => ticker.wake());
@@ -91,12 +94,18 @@ export function createMeter(context: MeterContext): Meter {
       const openedAt = clock.steady();
       const { keyLimit } = payer;
       const asked = intentOf(request, payer, idempotency, context);
-      if (idempotency && !(await store.open(asked, signal))) return undefined;
-      const paid = { openedAt, signal, keyLimit };
-      const intent = await hold(asked, request, paid, context).catch(async (error) => {
+      if (idempotency && !(await store.open(asked, signalOf(signal)))) return undefined;
+      let intent: Intent;
+      try {
+        const held = await context.holds.open(asked, { keyLimit, least: request.leastHold });
+        signal.throwIfAborted();
+        // The lease of the hold runs from the first request for it. A request that is sent later could have no hold any more.
+        refuseLate(openedAt, clock);
+        intent = heldBy(held, asked);
+      } catch (error) {
         await giveUp(asked, error, metering);
         throw withAffordable(error, request);
-      });
+      }
       const counter = counterFor(intent.accountId, context.counter);
       const tally = createTally(request, counter, (error) => {
         context.events.trouble("tokens are guessed", intent.requestId, error);
@@ -109,9 +118,7 @@ export function createMeter(context: MeterContext): Meter {
       return metered;
     },
     keepAlive: (signal) => ticker.run(signal),
-    async idle() {
-      while (ending.size > 0) await Promise.all(ending);
-    },
+    idle: () => ending.whenNone(),
   };
 }
 
@@ -148,24 +155,14 @@ function intentOf(
   };
 }
 
-/**
- * Opens the hold. Answers the intent with the amount of the hold. Refuses where 5 s have passed since `openedAt`, by the monotonic
- * clock.
- */
-async function hold(
-  intent: Intent,
-  { leastHold }: PreparedRequest,
-  paid: { openedAt: number; signal: AbortSignal; keyLimit: KeyLimit | undefined },
-  { clock, holds }: MeterContext,
-): Promise<Intent> {
-  const { openedAt, signal, keyLimit } = paid;
-  const holdAmount = await holds.open(intent, { keyLimit, least: leastHold });
-  signal.throwIfAborted();
-  // The lease of the hold runs from the first request for it. A request that is sent later could have no hold any more.
-  refuseLate(openedAt, clock);
-  // The whole amount pays for the whole bound. A smaller amount pays for a smaller bound.
-  const output = outputWithin(intent.price, intent.bounds, holdAmount);
-  return { ...intent, holdAmount, bounds: { ...intent.bounds, output } };
+/** The intent with the amount of its hold. The whole amount pays for the whole bound, and a smaller one for a smaller bound. */
+function heldBy(holdAmount: bigint, intent: Intent): Intent {
+  const { price, bounds } = intent;
+  return {
+    ...intent,
+    holdAmount,
+    bounds: { ...bounds, output: outputWithin(price, bounds, holdAmount) },
+  };
 }
 
 /** Ends a request that was not sent. It has no hold, or its hold ends now, at the latest when its lease is over. Never rejects. */

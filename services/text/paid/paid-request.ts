@@ -1,12 +1,19 @@
 import type { KeyLimit } from "#common/agreements/hold-client.ts";
 import { beatMs, leaseMarginMs, leaseMs } from "#common/paid-work/limits.ts";
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { checkpointCharacters } from "../base/limits.ts";
 import { decide, type End } from "../metering/charge.ts";
 import type { ChargedTokens, TokenBounds } from "../metering/pricing.ts";
 import type { Intent, Seen, Told } from "../store/store.ts";
 import type { Tally } from "../tokens/tally.ts";
 import type { Budgets } from "./budget.ts";
-import { type ClosingContext, type Cover, closeRequest, openRow } from "./settling.ts";
+import {
+  type ClosingContext,
+  type Cover,
+  closeRequest,
+  type EndingRequest,
+  openRow,
+} from "./settling.ts";
 
 /** The result of finishing. */
 export interface Finished {
@@ -42,7 +49,7 @@ export interface Metered {
    * Charges the request when its end is known. Only the first end counts. Where the upstream reported no usage, that waits for the
    * count of genmesh. With an idempotency key it waits for the record. Resolves when the last event may be sent. Never rejects.
    */
-  finish(end: End | Promise<End>): Promise<Finished>;
+  finish(end: Awaitable<End>): Promise<Finished>;
 }
 
 /** Dependencies of metering one request. */
@@ -121,8 +128,11 @@ class MeteredRequest implements Metered {
     if (this.#context.clock.steady() - this.#beatAt >= beatMs) this.#beat();
   }
 
-  finish(end: End | Promise<End>): Promise<Finished> {
-    this.#finished ??= this.#closeOnce(end);
+  finish(end: Awaitable<End>): Promise<Finished> {
+    if (!this.#finished) {
+      this.#finished = this.#close(end);
+      this.#context.background(this.#finished);
+    }
     return this.#finished;
   }
 
@@ -186,34 +196,32 @@ class MeteredRequest implements Metered {
     this.onLost?.();
   }
 
-  #closeOnce(end: End | Promise<End>): Promise<Finished> {
-    const { events, background } = this.#context;
-    const closing = this.#close(end).catch((error) => {
+  async #close(end: Awaitable<End>): Promise<Finished> {
+    const { events } = this.#context;
+    try {
+      this.#onClosed();
+      if (this.#isLost) return { isOurs: false };
+      const ended = end instanceof Promise ? await end : end;
+      const isBrokenOff = ended.kind === "left" || ended.kind === "ended";
+      const counts = isBrokenOff ? () => this.#mostCounts() : () => this.#counts();
+      const deciding = decide(ended, this.#intent, counts);
+      const decision = deciding instanceof Promise ? await deciding : deciding;
+      const ending: EndingRequest = {
+        intent: this.#intent,
+        cover: this.#cover,
+        told: this.#told(),
+        fromFree: { keyLimit: this.#keyLimit },
+        checking: this.#checking,
+        charged: undefined,
+      };
+      const isOurs = await closeRequest(decision, ending, this.#context);
+      if (!isOurs) events.lost(this.#intent);
+      const cost = isOurs ? (decision.closing.charge.amount ?? 0n) : undefined;
+      return { isOurs, estimate: decision.estimate, cost };
+    } catch (error) {
       events.trouble("a request could not be ended", this.requestId, error);
       return { isOurs: false };
-    });
-    background(closing);
-    return closing;
-  }
-
-  async #close(end: End | Promise<End>): Promise<Finished> {
-    this.#onClosed();
-    if (this.#isLost) return { isOurs: false };
-    const ended = await end;
-    const isBrokenOff = ended.kind === "left" || ended.kind === "ended";
-    const counts = isBrokenOff ? () => this.#mostCounts() : () => this.#counts();
-    const decision = await decide(ended, this.#intent, counts);
-    const ending = {
-      intent: this.#intent,
-      cover: this.#cover,
-      told: this.#told(),
-      fromFree: { keyLimit: this.#keyLimit },
-      checking: Promise.resolve(this.#checking),
-    };
-    const isOurs = await closeRequest(decision, ending, this.#context);
-    if (!isOurs) this.#context.events.lost(this.#intent);
-    const cost = isOurs ? (decision.closing.charge.amount ?? 0n) : undefined;
-    return { isOurs, estimate: decision.estimate, cost };
+    }
   }
 
   async #counts(): Promise<readonly [input: number, output: number]> {

@@ -46,10 +46,12 @@ export interface Cover {
 export interface EndingRequest {
   intent: Intent;
   cover: Cover;
-  /** The checkpoint that is being written. */
-  checking: Promise<unknown>;
+  /** The checkpoint that is being written. Undefined: none. */
+  checking: Promise<unknown> | undefined;
   told: Told;
   fromFree: DrawNotes["fromFree"];
+  /** The amount that billing has charged. Undefined until its answer has come. */
+  charged: bigint | undefined;
 }
 
 /**
@@ -66,37 +68,48 @@ export async function closeRequest(
   const { budgets, events, background } = context;
   const closing = { ...decided, told: toldOf(end, request) };
   const isKeyed = intent.idempotency !== undefined;
-  const noted = Promise.all([
-    rememberOpaque(end, intent, context),
-    disbelieved && noteReview(disbelieved, closing, intent, context),
-  ]);
+  const noted = notesOf(end, disbelieved, closing, intent, context);
   // The row is written before a caller gets the end of its answer. If this process died otherwise, a repeat would not find the answer,
   // and it would be generated and charged again. A request without an idempotency key needs no row.
   let isWritten = isKeyed && (await writeClosing(closing, request, context));
   if (isKeyed && !isWritten) return false;
-  let charged: bigint | undefined;
   // Billing asks before it closes the hold, and finds a row that was early.
   const isSafe = () => isWritten && cover.row === "early";
-  const drawing = drawCharge({ end, closing }, request, isSafe, context).then((drawn) => {
-    charged = drawn;
-    if (drawn !== undefined && cover.row !== "none") {
-      background(finishRow(drawn, request, context));
+  const drawing = drawCharge({ end, closing }, request, isSafe, context);
+  await budgets.within<unknown>(noted ? Promise.all([noted, drawing]) : drawing, undefined);
+  if (request.charged === undefined) {
+    background(drawing);
+    if (!isWritten) {
+      const writing = writeClosing(closing, request, context).then((written) => {
+        isWritten = written;
+      });
+      background(writing);
+      await Promise.race([drawing, writing]);
     }
-  });
-  background(drawing);
-  await budgets.within(Promise.all([noted, drawing]), undefined);
-  if (charged === undefined && !isWritten) {
-    const writing = writeClosing(closing, request, context).then((written) => {
-      isWritten = written;
-    });
-    background(writing);
-    await Promise.race([drawing, writing]);
+    // Billing may have closed the hold meanwhile. Then only the call to billing shows what became of the charge.
+    if (request.charged === undefined && !isSafe()) await drawing;
   }
-  // Billing may have closed the hold meanwhile. Then only the call to billing shows what became of the charge.
-  if (charged === undefined && !isSafe()) await drawing;
+  const { charged } = request;
   const isOurs = charged === undefined ? isSafe() : charged === (closing.charge.amount ?? 0n);
   if (isOurs) events.closed(intent, end.kind, closing.charge);
   return isOurs;
+}
+
+/** The notes beside the charge of a request. Undefined where there is nothing, as for most. */
+function notesOf(
+  end: End,
+  disbelieved: ReportedUsage | undefined,
+  closing: Closing,
+  intent: Intent,
+  context: ClosingContext,
+): Promise<unknown> | undefined {
+  const { opaque } = end;
+  const hasState = opaque !== undefined && opaque.values.length > 0;
+  if (!hasState && !disbelieved) return undefined;
+  return Promise.all([
+    hasState && rememberOpaque(opaque, intent, context),
+    disbelieved && noteReview(disbelieved, closing, intent, context),
+  ]);
 }
 
 /** The record of a request that has ended. */
@@ -109,20 +122,22 @@ function toldOf({ finishReason, opaque }: End, { told }: EndingRequest): Told {
   };
 }
 
-/**
- * Calls billing until the outcome is known. Answers the charged amount. Undefined where the charge is left to the sweep, or given up.
- */
+/** Calls billing until the outcome is known, and notes what was charged. Nothing where that is left to the sweep, or given up. */
 async function drawCharge(
   { end, closing }: Pick<Decision, "end" | "closing">,
-  { intent, fromFree }: EndingRequest,
+  request: EndingRequest,
   isSafe: () => boolean,
-  { clock, events, holds }: ClosingContext,
-): Promise<bigint | undefined> {
+  context: ClosingContext,
+): Promise<void> {
+  const { intent, fromFree, cover } = request;
+  const { clock, events, holds } = context;
   const notes = { ...closing.told, status: end.kind, endedAt: clock.now(), fromFree };
   const giveUpAt = clock.steady() + leaseMs;
   for (;;) {
     try {
-      return await holds.draw(intent, closing.charge, notes);
+      request.charged = await holds.draw(intent, closing.charge, notes);
+      if (cover.row !== "none") context.background(finishRow(request.charged, request, context));
+      return;
     } catch (error) {
       const isAway = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
       if (!isSafe() && isAway && clock.steady() < giveUpAt) {
@@ -131,7 +146,7 @@ async function drawCharge(
       }
       const left = isSafe() ? "is left to the sweeper" : "could not be charged";
       events.trouble(`a request ${left}`, intent.requestId, error);
-      return undefined;
+      return;
     }
   }
 }
@@ -249,8 +264,11 @@ async function mayKeep(
 }
 
 /** Remembers opaque state before the answer ends, so that the next turn finds it. */
-async function rememberOpaque({ opaque }: End, intent: Intent, context: ClosingContext) {
-  if (!opaque || opaque.values.length === 0) return;
+async function rememberOpaque(
+  opaque: NonNullable<End["opaque"]>,
+  intent: Intent,
+  context: ClosingContext,
+) {
   const hashes = await Promise.all([...new Set(opaque.values)].map(hashesToRemember));
   const { accountId } = intent;
   const { upstream } = opaque;

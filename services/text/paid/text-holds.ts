@@ -1,4 +1,3 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HoldClient, KeyLimit, RequestRecord } from "#common/agreements/hold-client.ts";
 import { createRequestHolds } from "#common/paid-work/request-holds.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
@@ -69,25 +68,24 @@ export function createTextHolds(client: HoldClient): TextHolds {
 
 /** The journal's record of a request. It holds nothing that its caller wrote. */
 function recordOf(request: DrawnRequest, charge: Charge, told: DrawNotes): RequestRecord {
-  const { firstOutputAt } = told;
   const isSound = request.operation === "transcriptions";
   return {
     model: request.modelId,
     operation: request.operation,
     status: told.status,
-    streamed: told.streamed ?? false,
+    streamed: told.streamed,
     estimated: charge.estimated,
-    upstream: told.upstream ?? "",
-    answerId: told.answerId ?? "",
-    requestId: told.callId ?? "",
-    finishReason: told.finishReason ?? "",
-    inputTokens: isSound ? 0n : BigInt(charge.input),
-    mediaMs: isSound ? BigInt(charge.input * soundUnitMs) : 0n,
-    cachedInputTokens: BigInt(charge.cachedInput),
-    outputTokens: BigInt(charge.output),
-    reasoningTokens: BigInt(charge.reasoning ?? 0),
-    startTime: timestampFromMs(request.openedAt),
-    ...(firstOutputAt === undefined ? {} : { firstOutputTime: timestampFromMs(firstOutputAt) }),
-    endTime: timestampFromMs(told.endedAt),
+    upstream: told.upstream,
+    answerId: told.answerId,
+    requestId: told.callId,
+    finishReason: told.finishReason,
+    inputTokens: isSound ? 0 : charge.input,
+    mediaMs: isSound ? charge.input * soundUnitMs : 0,
+    cachedInputTokens: charge.cachedInput,
+    outputTokens: charge.output,
+    reasoningTokens: charge.reasoning,
+    startMs: request.openedAt,
+    firstOutputMs: told.firstOutputAt,
+    endMs: told.endedAt,
   };
 }

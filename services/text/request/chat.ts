@@ -5,7 +5,6 @@ import {
   requiredString,
 } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import { turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { opaqueIn } from "../../upstreams/text/opaque.ts";
@@ -22,7 +21,7 @@ import {
   unsupported,
 } from "./fields.ts";
 import { checkChatFile, checkSound, notText } from "./file-parts.ts";
-import { keepStateOut, maxLeftOut, settleOperators } from "./operator-state.ts";
+import { keepStateOut, maxLeftOut, noFiles, settleOperators } from "./operator-state.ts";
 import { resolveEffort } from "./reasoning.ts";
 import { checkTools, checkToolsIn, takesTool, toolNote, toolTokensOf } from "./tools.ts";
 
@@ -31,28 +30,27 @@ const roles: readonly string[] = ["system", "developer", "user", "assistant", "t
 const partNames: ReadonlySet<string> = new Set(["type", "text", "refusal"]);
 
 /** Checks a body of `POST /chat/completions` against its model, and makes the body for the upstream out of it. */
-export async function checkChat(
+export function* checkChat(
   body: JsonObject,
   spec: ChatSpec,
   developerPrompt: string,
-): Promise<CheckedBody> {
+): Generator<void, CheckedBody> {
   settleOperators(body, spec);
   const messages = filledArray(fieldOf(body, "messages"), "messages");
-  const tools = await checkTools(body, spec, "chat");
+  const tools = yield* checkTools(body, spec, "chat");
   /** Fields of parts that are lost, because only the text of a part is sent. */
   const lost = new Set<string>();
   const files: FilePart[] = [];
   const opaque: OpaquePart[] = [];
   const names = new CalledNames();
   for (const [index, value] of messages.entries()) {
-    if (index > 0 && index % itemsAtOnce === 0) await turn();
+    if (index > 0 && index % itemsAtOnce === 0) yield;
     const param = `messages[${index}]`;
     const message = objectAt(value, param);
     checkMessage(message, param, spec, files, lost);
     names.noteMessage(message);
     noteOpaque(message, param, opaque);
-    const within = checkToolsIn(message, param, spec, "chat", tools);
-    if (within) await within;
+    yield* checkToolsIn(message, param, spec, "chat", tools);
   }
   checkOneChoice(body);
   checkMetadata(body);
@@ -72,8 +70,8 @@ export async function checkChat(
   if (body.stream !== true) delete body.stream_options;
   const looked = { onTool: toolNote(spec, tools), passParameters: spec.passParameters };
   // Chat takes no images, so none of the account's files are in it.
-  const leftOut = await keepStateOut(body, { ourFiles: new Set(), ...looked });
-  for (const name of lost) leftOut.add(`messages.content.${name}`);
+  const leftOut = yield* keepStateOut(body, { ourFiles: noFiles, ...looked });
+  for (const name of lost) leftOut.push(`messages.content.${name}`);
   const instructions = instructionsOf(
     developerPrompt,
     optionalString(body, "instructions") ?? null,
@@ -92,7 +90,7 @@ export async function checkChat(
     images: [],
     files,
     opaque,
-    leftOut: [...leftOut],
+    leftOut,
     items: tools.count + legacy.length + messages.length,
     inputParam: "messages",
   };

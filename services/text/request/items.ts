@@ -1,6 +1,5 @@
 import { requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import { turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { opaqueIn } from "../../upstreams/text/opaque.ts";
@@ -35,7 +34,7 @@ export interface Found {
 
 /** The result for an input without items. */
 export function nothingFound(): Found {
-  const tools = { count: 0, hosted: false, described: new Set<string>() };
+  const tools = { count: 0, hosted: false, described: [] as string[] };
   return { images: [], files: [], opaque: [], tools, names: new CalledNames() };
 }
 
@@ -43,16 +42,15 @@ export function nothingFound(): Found {
  * Checks the items of an `input` array. Messages, outputs of calls and tools are checked down to their parts. Refuses with the path of
  * the wrong field.
  */
-export async function checkItems(items: readonly JsonValue[], spec: ChatSpec): Promise<Found> {
+export function* checkItems(items: readonly JsonValue[], spec: ChatSpec): Generator<void, Found> {
   const found = nothingFound();
   for (const [index, value] of items.entries()) {
-    if (index > 0 && index % itemsAtOnce === 0) await turn();
+    if (index > 0 && index % itemsAtOnce === 0) yield;
     const param = `input[${index}]`;
     const item = objectAt(value, param);
     // A server's list of its tools is a report. Every other list offers tools to the model.
     const isReport = item.type === "mcp_list_tools";
-    const tools = isReport ? undefined : checkToolsIn(item, param, spec, "responses", found.tools);
-    if (tools) await tools;
+    if (!isReport) yield* checkToolsIn(item, param, spec, "responses", found.tools);
     checkItem(item, param, spec, found);
   }
   return found;

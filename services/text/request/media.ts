@@ -1,3 +1,5 @@
+import type { Awaitable } from "#kit/base/awaitable.ts";
+import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import type { MeasuredFile } from "../tokens/files.ts";
 import type { ImageSize } from "../tokens/patches.ts";
 import type { CheckedBody, InlinePart } from "./checked.ts";
@@ -18,15 +20,26 @@ export interface TakenMedia {
 export const noMedia: TakenMedia = { parts: [], sizes: [], files: [], base64Bytes: 0 };
 
 /** Checks the images and the files of a body, and takes them inline: see `takeImages` and `takeFiles`. */
-export async function takeMedia(
-  { images, files }: Pick<CheckedBody, "images" | "files">,
+export function takeMedia(
+  found: Pick<CheckedBody, "images" | "files">,
+  ...how: Taking
+): Awaitable<TakenMedia> {
+  const isText = found.images.length === 0 && found.files.length === 0;
+  return isText ? noMedia : takeAll(found, ...how);
+}
+
+type Taking = [
   sources: ImageSources & FileSources,
   taking: { accountId: string; inlineAddresses: boolean },
-  signal: AbortSignal,
+  signal: StopSignal,
+];
+
+async function takeAll(
+  { images, files }: Pick<CheckedBody, "images" | "files">,
+  ...[sources, taking, signal]: Taking
 ): Promise<TakenMedia> {
-  if (images.length === 0 && files.length === 0) return noMedia;
-  const seen = await takeImages(images, sources, taking, signal);
-  const read = await takeFiles(files, sources, taking, signal);
+  const seen = await takeImages(images, sources, taking, signalOf(signal));
+  const read = await takeFiles(files, sources, taking, signalOf(signal));
   return {
     parts: [...seen.parts, ...files],
     sizes: seen.sizes,

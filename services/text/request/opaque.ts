@@ -1,3 +1,4 @@
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { hashInTurns, turn } from "#kit/base/in-turns.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -137,13 +138,21 @@ export interface PinContext {
  * upstream. Without state, all upstreams may be tried. Refuses with INVALID_VALUE, at the state's field: state of another account, of
  * an upstream of another model, or of two upstreams together. Such state that is optional is `foreign`: it must not be sent.
  */
-export async function pinUpstream(
-  parts: readonly OpaquePart[],
-  context: PinContext,
-): Promise<{ upstreams: readonly Upstream[]; foreign: ReadonlySet<string> }> {
+export function pinUpstream(parts: readonly OpaquePart[], context: PinContext): Awaitable<Pinned> {
+  if (parts.length > 0) return pinToMaker(parts, context);
+  return { upstreams: context.upstreams, foreign: noState };
+}
+
+interface Pinned {
+  upstreams: readonly Upstream[];
+  foreign: ReadonlySet<string>;
+}
+
+const noState: ReadonlySet<string> = new Set();
+
+async function pinToMaker(parts: readonly OpaquePart[], context: PinContext): Promise<Pinned> {
   const { upstreams, inputParam } = context;
   const foreign = new Set<string>();
-  if (parts.length === 0) return { upstreams, foreign };
   if (parts.length > maxOpaqueStates) refuse(ErrorReason.INVALID_VALUE, { param: inputParam });
   // An input can be 64 MiB of state.
   const hashes = await hashesToFind(parts.map(({ value }) => value));

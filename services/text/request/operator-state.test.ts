@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { isRefusal } from "#kit/base/errors.ts";
+import { inTurns } from "#kit/base/in-turns.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { keepStateOut } from "./operator-state.ts";
 
@@ -7,7 +8,7 @@ const looked = { ourFiles: new Set<JsonObject>(), onTool() {}, passParameters: [
 
 async function found(body: JsonObject, ourFiles: JsonObject[] = []): Promise<string | undefined> {
   try {
-    await keepStateOut(body, { ...looked, ourFiles: new Set(ourFiles) });
+    await inTurns(keepStateOut(body, { ...looked, ourFiles: new Set(ourFiles) }));
     return undefined;
   } catch (error) {
     if (!isRefusal(error)) throw error;

@@ -1,6 +1,5 @@
 import { optionalBoolean } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import { turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { fieldOf, unsupported } from "./fields.ts";
@@ -90,9 +89,9 @@ const valuesAtOnce = 20_000;
  * caller's own words. Changes `body`. Answers the places of names that it took out, without the numbers of items, for the header that
  * names them.
  */
-export async function keepStateOut(body: JsonObject, looked: LookedThrough): Promise<Set<string>> {
+export function* keepStateOut(body: JsonObject, looked: LookedThrough): Generator<void, string[]> {
   const walk = new Walk(body, looked);
-  while (!walk.isOver(valuesAtOnce)) await turn();
+  while (!walk.isOver(valuesAtOnce)) yield;
   return walk.leftOut;
 }
 
@@ -105,6 +104,9 @@ export interface LookedThrough {
   /** The model's: names that are sent to the upstream from any place, or `*` for all names. */
   passParameters: readonly string[];
 }
+
+/** The files of a request that names none of its account. */
+export const noFiles: LookedThrough["ourFiles"] = new Set();
 
 /** Paths that are remembered. The header has fewer. */
 export const maxLeftOut = 64;
@@ -135,7 +137,7 @@ class Walk {
   readonly #looked: LookedThrough;
   readonly #open: Open[];
   readonly #isStrict: boolean;
-  readonly leftOut = new Set<string>();
+  readonly leftOut: string[] = [];
 
   constructor(body: JsonObject, looked: LookedThrough) {
     this.#looked = looked;
@@ -216,9 +218,10 @@ class Walk {
   }
 
   #tookOut(): void {
-    if (this.leftOut.size >= maxLeftOut) return;
+    if (this.leftOut.length >= maxLeftOut) return;
     const names = this.#open.flatMap(({ names, next }) => names?.[next - 1] ?? []);
-    this.leftOut.add(names.map((name) => name.slice(0, maxPathName)).join("."));
+    const path = names.map((name) => name.slice(0, maxPathName)).join(".");
+    if (!this.leftOut.includes(path)) this.leftOut.push(path);
   }
 
   /** The path of the value that was looked at last. */

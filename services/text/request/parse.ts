@@ -1,4 +1,5 @@
 import { optionalBoolean, optionalObject } from "#common/words/body.ts";
+import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { weightOf } from "#kit/base/weight.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
@@ -36,19 +37,20 @@ export interface Parsing {
 }
 
 /** Parses a body once. Refuses like {@link JsonReader.read}, or with INVALID_TYPE at `stream` and `stream_options`. */
-export async function parseRequest(
+export function parseRequest(
   operation: TextOperation,
   bytes: Uint8Array,
   { reader, isKeyed, ...asking }: Parsing,
-): Promise<ParsedRequest> {
+): Awaitable<ParsedRequest> {
   const without = ["stream", "stream_options"];
   const wanted = {
     weighLevels: maxJsonDepth,
     ...(isKeyed ? { fingerprint: { tag: operation, without } } : {}),
   };
-  const { value: body, weight, fingerprint } = await reader.read(bytes, wanted, asking);
-  const text = weight - outputBoundsWeight(body);
-  return { operation, body, weight: text, fingerprint, form: formOf(operation, body) };
+  return after(reader.read(bytes, wanted, asking), ({ value: body, weight, fingerprint }) => {
+    const text = weight - outputBoundsWeight(body);
+    return { operation, body, weight: text, fingerprint, form: formOf(operation, body) };
+  });
 }
 
 /** The weight that the names of the output's bound and their numbers add to a body. */

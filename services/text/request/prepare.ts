@@ -1,5 +1,8 @@
 import type { CatalogView } from "#common/agreements/catalog-client.ts";
+import { type Awaitable, after } from "#kit/base/awaitable.ts";
+import { inTurns } from "#kit/base/in-turns.ts";
 import type { JsonObject } from "#kit/base/json.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import type { FairShare } from "#kit/share/fair-share.ts";
 import {
   type ChatSpec,
@@ -22,7 +25,7 @@ import type { CheckedBody } from "./checked.ts";
 import { prepareEmbeddings } from "./embeddings.ts";
 import { unsupported } from "./fields.ts";
 import type { ImageSources } from "./images.ts";
-import { takeMedia } from "./media.ts";
+import { type TakenMedia, takeMedia } from "./media.ts";
 import { capableUpstreams, findAllowed } from "./model.ts";
 import { type OpaqueMakers, pinUpstream } from "./opaque.ts";
 import { passedOf } from "./parameters.ts";
@@ -47,82 +50,99 @@ export interface PrepareContext {
  * Does everything before the hold: validates a request against the catalog, takes its images and files inline, and prices it. Refuses
  * with the public code and the path of the wrong field. Changes `parsed.body`.
  */
-export async function prepareRequest(
+export function prepareRequest(
   parsed: ParsedRequest,
-  caller: { accountId: string; admission: Admission | undefined },
+  caller: Caller,
   context: PrepareContext,
-  signal: AbortSignal,
-): Promise<PreparedRequest> {
+  signal: StopSignal,
+): Awaitable<PreparedRequest> {
   if (parsed.operation === "embeddings") {
     return prepareEmbeddings(parsed, caller.admission, context.view);
   }
   if (parsed.operation === "transcriptions") {
     return prepareTranscription(parsed, caller, context, signal);
   }
+  return prepareChat(parsed, caller, context, signal);
+}
+
+interface Caller {
+  accountId: string;
+  admission: Admission | undefined;
+}
+
+/** Prepares a conversation. Waits only for a long body, opaque state, images and files, and counting. */
+function prepareChat(
+  parsed: ParsedRequest,
+  { accountId, admission }: Caller,
+  context: PrepareContext,
+  signal: StopSignal,
+): Awaitable<PreparedRequest> {
   const { view } = context;
-  const { model, spec } = chatModel(parsed.body, view, caller.admission);
-  const capable = capableUpstreams(parsed.operation, model, view);
+  const { operation, form } = parsed;
+  const { model, spec } = chatModel(parsed.body, view, admission);
+  const capable = capableUpstreams(operation, model, view);
   const developerPrompt = spec.developerPrompt ?? view.snapshot.developerPrompt;
   const asked = { ...parsed.body };
-  const checked = await check(parsed, spec, developerPrompt);
-  const body = passedOf(checked.body, parsed.operation, spec);
-  nameForAccount(body, caller.accountId);
-  const stick = model.shares.length === 0 ? undefined : stickOf(caller.accountId, asked);
-  const suitable = parsed.operation === "chat" ? chatUpstreams(capable, body, spec) : capable;
-  const { upstreams, foreign } = await pinUpstream(checked.opaque, {
-    accountId: caller.accountId,
-    inputParam: checked.inputParam,
-    upstreams: suitable,
-    isKnown: (name) => Object.hasOwn(view.snapshot.upstreams, name),
-    makers: context.makers,
+  return after(inTurns(check(parsed, spec, developerPrompt)), (checked) => {
+    const body = passedOf(checked.body, operation, spec);
+    nameForAccount(body, accountId);
+    const suitable = operation === "chat" ? chatUpstreams(capable, body, spec) : capable;
+    const pinning = pinUpstream(checked.opaque, {
+      accountId,
+      inputParam: checked.inputParam,
+      upstreams: suitable,
+      isKnown: (name) => Object.hasOwn(view.snapshot.upstreams, name),
+      makers: context.makers,
+    });
+    return after(pinning, ({ upstreams, foreign }) => {
+      if (foreign.size > 0) leaveStateOut(body, foreign);
+      const inlineAddresses = upstreams.some((upstream) => upstream.inlineImages);
+      const sources = { ...context.images, soundMeter: context.soundMeter };
+      const taking = takeMedia(checked, sources, { accountId, inlineAddresses }, signal);
+      return after(taking, (media) => {
+        const { own, ...input } = inputOf(parsed, checked, media, developerPrompt, spec);
+        const fitting = checkContext(checked, media, own, spec, {
+          counter: counterFor(accountId, context.counter),
+          turn: () => context.contextCounts.take(accountId, signal),
+        });
+        return after(fitting, () => ({
+          ...{ operation, form, model, upstreams, body, asked, developerPrompt, media },
+          isPinned: upstreams.length < suitable.length,
+          stick: model.shares.length === 0 ? undefined : stickOf(accountId, asked),
+          catalogVersion: view.snapshot.version,
+          leftOut: checked.leftOut,
+          passParameters: spec.passParameters,
+          callerInstructions: checked.callerInstructions,
+          maxOutputTokens: checked.maxOutputTokens,
+          ...holdOf(parsed, { checked, spec, upstreams, input: input.bound, own }),
+          mediaTokens: input.mediaTokens,
+          items: checked.items,
+          toolTokens: checked.toolTokens,
+          hosted: checked.hosted,
+          guessedInput: input.guessed,
+        }));
+      });
+    });
   });
-  if (foreign.size > 0) leaveStateOut(body, foreign);
-  const taking = {
-    accountId: caller.accountId,
-    inlineAddresses: upstreams.some((upstream) => upstream.inlineImages),
-  };
-  const sources = { ...context.images, soundMeter: context.soundMeter };
-  const media = await takeMedia(checked, sources, taking, signal);
-  const input = inputBoundOf(checked, media, parsed.weight, developerPrompt, spec);
+}
+
+/** The tokens of an input: their bound, the same without additions of hosted tools (`own`), and a guess. */
+function inputOf(
+  { weight }: ParsedRequest,
+  checked: CheckedBody,
+  media: TakenMedia,
+  developerPrompt: string,
+  spec: ChatSpec,
+) {
+  const bound = inputBoundOf(checked, media, weight, developerPrompt, spec);
   // The bound for a hosted tool is the whole window. Only the upstream knows what room its results leave.
-  const own = inputBoundOf(
-    { ...checked, hosted: false },
-    media,
-    parsed.weight,
-    developerPrompt,
-    spec,
-  );
-  await checkContext(checked, media, own, spec, {
-    counter: counterFor(caller.accountId, context.counter),
-    turn: () => context.contextCounts.take(caller.accountId, signal),
-  });
+  const own = checked.hosted
+    ? inputBoundOf({ ...checked, hosted: false }, media, weight, developerPrompt, spec)
+    : bound;
   const mediaTokens = mediaTokensOf(media, spec);
-  const { toolTokens } = checked;
-  const beside = mediaTokens.estimate + toolTokens;
-  const guessed = guessInput(parsed.weight, media, developerPrompt, beside);
-  return {
-    operation: parsed.operation,
-    form: parsed.form,
-    model,
-    catalogVersion: view.snapshot.version,
-    upstreams,
-    isPinned: upstreams.length < suitable.length,
-    ...(stick === undefined ? {} : { stick }),
-    body,
-    asked,
-    leftOut: checked.leftOut,
-    passParameters: spec.passParameters,
-    developerPrompt,
-    callerInstructions: checked.callerInstructions,
-    maxOutputTokens: checked.maxOutputTokens,
-    ...holdOf(parsed, { checked, spec, upstreams, input, own }),
-    media,
-    mediaTokens,
-    items: checked.items,
-    toolTokens,
-    hosted: checked.hosted,
-    guessedInput: Math.min(guessed, input),
-  };
+  const beside = mediaTokens.estimate + checked.toolTokens;
+  const guessed = Math.min(guessInput(weight, media, developerPrompt, beside), bound);
+  return { bound, own, mediaTokens, guessed };
 }
 
 /** The bounds and the amount of a request's hold. `own`: the bound of its input without additions of hosted tools. */
@@ -188,7 +208,7 @@ function check(
   parsed: ParsedRequest,
   spec: ChatSpec,
   developerPrompt: string,
-): Promise<CheckedBody> {
+): Generator<void, CheckedBody> {
   const { body } = parsed;
   if (parsed.form === "json") delete body.stream;
   switch (parsed.operation) {

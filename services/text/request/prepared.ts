@@ -17,7 +17,7 @@ export interface PreparedRequest {
   /** Has the model other upstreams that could answer, except for the opaque state? Absent: no. */
   isPinned?: boolean;
   /** The name of the conversation, by which it stays at one upstream. Absent: the request is alone, or its model shares none. */
-  stick?: string;
+  stick?: string | undefined;
   /** The body for the upstream. `model` is still the public id. */
   body: JsonObject;
   /** Properties of the request as the caller sent them. */

@@ -152,7 +152,8 @@ describe("what /responses refuses", () => {
 });
 
 describe("JSON", () => {
-  const parse = (text: string) => parseRequest("responses", Buffer.from(text), testParsing());
+  const parse = async (text: string) =>
+    await parseRequest("responses", Buffer.from(text), testParsing());
   test.each([
     ["", "empty"],
     ["{", "cut"],

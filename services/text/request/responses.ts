@@ -4,7 +4,7 @@ import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CheckedBody } from "./checked.ts";
 import { checkMetadata, instructionsOf, outputLimit } from "./fields.ts";
 import { checkItems, inputOf, nothingFound } from "./items.ts";
-import { keepStateOut, settleOperators } from "./operator-state.ts";
+import { keepStateOut, noFiles, settleOperators } from "./operator-state.ts";
 import { resolveReasoning } from "./reasoning.ts";
 import { checkTools, toolNote, toolTokensOf } from "./tools.ts";
 
@@ -12,11 +12,11 @@ import { checkTools, toolNote, toolTokensOf } from "./tools.ts";
  * Checks a body of `POST /responses` against its model, and makes the body for the upstream out of it. The names of its properties are
  * not checked here.
  */
-export async function checkResponses(
+export function* checkResponses(
   body: JsonObject,
   spec: ChatSpec,
   developerPrompt: string,
-): Promise<CheckedBody> {
+): Generator<void, CheckedBody> {
   settleOperators(body, spec);
   const input = inputOf(body);
   const callerInstructions = optionalString(body, "instructions") ?? null;
@@ -24,12 +24,12 @@ export async function checkResponses(
   resolveReasoning(body, spec);
   optionalObject(body, "text");
   checkMetadata(body);
-  const tools = await checkTools(body, spec, "responses");
+  const tools = yield* checkTools(body, spec, "responses");
   const { images, files, opaque, ...found } =
-    typeof input === "string" ? nothingFound() : await checkItems(input, spec);
+    typeof input === "string" ? nothingFound() : yield* checkItems(input, spec);
   const inParts = images.filter(({ field }) => field === "image_url");
-  const leftOut = await keepStateOut(body, {
-    ourFiles: new Set(inParts.map(({ holder }) => holder)),
+  const leftOut = yield* keepStateOut(body, {
+    ourFiles: inParts.length > 0 ? new Set(inParts.map(({ holder }) => holder)) : noFiles,
     onTool: toolNote(spec, tools),
     passParameters: spec.passParameters,
   });
@@ -45,7 +45,7 @@ export async function checkResponses(
     images,
     files,
     opaque,
-    leftOut: [...leftOut],
+    leftOut,
     items: tools.count + found.tools.count + (typeof input === "string" ? 1 : input.length),
     inputParam: "input",
   };
@@ -56,13 +56,13 @@ export async function checkResponses(
  * compaction too. A bound of the output has no effect. Servers know none there (OpenAI's reference of the route). A compaction is
  * sealed, so it could not be cut here either.
  */
-export async function checkCompact(
+export function* checkCompact(
   body: JsonObject,
   spec: ChatSpec,
   developerPrompt: string,
-): Promise<CheckedBody> {
+): Generator<void, CheckedBody> {
   delete body.stream;
-  const checked = await checkResponses(body, spec, developerPrompt);
+  const checked = yield* checkResponses(body, spec, developerPrompt);
   if (checked.maxOutputTokens === undefined) return checked;
   delete checked.body.max_output_tokens;
   const leftOut = [...checked.leftOut, "max_output_tokens"];

@@ -1,6 +1,5 @@
 import { optionalArray, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import { turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { maxTools } from "../base/limits.ts";
@@ -22,13 +21,14 @@ const callerTools = new Set([
  * Those of them that the upstream describes to its model in its own words. Known descriptions have 250 to 1,500 tokens, once for each
  * type. A request names only the type.
  */
-const describedTools = new Set(["local_shell", "apply_patch", "computer", "computer_use_preview"]);
+const describedTools = ["local_shell", "apply_patch", "computer", "computer_use_preview"];
 /** Tokens of such a description. */
 const descriptionTokens = 1_536;
 
 /** Tokens that the upstream adds for the tools of a request. */
 export function toolTokensOf(...found: CheckedTools[]): number {
-  return new Set(found.flatMap(({ described }) => [...described])).size * descriptionTokens;
+  const isFound = (type: string) => found.some(({ described }) => described.includes(type));
+  return describedTools.filter(isFound).length * descriptionTokens;
 }
 
 /** Facts about the tools of a request that decide its price. */
@@ -37,13 +37,14 @@ export interface CheckedTools {
   /** True where the upstream carries out at least one. */
   hosted: boolean;
   /** Types that the upstream describes to its model itself. */
-  described: Set<string>;
+  described: string[];
 }
 
 /** Notes the effect of a tool's type on the price. */
 function noteType(type: string, found: CheckedTools): void {
   found.hosted ||= !callerTools.has(type);
-  if (describedTools.has(type)) found.described.add(type);
+  const isNew = describedTools.includes(type) && !found.described.includes(type);
+  if (isNew) found.described.push(type);
 }
 
 /** Does the model take tools of this type? */
@@ -68,13 +69,13 @@ export function toolNote(spec: ChatSpec, found: CheckedTools): OnTool {
  * Checks `tools`, and the type of `tool_choice`. Items are forwarded unchanged. `api` chat: a function's name is one level deeper.
  * Refuses tools that the model does not take with UNSUPPORTED_PARAMETER at `tools[i].type`.
  */
-export async function checkTools(
+export function* checkTools(
   body: JsonObject,
   spec: ChatSpec,
   api: "responses" | "chat",
-): Promise<CheckedTools> {
-  const found: CheckedTools = { count: 0, hosted: false, described: new Set() };
-  await checkToolList(optionalArray(body, "tools") ?? [], "tools", spec, api, found);
+): Generator<void, CheckedTools> {
+  const found: CheckedTools = { count: 0, hosted: false, described: [] };
+  yield* checkToolList(optionalArray(body, "tools") ?? [], "tools", spec, api, found);
   const choice = fieldOf(body, "tool_choice");
   if (choice !== undefined && typeof choice !== "string" && !isJsonObject(choice)) {
     refuse(ErrorReason.INVALID_TYPE, { param: "tool_choice" });
@@ -83,13 +84,13 @@ export async function checkTools(
 }
 
 /** Checks tools at any place: in the request, in an item or message of its input, in a namespace. Adds their facts to `found`. */
-async function checkToolList(
+function* checkToolList(
   tools: readonly JsonValue[],
   param: string,
   spec: ChatSpec,
   api: "responses" | "chat",
   found: CheckedTools,
-): Promise<void> {
+): Generator<void, void> {
   if (found.count + tools.length > maxTools) {
     refuse(ErrorReason.INVALID_VALUE, {
       param,
@@ -97,7 +98,7 @@ async function checkToolList(
     });
   }
   for (const [index, value] of tools.entries()) {
-    if (index > 0 && index % itemsAtOnce === 0) await turn();
+    if (index > 0 && index % itemsAtOnce === 0) yield;
     const path = `${param}[${index}]`;
     const tool = objectAt(value, path);
     const type = requiredString(tool, "type", { min: 1 }, `${path}.type`);
@@ -110,24 +111,25 @@ async function checkToolList(
       [tool.function, `${path}.function`],
       [tool.custom, `${path}.custom`],
     ] as const) {
-      const within = isJsonObject(holder) && checkToolsIn(holder, at, spec, api, found);
-      if (within) await within;
+      if (isJsonObject(holder)) yield* checkToolsIn(holder, at, spec, api, found);
     }
   }
 }
 
-/** Checks the `tools` of an item, a message or a namespace. Undefined where it has none. */
+/** Checks the `tools` of an item, a message or a namespace, if it has some. */
 export function checkToolsIn(
   holder: JsonObject,
   param: string,
   spec: ChatSpec,
   api: "responses" | "chat",
   found: CheckedTools,
-): Promise<void> | undefined {
-  if (fieldOf(holder, "tools") === undefined) return undefined;
+): Iterable<void> {
+  if (fieldOf(holder, "tools") === undefined) return nothing;
   const path = `${param}.tools`;
   return checkToolList(optionalArray(holder, "tools", path) ?? [], path, spec, api, found);
 }
+
+const nothing: Iterable<void> = [];
 
 function checkFunction(tool: JsonObject, param: string, api: "responses" | "chat"): void {
   if (api === "responses") {

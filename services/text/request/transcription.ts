@@ -6,6 +6,7 @@ import {
 } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
+import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import { readDataUri } from "#kit/images/index.ts";
 import { ModelKind } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -47,7 +48,7 @@ export async function prepareTranscription(
   { operation, form, body: asked }: ParsedRequest,
   { accountId, admission }: { accountId: string; admission: Admission | undefined },
   { view, soundMeter }: PrepareContext,
-  signal: AbortSignal,
+  signal: StopSignal,
 ): Promise<PreparedRequest> {
   const model = findAllowed(asked, ModelKind.TRANSCRIPTION, view, admission);
   if (model.spec.case !== "transcription") throw new TypeError("a model without its price");
@@ -56,7 +57,10 @@ export async function prepareTranscription(
   const file = optionalObject(asked, "file");
   if (!file) return refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "file" });
   const bytes = await bytesOf(file);
-  const sound = await soundMeter.measure(bytes, { accountId, signal });
+  const sound = await soundMeter.measure(bytes, {
+    accountId,
+    signal: signalOf(signal),
+  });
   if (!sound) {
     return refuse(ErrorReason.INVALID_VALUE, {
       param: "file",

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { inTurns } from "#kit/base/in-turns.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { weightOf } from "#kit/base/weight.ts";
 import { createWorkshop } from "#kit/threads/workshop.ts";
@@ -66,7 +67,7 @@ describe("the bound of the input", () => {
     };
     const body = Buffer.from(JSON.stringify(asked));
     const parsed = await parseRequest("responses", body, testParsing());
-    const checked = await checkResponses(parsed.body, spec, "Be kind.");
+    const checked = await inTurns(checkResponses(parsed.body, spec, "Be kind."));
     const least = bound(checked, parsed.weight);
     // The body as JSON is about the longest text that a template could make of it.
     const rendered = await counter.count([JSON.stringify(checked.body, null, 1)]);
@@ -78,7 +79,7 @@ describe("the bound of the input", () => {
     const messages = Object.values(texts).map((content) => ({ role: "user", content }));
     const body = Buffer.from(JSON.stringify({ model: "chat-1", messages }));
     const parsed = await parseRequest("chat", body, testParsing());
-    const checked = await checkChat(parsed.body, spec, "Be kind.");
+    const checked = await inTurns(checkChat(parsed.body, spec, "Be kind."));
     const rendered = await counter.count([JSON.stringify(checked.body, null, 1)]);
     expect(bound(checked, parsed.weight)).toBeGreaterThanOrEqual(rendered);
   });
@@ -91,7 +92,7 @@ describe("the bound of the input", () => {
       ...results.map((output) => ({ type: "function_call_output", call_id: "c", output })),
     ];
     const body = { model: "chat-1", input };
-    const checked = await checkResponses(body, spec, "");
+    const checked = await inTurns(checkResponses(body, spec, ""));
     const least = results.length * name.length;
     expect(bound(checked, weightOf(body, maxJsonDepth))).toBeGreaterThanOrEqual(least);
     const called = { id: "c", type: "function", function: { name, arguments: "{}" } };
@@ -101,11 +102,11 @@ describe("the bound of the input", () => {
     ];
     const chat = { model: "chat-1", messages };
     const weight = weightOf(chat, maxJsonDepth);
-    expect(bound(await checkChat(chat, spec, ""), weight)).toBeGreaterThanOrEqual(least);
+    expect(bound(await inTurns(checkChat(chat, spec, "")), weight)).toBeGreaterThanOrEqual(least);
   });
   test("is never above what the model takes", async () => {
     const body = { model: "chat-1", input: "x".repeat(5_000) };
-    const checked = await checkResponses(body, specOf(1_000n), "");
+    const checked = await inTurns(checkResponses(body, specOf(1_000n), ""));
     expect(inputBoundOf(checked, noMedia, weightOf(body, maxJsonDepth), "", specOf(1_000n))).toBe(
       1_000,
     );

@@ -1,3 +1,4 @@
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -146,15 +147,29 @@ export function contextRoom(maxOutputTokens: number | undefined, spec: ChatSpec)
  * all. Other text is counted in a turn of its account, because bytes are about four times the tokens. Text that cannot be counted
  * passes. The upstream refuses it where it does not fit.
  */
-export async function checkContext(
+export function checkContext(
   checked: CheckedBody,
   taken: TakenMedia,
   byteBound: number,
   spec: ChatSpec,
-  counting: { counter: TokenCounter; turn: () => Promise<Disposable> },
-): Promise<void> {
+  counting: Counting,
+): Awaitable<void> {
   const room = contextRoom(checked.maxOutputTokens, spec).input;
-  if (byteBound <= room) return;
+  return byteBound <= room ? undefined : checkByCount(checked, taken, room, spec, counting);
+}
+
+interface Counting {
+  counter: TokenCounter;
+  turn: () => Promise<Disposable>;
+}
+
+async function checkByCount(
+  checked: CheckedBody,
+  taken: TakenMedia,
+  room: number,
+  spec: ChatSpec,
+  counting: Counting,
+): Promise<void> {
   const { texts, opaqueBytes } = textsOf(checked.body, taken.parts);
   const rest = mediaTokensOf(taken, spec).least + opaqueTokens(opaqueBytes);
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);

@@ -1,5 +1,6 @@
 import type { BuiltinText } from "#common/words/builtin-models.ts";
 import type { JsonObject } from "#kit/base/json.ts";
+import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { factsOf, type RequestFacts } from "../text/answer-defaults.ts";
 import { toCompletion } from "../text/chat/completion.ts";
@@ -26,11 +27,12 @@ export function createBuiltinDriver(
     const asked = isChat ? toResponsesRequest(request.body, request.passParameters) : request.body;
     const body = withOutputLimit(asked, request.maxOutputTokens, "responses");
     request.onIgnored?.(ignoredParameters(request, body, "/responses"));
+    const caller = { accountId: request.accountId, signal: signalOf(request.signal) };
     if (request.operation === "compact") {
-      const found = await model.compact(body, request);
+      const found = await model.compact(body, caller);
       return jsonAnswer(readCompaction(found, facts.response), upstream.name);
     }
-    const answer = readResponse(await model.respond(body, request), facts.response);
+    const answer = readResponse(await model.respond(body, caller), facts.response);
     if (!request.stream) {
       const whole = isChat ? toCompletion(answer, facts.chat.id, facts.chat.stops) : answer;
       return jsonAnswer(whole, upstream.name);
@@ -78,7 +80,7 @@ function splitWords(text: string): readonly string[] {
 /** The pace of events. */
 interface Pace {
   clock: Clock;
-  signal: AbortSignal;
+  signal: StopSignal;
   /** Milliseconds before each event with text. 0: none. */
   delayMs: number;
 }
@@ -100,7 +102,7 @@ async function* paced(
       batch = [];
     }
     if (isDue) {
-      await clock.sleep(delayMs, signal).catch((error: unknown) => {
+      await clock.sleep(delayMs, signalOf(signal)).catch((error: unknown) => {
         signal.throwIfAborted();
         throw error;
       });

@@ -32,7 +32,7 @@ const foundAtOnce = 4_096;
 const unescapedAtOnce = 512 * 1024;
 
 /** Takes the long texts out. Throws `too_large` where more than `maxBytes` would be left. */
-export function takeLongTexts(json: Buffer, maxBytes: number): Promise<ShortAnswer> {
+export async function takeLongTexts(json: Buffer, maxBytes: number): Promise<ShortAnswer> {
   return inTurns(take(json, maxBytes));
 }
 

@@ -1,3 +1,4 @@
+import { signalOf } from "#kit/base/stop.ts";
 import type { DriverContext } from "./context.ts";
 import { type Call, exchangeJson, type JsonReply } from "./exchange.ts";
 import { isUnknownTask, isWorthRepeating, toGenerationError } from "./faults.ts";
@@ -63,7 +64,7 @@ export async function look(
   }: { ask?: Ask; mayRepeat?: (error: unknown) => boolean } = {},
 ): Promise<JsonReply> {
   const { signal } = call;
-  const tries = { most: generateTries.look, mayRepeat, signal };
+  const tries = { most: generateTries.look, mayRepeat, signal: signalOf(signal) };
   try {
     return await withTries(context, tries, () => ask(call));
   } catch (error) {

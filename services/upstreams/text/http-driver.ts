@@ -1,3 +1,4 @@
+import { after } from "#kit/base/awaitable.ts";
 import { isRefusal } from "#kit/base/errors.ts";
 import { jsonInTurns, turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
@@ -20,7 +21,7 @@ import { LargeParts, liftParts } from "./large-parts.ts";
 import { embeddingBytes, largeAnswerBytes, roomlessBytes } from "./limits.ts";
 import { type PlainRequest, readPlain } from "./plain.ts";
 import { type Plan, planFor } from "./plans.ts";
-import type { JsonAnswer, StreamAnswer, UpstreamRequest } from "./port.ts";
+import { bytesOfBody, type JsonAnswer, type StreamAnswer, type UpstreamRequest } from "./port.ts";
 import { readStream } from "./read-stream.ts";
 import { readWhole } from "./read-whole.ts";
 import type { ReadAnswer } from "./responses/json-answer.ts";
@@ -56,16 +57,12 @@ export function createHttpDriver(
     const plan = planFor(upstream, request, facts);
     if (!plan) throw new UpstreamFailure("incapable");
     const headers = extras.headers?.(request);
-    const ask = async (body: JsonObject) => {
-      const reply = await post({ ...plan, body, headers }, request, upstream, context);
-      if (reply.status < 200 || reply.status > 299)
-        throw await failureOfReply(reply, request, context.clock.now());
-      return reply;
-    };
-    const reply = await askInFormat(plan, ask, {
-      numbersOnly,
-      name: JSON.stringify([upstream.baseUrl, request.upstreamModel]),
-    });
+    const ask = (body: JsonObject) => post({ ...plan, body, headers }, request, upstream, context);
+    const isBase64 = plan.plain?.operation === "embeddings" && plan.plain.format === "base64";
+    const name = isBase64 ? JSON.stringify([upstream.baseUrl, request.upstreamModel]) : "";
+    const reply = await (isBase64
+      ? askForVectors(plan.body, ask, { numbersOnly, name })
+      : ask(plan.body));
     const there = extras.ignored?.(reply) ?? [];
     request.onIgnored?.(ignoredParameters(request, plan.body, plan.path, there));
     const type = reply.headers["content-type"] ?? "";
@@ -95,7 +92,8 @@ export function createHttpDriver(
     const { object: came, unseen = unseenOf(came) } = whole;
     const error = errorInstead(came);
     if (error) throw withUsage(failureOfError(error), came);
-    const cut = await gate.cutWhole(came);
+    const cutting = gate.cutWhole(came);
+    const cut = cutting instanceof Promise ? await cutting : cutting;
     if (cut) onCut();
     const found = cut ?? came;
     const told = { upstream: upstream.name, isCut: cut !== undefined, parts };
@@ -103,13 +101,12 @@ export function createHttpDriver(
       // An upstream that cannot stream answers as a whole.
       if (isStream) return readWhole(found, plan.reader(), told);
       const read = plan.readJson(found);
-      if (!parts.isEmpty) await turn();
-      const answer = jsonAnswer(read, upstream.name);
-      const body = parts.fill(answer.body);
+      const answer = { ...jsonAnswer(read, upstream.name), isCut: told.isCut, unseen };
       // A compaction keeps its caller's messages, which were not generated.
-      const isCompact = request.operation === "compact";
-      const outputText = (isCompact ? undefined : whole.text) ?? answer.outputText;
-      return { ...answer, body, outputText, isCut: told.isCut, unseen };
+      if (request.operation !== "compact") answer.outputText = whole.text ?? answer.outputText;
+      if (parts.isEmpty) return answer;
+      await turn();
+      return { ...answer, body: parts.fill(bytesOfBody(answer.body)) };
     } catch (error) {
       throw withUsage(error, came);
     }
@@ -117,16 +114,14 @@ export function createHttpDriver(
 }
 
 /**
- * Asks for vectors in the format of the request. An upstream that refuses base64, or the whole parameter, is asked for numbers, and
- * genmesh makes base64 of them.
+ * Asks for vectors in base64. An upstream that refuses base64, or the whole parameter, is asked for numbers, and genmesh makes base64
+ * of them.
  */
-async function askInFormat(
-  { body, plain }: Plan,
+async function askForVectors(
+  body: JsonObject,
   ask: (body: JsonObject) => Promise<HttpReply>,
   { numbersOnly, name }: { numbersOnly: Set<string>; name: string },
 ): Promise<HttpReply> {
-  const isBase64 = plain?.operation === "embeddings" && plain.format === "base64";
-  if (!isBase64) return ask(body);
   const { encoding_format: _, ...withoutFormat } = body;
   if (numbersOnly.has(name)) return ask(withoutFormat);
   try {
@@ -152,6 +147,7 @@ function errorInstead(came: JsonObject): JsonObject | undefined {
   const [choice] = Array.isArray(came.choices) ? came.choices : [];
   const ofChoice = isJsonObject(choice) ? errorOfChoice(choice) : undefined;
   const error = ofChoice ?? errorOfChunk(came);
+  if (!error) return undefined;
   const isAnswer = Array.isArray(came.choices) || Array.isArray(came.output);
   const isEmpty = !isAnswer || textOfAnswer(came) === "";
   return isEmpty && !usageIn(came) ? error : undefined;
@@ -159,20 +155,20 @@ function errorInstead(came: JsonObject): JsonObject | undefined {
 
 /** An answer in the form of the port. */
 export function jsonAnswer({ object, ...rest }: ReadAnswer, upstream: string): JsonAnswer {
-  return { kind: "json", ...rest, body: Buffer.from(JSON.stringify(object)), upstream };
+  return { kind: "json", ...rest, body: object, upstream };
 }
 
+/** Sends a request. Answers a reply with a status of success. */
 async function post(
   plan: Plan & { headers: Readonly<Record<string, string>> | undefined },
   request: UpstreamRequest,
   upstream: Upstream,
-  context: Pick<UpstreamsContext, "secrets" | "http">,
+  context: Pick<UpstreamsContext, "secrets" | "http" | "clock">,
 ): Promise<HttpReply> {
   const isStream = plan.body.stream === true;
-  const { sound } = request;
-  const { body, headers: ofBody } = sound
-    ? await encodeForm(fieldsOf(plan.body, sound))
-    : { body: await jsonInTurns(plan.body), headers: { "content-type": "application/json" } };
+  const { sound, onSent, signal } = request;
+  const writing = sound ? encodeForm(fieldsOf(plan.body, sound)) : jsonForm(plan.body);
+  const { body, headers: ofBody } = writing instanceof Promise ? await writing : writing;
   const headers = {
     ...ofBody,
     accept: isStream ? "text/event-stream" : "application/json",
@@ -180,12 +176,26 @@ async function post(
     "accept-encoding": "identity",
     ...plan.headers,
   };
-  const { onSent, signal } = request;
   signal.throwIfAborted();
   const url = `${upstream.baseUrl}${plan.path}`;
   const call = { upstream, method: "POST", url, headers, body, isStream, onSent, signal } as const;
-  return callUpstream(context, call).catch(raiseFailure);
+  let reply: HttpReply;
+  try {
+    reply = await callUpstream(context, call);
+  } catch (error) {
+    return raiseFailure(error);
+  }
+  if (reply.status < 200 || reply.status > 299) {
+    throw await failureOfReply(reply, request, context.clock.now());
+  }
+  return reply;
 }
+
+function jsonForm(body: JsonObject) {
+  return after(jsonInTurns(body), (written) => ({ body: written, headers: jsonHeaders }));
+}
+
+const jsonHeaders = { "content-type": "application/json" };
 
 async function plainAnswer(
   reply: HttpReply,
@@ -216,7 +226,8 @@ async function wholeObject(
 ): Promise<Pick<WholeStream, "object"> & Partial<WholeStream>> {
   const bytes = await wholeBody(reply, request);
   if (isEventStream(bytes)) return objectOfStream(bytes, read);
-  const readable = await read.parts.takeFrom(bytes);
+  const taking = read.parts.takeFrom(bytes);
+  const readable = taking instanceof Promise ? await taking : taking;
   const object = anyObjectIn(readable);
   if (!object) throw new UpstreamFailure("garbage");
   if (isTooDeep(readable)) throw withUsage(new UpstreamFailure("too_large"), object);
@@ -230,7 +241,7 @@ async function wholeObject(
  * the length is unknown, or else for the longest possible. Where there is no room, or the upstream gives up during the wait, genmesh's
  * bound is the reason, and the upstream did not fail.
  */
-async function wholeBody(
+function wholeBody(
   { body, headers }: HttpReply,
   { reach, signal }: UpstreamRequest,
   reckoned: number = answerLimits.jsonBytes,
@@ -252,14 +263,12 @@ async function wholeBody(
       return size;
     },
   };
-  try {
-    return await body.whole(mostBytes, room);
-  } catch (error) {
+  return body.whole(mostBytes, room).catch((error) => {
     signal.throwIfAborted();
     const isForRoom = isRefusal(error) || body.isHeldBack();
     if (isForRoom) throw new UpstreamFailure("too_large", { cause: error });
     return raiseFailure(error);
-  }
+  });
 }
 
 function raiseFailure(error: unknown): never {

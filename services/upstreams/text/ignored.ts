@@ -30,8 +30,9 @@ export function ignoredParameters(
     const hasEffect = isServedHere(name, value, request) || (took && !there.includes(inHeader));
     if (!hasEffect) left.push(inHeader);
   }
-  const within = new Set((request.leftOut ?? []).map(headerName));
-  return [...left, ...within].slice(0, maxNamed);
+  const { leftOut = [] } = request;
+  if (leftOut.length === 0) return left;
+  return [...left, ...new Set(leftOut.map(headerName))].slice(0, maxNamed);
 }
 
 /** Does genmesh do the work of the property itself, whether or not the upstream gets it? */

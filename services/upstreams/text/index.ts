@@ -1,4 +1,5 @@
 import { RefusalError } from "#kit/base/errors.ts";
+import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import { staged } from "#kit/stream/stages.ts";
 import type { Inferences } from "#kit/telemetry/inference.ts";
 import type { Clock } from "#kit/time/clock.ts";
@@ -106,21 +107,31 @@ async function awake(
     failure.retryAfterMs = restMs;
     throw refusalOf(failure, modelId);
   }
-  await clock.sleep(restMs, signal);
+  await clock.sleep(restMs, signalOf(signal));
 }
 
 function idsOf({ requestId: id, callId }: UpstreamRequest): { id: string; callId: string } {
   return { id, callId };
 }
 
-async function sendTo(
+function sendTo(
   { upstream, upstreamModel }: Lane,
   asked: UpstreamRequest,
-  { slots, inferences, driverOf }: Sender,
+  sender: Sender,
 ): Promise<JsonAnswer | StreamAnswer> {
   asked.signal.throwIfAborted();
   const isNamedElse = upstreamModel !== asked.upstreamModel;
   const request = isNamedElse ? { ...asked, upstreamModel } : asked;
+  if (upstream.maxConcurrent > 0) return sendInPlace(upstream, request, sender);
+  return withInference(sender.inferences, sender.driverOf(upstream), request, upstream);
+}
+
+/** Sends to an upstream that takes a bounded number of requests. */
+async function sendInPlace(
+  upstream: Upstream,
+  request: UpstreamRequest,
+  { slots, inferences, driverOf }: Sender,
+): Promise<JsonAnswer | StreamAnswer> {
   const waiting = slots.acquire({
     name: upstreamOfLane(upstream.name),
     max: upstream.maxConcurrent,
@@ -135,9 +146,7 @@ async function sendTo(
   const place = await waiting;
   try {
     const answer = await withInference(inferences, driverOf(upstream), request, upstream);
-    if (answer.kind === "stream" && upstream.maxConcurrent > 0) {
-      return holding(answer, place, request.signal);
-    }
+    if (answer.kind === "stream") return holding(answer, place, request.signal);
     place[Symbol.dispose]();
     return answer;
   } catch (error) {
@@ -147,7 +156,7 @@ async function sendTo(
 }
 
 /** Keeps the stream's place until the stream has ended, its reader has left, or the request is aborted. */
-function holding(answer: StreamAnswer, place: Place, signal: AbortSignal): StreamAnswer {
+function holding(answer: StreamAnswer, place: Place, signal: StopSignal): StreamAnswer {
   const release = () => place[Symbol.dispose]();
   signal.addEventListener("abort", release, { once: true });
   const over = () => {

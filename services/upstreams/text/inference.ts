@@ -19,7 +19,7 @@ import type {
 } from "./port.ts";
 
 /** Runs a driver as an inference of telemetry: its time until the last event, and its usage. */
-export async function withInference(
+export function withInference(
   inferences: Inferences | undefined,
   driver: Driver,
   request: UpstreamRequest,
@@ -27,8 +27,12 @@ export async function withInference(
 ): Promise<JsonAnswer | StreamAnswer> {
   if (!inferences) return driver(request, upstream);
   const inference = inferences.begin(callOf(request, upstream));
-  try {
-    const answer = await inference.run(() => driver(request, upstream));
+  const failed = (error: unknown): never => {
+    const kind = failureOf(error)?.kind ?? errorType(error);
+    inference.end(request.signal.aborted ? errorOfAbort(request.signal) : kind);
+    throw error;
+  };
+  const answered = (answer: JsonAnswer | StreamAnswer) => {
     if (answer.kind === "json") {
       ended(inference, answer.usage, answer.ending);
       return answer;
@@ -37,11 +41,8 @@ export async function withInference(
       for (const { usage, ending } of events) if (ending) ended(inference, usage, ending);
     };
     return { ...answer, batches: followedStream(answer.batches, inference, note) };
-  } catch (error) {
-    const kind = failureOf(error)?.kind ?? errorType(error);
-    inference.end(request.signal.aborted ? errorOfAbort(request.signal) : kind);
-    throw error;
-  }
+  };
+  return inference.run(() => driver(request, upstream)).then(answered, failed);
 }
 
 /** Reports that no place at an upstream came free in time. The upstream is treated like one that cannot be reached. */

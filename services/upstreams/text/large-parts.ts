@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { isJsonObject, type JsonObject, type JsonValue, shapeFault } from "#kit/base/json.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import { anyObjectIn, isTooDeep } from "../call.ts";
 import { only } from "./allowed.ts";
 import { tokenFields } from "./chat/visible-fields.ts";
@@ -49,7 +51,7 @@ export interface Unreadable {
 /** Does a {@link LiftJob} on a copy of its bytes, in a thread if they are large. Undefined for bytes that are no JSON object. */
 export type Lift = (
   job: LiftJob,
-  asking: { accountId: string; signal: AbortSignal },
+  asking: { accountId: string; signal: StopSignal },
 ) => Promise<LiftedParts | Unreadable | undefined>;
 
 /** Strings of these names are bytes in base64. They are not searched for generated text. */
@@ -128,26 +130,29 @@ const endBytes = 64;
 /** The large parts of one answer, kept until the rest of the answer is written. */
 export class LargeParts {
   readonly #options: LargePartsOptions;
-  readonly #mark = `part-of-answer:${randomUUID()}:`;
+  /** Made for the first large answer. */
+  #mark = "";
   readonly #parts: { bytes: Uint8Array; spelled: Buffer }[] = [];
   /** The bytes of parts, by their length, beginning and end. */
-  readonly #alike = new Map<string, Uint8Array[]>();
+  #alike: Map<string, Uint8Array[]> | undefined;
+
+  /** Was nothing taken out? */
+  isEmpty = true;
 
   constructor(options: LargePartsOptions) {
     this.#options = options;
-  }
-
-  /** Was nothing taken out? */
-  get isEmpty(): boolean {
-    return this.#parts.length === 0;
   }
 
   /**
    * JSON with marks instead of its large parts. Data that is not large, or is no JSON object, stays unchanged. Throws `UpstreamFailure`
    * with its usage where the rest is too large or nested too deep.
    */
-  async takeFrom(data: Buffer): Promise<Buffer> {
-    if (data.length <= largeAnswerBytes) return data;
+  takeFrom(data: Buffer): Awaitable<Buffer> {
+    return data.length <= largeAnswerBytes ? data : this.#lifted(data);
+  }
+
+  async #lifted(data: Buffer): Promise<Buffer> {
+    this.#mark ||= `part-of-answer:${randomUUID()}:`;
     const { lift, isChat, isGrouped, ...asking } = this.#options;
     const first = this.#parts.length;
     const job = { bytes: data, mark: this.#mark, first, isChat, isGrouped };
@@ -161,6 +166,7 @@ export class LargeParts {
     const rest = Buffer.from(lifted.rest.buffer, lifted.rest.byteOffset, lifted.rest.length);
     for (const { bytes: found, spelled } of lifted.parts) {
       this.#parts.push({ bytes: this.#held(found), spelled: Buffer.from(spelled) });
+      this.isEmpty = false;
     }
     return rest;
   }
@@ -170,6 +176,7 @@ export class LargeParts {
     const bytes = Buffer.from(found.buffer, found.byteOffset, found.length);
     const ends = [bytes.subarray(0, endBytes), bytes.subarray(-endBytes)];
     const key = [found.length, ...ends.map((end) => end.toString("latin1"))].join();
+    this.#alike ??= new Map();
     const alike = this.#alike.get(key) ?? [];
     const same = alike.find((one) => Buffer.compare(one, found) === 0);
     if (same) return same;

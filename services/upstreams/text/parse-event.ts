@@ -1,8 +1,7 @@
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
-import type { SseEvent } from "#kit/upstream/sse.ts";
+import { dataOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { isTooDeep } from "../call.ts";
 
-const done = Buffer.from("[DONE]");
 /** Names or types of events that only keep a connection open, also where they have data. */
 const lifeSigns: ReadonlySet<unknown> = new Set(["ping", "keepalive", "keep-alive", "heartbeat"]);
 
@@ -12,24 +11,32 @@ const lifeSigns: ReadonlySet<unknown> = new Set(["ping", "keepalive", "keep-aliv
  */
 export function parseEvent(source: SseEvent): JsonObject | "done" | "nothing" | undefined {
   if (lifeSigns.has(source.name)) return "nothing";
-  if (source.data.length < 12) {
-    const text = source.data.toString().trim();
-    if (text === done.toString()) return "done";
-    if (text === "" || text === "{}") return "nothing";
+  const text = source.bytes.toString("utf8", source.start, source.end);
+  if (text.length < 12) {
+    const short = text.trim();
+    if (short === "[DONE]") return "done";
+    if (short === "" || short === "{}") return "nothing";
   }
   let value: unknown;
   try {
-    value = JSON.parse(source.data.toString());
+    value = JSON.parse(text);
   } catch {
     return undefined;
   }
   if (!isJsonObject(value)) return undefined;
   if (lifeSigns.has(value.type)) return "nothing";
-  if (value.type === undefined && source.name && !isTooDeep(source.data)) {
+  if (value.type === undefined && source.name && !isTooDeep(dataOf(source))) {
     value.type = source.name;
-    // The original bytes lack the type, so they cannot be passed on.
-    source.frame = undefined;
-    source.data = Buffer.from(JSON.stringify(value));
+    // The original bytes lack the type.
+    rewrite(source, value);
   }
   return value;
+}
+
+/** Puts a changed event in the place of the original bytes, which cannot be passed on any more. */
+export function rewrite(source: SseEvent, event: JsonObject): void {
+  source.bytes = Buffer.from(JSON.stringify(event));
+  source.start = 0;
+  source.end = source.bytes.length;
+  source.frame = undefined;
 }

@@ -1,19 +1,23 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue, maxJsonDepth } from "#kit/base/json.ts";
+import { dataOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { isTooDeep } from "../call.ts";
 import { textLimits } from "./limits.ts";
 import { opaqueIn } from "./opaque.ts";
 import type { CutReason } from "./stream-reader.ts";
 
 /**
- * The reason why a stream ends at one of its events, or at a chunk. `data`: the bytes from which it was parsed. Undefined: the stream
+ * The reason why a stream ends at one of its events, or at a chunk. `source`: the bytes from which it was parsed. Undefined: the stream
  * goes on.
  */
 export function faultOf(
   event: JsonObject | undefined,
-  data: Uint8Array | undefined,
+  source: SseEvent | undefined,
 ): CutReason | undefined {
   if (!event) return "garbage";
-  return (data && isTooDeep(data)) || hasTooManyPieces(event) ? "too_large" : undefined;
+  // Each level has two brackets.
+  const mayBeDeep = source !== undefined && source.end - source.start > 2 * maxJsonDepth;
+  const isDeep = mayBeDeep && isTooDeep(dataOf(source));
+  return isDeep || hasTooManyPieces(event) ? "too_large" : undefined;
 }
 
 /** Does one event of the Responses protocol, a chat completion, or a chunk of one have more items and parts than an answer may have? */

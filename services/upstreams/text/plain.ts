@@ -1,3 +1,4 @@
+import type { StopSignal } from "#kit/base/stop.ts";
 import { anyObjectIn } from "../call.ts";
 import { readEmbeddings, type VectorFormat } from "./embeddings.ts";
 import { UpstreamFailure } from "./failure.ts";
@@ -18,7 +19,7 @@ export type PlainAnswer =
 export type ReadPlain = (
   bytes: Uint8Array,
   request: PlainRequest,
-  asking: { accountId: string; signal: AbortSignal },
+  asking: { accountId: string; signal: StopSignal },
 ) => Promise<PlainAnswer>;
 
 /** {@link ReadPlain} in the calling thread. */

@@ -1,5 +1,6 @@
 import type { Reason } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import type { Place } from "#kit/upstream/slots.ts";
 import type { Upstream, UpstreamShare } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Unseen, UnseenNotes } from "./judging/hidden-output.ts";
@@ -106,7 +107,7 @@ export interface UpstreamRequest {
    */
   reach?: (bytes: number) => Promise<void>;
   /** Aborts when the last caller left, the deadline passed or the process lost the request. The upstream is closed at once. */
-  signal: AbortSignal;
+  signal: StopSignal;
 }
 
 /** How an answer ended. A cut stream is `failed`. */
@@ -115,8 +116,8 @@ export type Ending = "completed" | "incomplete" | "failed";
 /** A complete answer. */
 export interface JsonAnswer {
   kind: "json";
-  /** The answer in the operation's public format, complete and ready to be sent. */
-  body: Uint8Array;
+  /** The answer in the operation's public format, complete. Bytes where it came so, or where it has large parts. */
+  body: JsonObject | Uint8Array;
   ending: Ending;
   /** True where it went past the bound of its output and was cut here. */
   isCut?: boolean;
@@ -132,6 +133,11 @@ export interface JsonAnswer {
   opaque: readonly string[];
   /** Name of the upstream that answered. */
   upstream: string;
+}
+
+/** The bytes of an answer's body. */
+export function bytesOfBody(body: JsonAnswer["body"]): Uint8Array {
+  return body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body));
 }
 
 /** One server-sent event, ready to be written. */

@@ -2,7 +2,7 @@ import { type Flow, Pushed, type Sink } from "#kit/stream/push-stream.ts";
 import type { HttpBody, HttpReply } from "#kit/upstream/client.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
-import { createSseParser, type SseEvent } from "#kit/upstream/sse.ts";
+import { createSseParser, dataOf, eventOf, type SseEvent } from "#kit/upstream/sse.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { failureOf, UpstreamFailure } from "./failure.ts";
 import type { Counted, OutputGate } from "./judging/output-gate.ts";
@@ -66,7 +66,7 @@ class Batches extends Pushed<Batch> implements Flow {
   readonly #chunks: Flow;
   #sink: Sink<Batch> | undefined;
   /** Events that came. Those from index `#at` on are not read yet. */
-  #pending: SseEvent[] = [];
+  #pending: readonly SseEvent[] = [];
   #at = 0;
   /** True where the body ends behind the pending events. */
   #hasEnded = false;
@@ -205,14 +205,14 @@ class Batches extends Pushed<Batch> implements Flow {
   /** Takes the large parts out of the next event, and reads on. */
   async #lift(): Promise<Read<unknown>> {
     const next = this.#pending[this.#at];
-    const data = next && (await this.#parts.takeFrom(next.data));
+    const data = next && (await this.#parts.takeFrom(dataOf(next)));
     // Callers see fewer fields of a chat completion's chunk than came.
     const isShown = this.#options.request.operation !== "chat";
-    const rest = next && data && { ...next, data, frame: isShown ? next.frame : undefined };
+    const rest = next && data && eventOf(next.name, data, isShown ? next.frame : undefined);
     this.#isLarge = false;
     return (_, out) => {
       if (rest) {
-        this.#pending[this.#at] = rest;
+        this.#pending = this.#pending.with(this.#at, rest);
         this.#lifted.add(rest);
       }
       return this.#readPending(out);
@@ -279,7 +279,12 @@ class Batches extends Pushed<Batch> implements Flow {
     if (this.#isOver) return false;
     const out: AnswerEvent[] = [];
     try {
-      const reason = this.#tried(read, from, out);
+      let reason: CutReason | undefined;
+      try {
+        reason = read(from, out);
+      } catch (error) {
+        reason = this.#cut(error, out);
+      }
       if (reason) this.#reader.end(reason, out);
       if (!this.#parts.isEmpty) {
         for (const event of out) event.frame = this.#parts.fill(event.frame);
@@ -308,8 +313,9 @@ class Batches extends Pushed<Batch> implements Flow {
     for (;;) {
       if (this.#reader.isEnded) return undefined;
       const next = this.#pending[this.#at];
-      const bytes = next && !this.#lifted.has(next) ? next.data.length : 0;
-      this.#isLarge = bytes > largeAnswerBytes;
+      if (!next && !this.#withheld) break;
+      const bytes = next ? next.end - next.start : 0;
+      this.#isLarge = next !== undefined && bytes > largeAnswerBytes && !this.#lifted.has(next);
       if (this.#isLarge) return undefined;
       this.#isUncertain = !this.#isUncounted && this.#isInDoubt(next);
       if (this.#isUncertain) return undefined;
@@ -330,7 +336,7 @@ class Batches extends Pushed<Batch> implements Flow {
       if (this.#hasEnded && !next) this.#withheld.end();
       return this.#withheld.isDecided || this.#gate.mustCount();
     }
-    return next !== undefined && (this.#gate.isDoubtful(next) || this.#gate.mustCount());
+    return next !== undefined && this.#gate.mustCount(next);
   }
 
   #setAside(next: SseEvent, withheld: Withheld): void {
@@ -353,14 +359,6 @@ class Batches extends Pushed<Batch> implements Flow {
     this.#reader.cut(out);
     const last = out.at(-1);
     if (last?.ending === "incomplete") last.isCut = true;
-  }
-
-  #tried<From>(read: Read<From>, from: From, out: AnswerEvent[]): CutReason | undefined {
-    try {
-      return read(from, out);
-    } catch (error) {
-      return this.#cut(error, out);
-    }
   }
 
   #over(): void {

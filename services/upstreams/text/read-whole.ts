@@ -1,5 +1,6 @@
 import { turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import { eventOf } from "#kit/upstream/sse.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { LargeParts } from "./large-parts.ts";
 import type { AnswerEvent, StreamAnswer } from "./port.ts";
@@ -38,7 +39,9 @@ async function* filled(events: AnswerEvent[], parts: LargeParts) {
 /** All events of a complete answer in the protocol that `reader` reads. */
 export function wholeEventsBy(found: JsonObject, reader: StreamReader): AnswerEvent[] {
   const events: AnswerEvent[] = [];
-  for (const event of eventsOf(found)) reader.read(sourceOf(event), events);
+  for (const event of eventsOf(found)) {
+    reader.read(eventOf("", Buffer.from(JSON.stringify(event))), events);
+  }
   reader.settle(events);
   reader.end("end", events);
   return events;
@@ -78,8 +81,4 @@ function chunksOf(found: JsonObject, choices: JsonValue[]): JsonObject[] {
     { ...head, choices: [{ ...rest, delta, finish_reason: null }] },
     { ...head, choices: [ended], usage: usage ?? null },
   ];
-}
-
-function sourceOf(event: JsonObject) {
-  return { name: "", data: Buffer.from(JSON.stringify(event)), frame: undefined };
 }

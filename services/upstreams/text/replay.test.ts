@@ -7,7 +7,7 @@ import {
   testUpstream,
 } from "../../../test/support/text-requests.ts";
 import { createTextUpstreams } from "./index.ts";
-import type { JsonAnswer } from "./port.ts";
+import { bytesOfBody, type JsonAnswer } from "./port.ts";
 import { replayedEvents } from "./replay.ts";
 
 const texts = createTextUpstreams(testContext());
@@ -15,7 +15,10 @@ const texts = createTextUpstreams(testContext());
 async function wholeAnswer(operation: "responses" | "chat", fields: JsonObject = {}) {
   const request = testRequest(operation, [testUpstream("BUILTIN")], { fields });
   const answer = (await texts.send(request)) as JsonAnswer;
-  return { answer, body: JSON.parse(Buffer.from(answer.body).toString()) as JsonObject };
+  return {
+    answer,
+    body: JSON.parse(Buffer.from(bytesOfBody(answer.body)).toString()) as JsonObject,
+  };
 }
 
 test("a kept response as a stream: the same object at its end, the same text and usage", async () => {

@@ -8,7 +8,7 @@ import {
   testUpstream,
 } from "../../../test/support/text-requests.ts";
 import { createTextUpstreams } from "./index.ts";
-import type { StreamAnswer } from "./port.ts";
+import { bytesOfBody, type StreamAnswer } from "./port.ts";
 
 // The official SDK checks the ids, indexes and order of all events that it accumulates.
 
@@ -24,7 +24,7 @@ function sdk(operation: "responses" | "chat", upstream = testUpstream("BUILTIN")
       const request = testRequest(operation, [upstream], { fields: body });
       const answer = await texts.send({ ...request, stream: body.stream === true });
       if (answer.kind === "json") {
-        return new Response(Buffer.from(answer.body), {
+        return new Response(Buffer.from(bytesOfBody(answer.body)), {
           headers: { "content-type": "application/json" },
         });
       }

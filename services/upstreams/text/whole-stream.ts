@@ -1,7 +1,7 @@
 import { turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
-import { createSseParser, type SseEvent } from "#kit/upstream/sse.ts";
+import { createSseParser, dataOf, eventOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { anyObjectIn } from "../call.ts";
 import type { RequestFacts } from "./answer-defaults.ts";
 import { ChunkCollector } from "./chat/chunk-collector.ts";
@@ -81,7 +81,7 @@ export async function objectOfStream(
 }
 
 /** The events of a body, in groups that may be read in one turn of the event loop. */
-function* eventsOfEachTurn(body: Buffer): Generator<SseEvent[]> {
+function* eventsOfEachTurn(body: Buffer): Generator<readonly SseEvent[]> {
   const parser = createSseParser({ maxEventBytes: answerLimits.eventBytes });
   for (let at = 0; at < body.length; at += arrivedBytesATurn) {
     yield parser.push(body.subarray(at, at + arrivedBytesATurn));
@@ -91,13 +91,14 @@ function* eventsOfEachTurn(body: Buffer): Generator<SseEvent[]> {
 }
 
 async function readable(source: SseEvent, parts: LargeParts): Promise<SseEvent> {
-  if (source.data.length <= largeAnswerBytes) return source;
-  return { ...source, data: await parts.takeFrom(source.data), frame: undefined };
+  if (source.end - source.start <= largeAnswerBytes) return source;
+  return eventOf(source.name, await parts.takeFrom(dataOf(source)));
 }
 
 function shownIn(frame: Uint8Array): JsonObject | undefined {
-  const [event] = createSseParser({ maxEventBytes: answerLimits.eventBytes }).push(frame);
-  return event && anyObjectIn(event.data);
+  const bytes = Buffer.from(frame.buffer, frame.byteOffset, frame.length);
+  const [event] = createSseParser({ maxEventBytes: answerLimits.eventBytes }).push(bytes);
+  return event && anyObjectIn(dataOf(event));
 }
 
 /** A failed completion in the form of routers, with its usage. */

@@ -9,6 +9,8 @@ export interface CallBounds {
   signal?: AbortSignal | undefined;
   /** Milliseconds until the call fails with DeadlineExceeded. 0 and less: at once. Undefined: none. */
   timeoutMs?: number | undefined;
+  /** Makes the error of a passed deadline. Default: DeadlineExceeded. */
+  late?: (() => unknown) | undefined;
 }
 
 /**
@@ -25,12 +27,12 @@ export class Call {
   readonly #endsAt: number | undefined;
   readonly #onFollowed = (event: Event) => this.abort((event.target as AbortSignal).reason);
 
-  constructor({ signal, timeoutMs }: CallBounds) {
+  constructor({ signal, timeoutMs, late = deadlineError }: CallBounds) {
     if (timeoutMs !== undefined) {
       this.#endsAt = performance.now() + timeoutMs;
-      if (timeoutMs <= 0) this.abort(deadlineError());
+      if (timeoutMs <= 0) this.abort(late());
       else if (timeoutMs <= maxTimerMs) {
-        this.#timer = setTimeout(() => this.abort(deadlineError()), timeoutMs);
+        this.#timer = setTimeout(() => this.abort(late()), timeoutMs);
       }
     }
     if (signal) this.follow(signal);

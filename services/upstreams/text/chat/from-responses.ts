@@ -11,6 +11,7 @@ import { faultOf } from "../pieces.ts";
 import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
 import { makePlain } from "../responses/plain-calls.ts";
+import { isBare } from "../responses/visible-fields.ts";
 import {
   type CutReason,
   failureOfCut,
@@ -82,11 +83,9 @@ export class ChatFromResponses implements StreamReader {
 
   read(source: SseEvent, out: AnswerEvent[]): void {
     const event = parseEvent(source);
-    if (this.isEnded) return;
-    this.#out = out;
-    if (event === "nothing") return;
+    if (this.isEnded || event === "nothing") return;
     if (event === "done") this.end("end", out);
-    else if (event) this.take(event, out, source.data);
+    else if (event) this.take(event, out, source);
     else this.#hold(() => this.#breakOff("garbage"));
   }
 
@@ -102,16 +101,17 @@ export class ChatFromResponses implements StreamReader {
   }
 
   /** Like {@link read}, for an event that is parsed already. */
-  take(event: JsonObject, out: AnswerEvent[], data?: Uint8Array): void {
+  take(event: JsonObject, out: AnswerEvent[], source?: SseEvent): void {
     if (this.isEnded) return;
     this.#out = out;
-    this.#usage.note(event, isFinalType(event.type));
-    const fault = faultOf(event, data);
+    const isPlain = isBare(event);
+    if (!isPlain) this.#usage.note(event, isFinalType(event.type));
+    const fault = isPlain ? undefined : faultOf(event, source);
     if (fault || !isText(event.type)) {
       this.#hold(() => this.#breakOff(fault ?? "garbage"), isFinalType(event.type));
       return;
     }
-    if (makePlain(event) === undefined) return;
+    if (!isPlain && makePlain(event) === undefined) return;
     this.#readEvents++;
     if (this.#held) {
       this.#isLast ||= isFinalType(event.type);

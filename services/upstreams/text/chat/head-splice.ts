@@ -1,5 +1,5 @@
 import type { JsonObject } from "#kit/base/json.ts";
-import type { SseEvent } from "#kit/upstream/sse.ts";
+import { dataOf, type SseEvent } from "#kit/upstream/sse.ts";
 import type { ChatFacts } from "./from-responses.ts";
 
 const dataField = Buffer.from("data: ");
@@ -27,9 +27,9 @@ export class HeadSplice {
 
   /** The chunk's frame. Undefined where it must be serialized again. `chunk` was parsed from `source`. */
   frame(chunk: JsonObject, source: SseEvent): Uint8Array | undefined {
-    if (!this.#from && this.#canLearn) this.#learn(chunk, source.data);
-    const { data, frame } = source;
-    if (!this.#from || !this.#to || !frame || source.name !== "") return undefined;
+    if (!this.#from && this.#canLearn) this.#learn(chunk, dataOf(source));
+    if (!this.#from || !this.#to || !source.frame || source.name !== "") return undefined;
+    const data = dataOf(source);
     const isSame = data.length > this.#from.length && data.indexOf(this.#from) === 0;
     // Of a field that stands twice, the last one counts.
     if (!isSame || chunk.id !== this.#theirs.id || chunk.model !== this.#theirs.model)

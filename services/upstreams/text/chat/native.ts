@@ -72,7 +72,7 @@ export class NativeChat implements StreamReader {
       this.#hold(() => this.#breakOff("garbage"));
       return;
     }
-    const fault = faultOf(chunk, source.data);
+    const fault = faultOf(chunk, source);
     const error = errorOfChunk(chunk);
     // A chunk without choices is usage, or a note of the upstream's (content filters, progress).
     const choices = chunk.choices ?? [];

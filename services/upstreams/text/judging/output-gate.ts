@@ -1,5 +1,6 @@
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import type { JsonObject } from "#kit/base/json.ts";
-import type { SseEvent } from "#kit/upstream/sse.ts";
+import { dataOf, eventOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { objectIn } from "../../call.ts";
 import { cutAnswer, textOfAnswer } from "../generated.ts";
@@ -52,6 +53,8 @@ export class OutputGate {
   #recent = "";
   /** Bytes that passed since the last count. */
   #uncountedBytes = 0;
+  /** Up to this many of them, no count is needed. It is found ahead, so that most deltas need no look. -1: not found. */
+  #clearBytes = -1;
   /** Characters that passed so far. */
   #passed = 0;
   /** From now on, output above the bound counts as output that the upstream may have made within it. */
@@ -75,6 +78,7 @@ export class OutputGate {
   /** From now on output may come up to the most that the upstream can have made within the bound. */
   lenient(): void {
     this.#isLenient = true;
+    this.#clearBytes = -1;
   }
 
   /** Does an upstream that counts its output report that it kept to the bound? */
@@ -100,8 +104,15 @@ export class OutputGate {
     return this.#counted + more <= this.#limit(parts) + slack;
   }
 
-  /** Must the output be counted before more is read? */
-  mustCount(): boolean {
+  /** Must the output be counted before more, or before `next`, is read? */
+  mustCount(next?: SseEvent): boolean {
+    if (next && next.end - next.start > largeEventBytes && this.isDoubtful(next)) return true;
+    if (this.#uncountedBytes <= this.#clearBytes) return false;
+    const isWithin = this.#uncountedBytes <= maxUncountedBytes - largeEventBytes;
+    if (isWithin && this.admits(largeEventBytes)) {
+      this.#clearBytes = this.#uncountedBytes + largeEventBytes;
+      return false;
+    }
     return !this.admits() || this.#uncountedBytes > maxUncountedBytes;
   }
 
@@ -113,6 +124,7 @@ export class OutputGate {
     const text = this.#recent;
     this.#counted = this.#before + (await this.#tokensOf(text));
     this.#uncountedBytes = 0;
+    this.#clearBytes = -1;
     const isClear = this.#counted <= this.#limit(nothing());
     if (!isClear) this.#looked = this.#partsWith(text);
     const isPast = !isClear && this.#counted > this.#limit(this.#looked);
@@ -133,15 +145,16 @@ export class OutputGate {
    * Must an event be looked at before it is read, because it alone could go far past the limit? Small events are counted after they are
    * read.
    */
-  isDoubtful({ data }: SseEvent): boolean {
-    if (data.length <= largeEventBytes || this.admits(data.length)) return false;
-    const event = objectIn(data);
+  isDoubtful(source: SseEvent): boolean {
+    const bytes = source.end - source.start;
+    if (bytes <= largeEventBytes || this.admits(bytes)) return false;
+    const event = objectIn(dataOf(source));
     return event !== undefined && !this.admits(Buffer.byteLength(this.newText(event)));
   }
 
   /** A doubtful event with no more text than fits. The event itself where all of its text fits. */
   async fitting(source: SseEvent): Promise<SseEvent> {
-    const event = objectIn(source.data);
+    const event = objectIn(dataOf(source));
     if (!event) return source;
     const text = this.newText(event);
     const room = this.#limit(this.#partsWith(this.#recent + text)) - this.#counted;
@@ -149,19 +162,22 @@ export class OutputGate {
     if (characters >= text.length) return source;
     const whole = textOfAnswer(event).length;
     const kept = cutAnswer(event, whole - text.length + characters);
-    return { ...source, data: Buffer.from(JSON.stringify(kept)), frame: undefined };
+    return eventOf(source.name, Buffer.from(JSON.stringify(kept)));
   }
 
   /**
    * A whole answer, cut at the bound where it is past the limit. Undefined where it is not. An answer whose upstream does not report
    * that it kept to the bound is cut where it is above it by this count.
    */
-  async cutWhole(answer: JsonObject): Promise<JsonObject | undefined> {
+  cutWhole(answer: JsonObject): Awaitable<JsonObject | undefined> {
     // A failed answer gives no output.
     if (answer.status === "failed") return undefined;
     if (this.isKept(usageIn(answer)?.usage)) this.lenient();
     const text = textOfAnswer(answer);
-    if (this.admits(Buffer.byteLength(text))) return undefined;
+    return this.admits(Buffer.byteLength(text)) ? undefined : this.#cut(answer, text);
+  }
+
+  async #cut(answer: JsonObject, text: string): Promise<JsonObject | undefined> {
     const limit = this.#limit(compositionOf(text));
     if ((await this.#tokensOf(text, limit)) <= limit) return undefined;
     return cutAnswer(answer, await this.#prefix(text, this.#bound.tokens));

@@ -26,7 +26,7 @@ export class Withheld {
   /** Takes an event. Answers it as an object where it is one. */
   add(source: SseEvent): JsonObject | undefined {
     this.events.push(source);
-    this.#bytes += source.data.length;
+    this.#bytes += source.end - source.start;
     // A copy. The event must be unchanged when it is read again.
     const event = parseEvent({ ...source });
     if (event === "done") this.#isOver = true;

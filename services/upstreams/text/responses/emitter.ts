@@ -1,5 +1,5 @@
 import type { JsonObject } from "#kit/base/json.ts";
-import type { SseEvent } from "#kit/upstream/sse.ts";
+import { dataOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { typedFrame, typedFrameOf } from "../frame.ts";
 import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";
 
@@ -22,35 +22,42 @@ export class Emitter {
   #sequence = 0;
 
   /** Sends an event that was made or changed here. */
-  send(event: JsonObject, notes?: EventNotes): void {
-    this.#push(typedFrame({ ...event, sequence_number: this.#sequence }), notes);
+  send(event: JsonObject, notes: EventNotes = {}): void {
+    const frame = typedFrame({ ...event, sequence_number: this.#sequence++ });
+    const { text = "", usage, ending, isByUs, opaque } = notes;
+    const sent: AnswerEvent = { frame, text };
+    if (usage) sent.usage = usage;
+    if (ending) sent.ending = ending;
+    if (isByUs) sent.isByUs = true;
+    if (opaque && opaque.length > 0) sent.opaque = opaque;
+    this.out.push(sent);
   }
 
   /**
    * Sends an `event` of the upstream's, parsed from `source`. Where `isChanged` is false and its number is right, the original bytes
-   * are sent.
+   * are sent. `text`: generated text in it. `opaque`: its state that was not reported before.
    */
-  pass(event: JsonObject, source: SseEvent, isChanged: boolean, notes?: EventNotes): void {
-    const type = event.type as string;
-    if (isChanged || event.sequence_number !== this.#sequence) {
-      event.sequence_number = this.#sequence;
-      this.#push(typedFrame(event), notes);
-    } else if (source.frame && source.name === type) {
-      this.#push(source.frame, notes);
-    } else if (source.data.includes(lineFeed)) {
-      this.#push(typedFrame(event), notes);
-    } else {
-      this.#push(typedFrameOf(type, source.data), notes);
-    }
-  }
-
-  #push(frame: Uint8Array, notes: EventNotes | undefined): void {
+  pass(
+    event: JsonObject,
+    source: SseEvent,
+    isChanged: boolean,
+    text: string,
+    opaque?: readonly string[],
+  ): void {
+    const isRight = !isChanged && event.sequence_number === this.#sequence;
+    const isNamed = isRight && source.name === event.type;
+    if (!isRight) event.sequence_number = this.#sequence;
+    const frame = (isNamed && source.frame) || framed(event, isRight ? source : undefined);
     this.#sequence++;
-    const event: AnswerEvent = { frame, text: notes?.text ?? "" };
-    if (notes?.usage) event.usage = notes.usage;
-    if (notes?.ending) event.ending = notes.ending;
-    if (notes?.isByUs) event.isByUs = true;
-    if (notes?.opaque && notes.opaque.length > 0) event.opaque = notes.opaque;
-    this.out.push(event);
+    const sent: AnswerEvent = { frame, text };
+    if (opaque && opaque.length > 0) sent.opaque = opaque;
+    this.out.push(sent);
   }
+}
+
+/** A new frame of an event, with the data of `source` where these are one line. */
+function framed(event: JsonObject, source: SseEvent | undefined): Buffer {
+  const data = source && dataOf(source);
+  const isLine = data && !data.includes(lineFeed);
+  return isLine ? typedFrameOf(event.type as string, data) : typedFrame(event);
 }

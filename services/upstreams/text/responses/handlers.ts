@@ -4,18 +4,29 @@ import { textOfEvent, textOfItem } from "../generated.ts";
 import { opaqueIn } from "../opaque.ts";
 import { completeItem, completePart, isText } from "./complete-item.ts";
 import type { OpenItem } from "./output-tracker.ts";
-import { type CallKind, callKinds, type PartKind, partKindOf, partKinds } from "./parts.ts";
+import {
+  type CallKind,
+  callKinds,
+  type OpenPart,
+  type PartKind,
+  partKindOf,
+  partKinds,
+} from "./parts.ts";
 import type { StreamState } from "./stream-state.ts";
 
 /** Passes one event on, with everything that is missing before and in it. */
 export type EventHandler = (state: StreamState, event: JsonObject, source: SseEvent) => void;
 
-/** The handler of a type. Events of unknown types pass. */
-export function handlerOf(type: string): EventHandler {
-  return handlers.get(type) ?? other;
-}
-
-const handlers = new Map<string, EventHandler>([
+/** The handlers of events about a part of the output. Events of other types are for {@link other}. */
+export const handlers: ReadonlyMap<string, EventHandler> = new Map([
+  ...Object.entries(partKinds).flatMap(([prefix, kind]) => [
+    [`${prefix}.delta`, textDelta(kind)] as const,
+    [`${prefix}.done`, textDone(kind)] as const,
+  ]),
+  ...Object.entries(callKinds).flatMap(([prefix, kind]) => [
+    [`${prefix}.delta`, argsDelta(kind)] as const,
+    [`${prefix}.done`, argsDone(kind)] as const,
+  ]),
   ["response.output_item.added", itemAdded],
   ["response.output_item.done", itemDone],
   ["response.content_part.added", partAddedOrDone],
@@ -23,58 +34,57 @@ const handlers = new Map<string, EventHandler>([
   ["response.reasoning_summary_part.added", partAddedOrDone],
   ["response.reasoning_summary_part.done", partAddedOrDone],
 ]);
-for (const [prefix, kind] of Object.entries(partKinds)) {
-  handlers.set(`${prefix}.delta`, (state, event, source) => textDelta(state, event, source, kind));
-  handlers.set(`${prefix}.done`, (state, event, source) => textDone(state, event, source, kind));
-}
-for (const [prefix, kind] of Object.entries(callKinds)) {
-  handlers.set(`${prefix}.delta`, (state, event, source) => argsDelta(state, event, source, kind));
-  handlers.set(`${prefix}.done`, (state, event, source) => argsDone(state, event, source, kind));
+
+function textDelta(kind: PartKind): EventHandler {
+  return (state, event, source) => {
+    const item = state.tracker.itemFor(event, kind.itemType);
+    const part = state.tracker.partFor(item, kind, event[kind.indexField]);
+    let isChanged = place(event, item, part);
+    const text = textOfEvent(event);
+    if (event.delta !== text) isChanged = put(event, "delta", text);
+    if (!Array.isArray(event.logprobs)) isChanged = logprobs(event, kind) || isChanged;
+    state.tracker.keepText(item, part, text);
+    state.emitter.pass(event, source, isChanged, text);
+  };
 }
 
-function textDelta(state: StreamState, event: JsonObject, source: SseEvent, kind: PartKind): void {
-  const item = state.tracker.itemFor(event, kind.itemType);
-  const part = state.tracker.partFor(item, kind, event[kind.indexField]);
-  let isChanged = place(event, item);
-  isChanged = put(event, kind.indexField, part.index) || isChanged;
-  const text = textOfEvent(event);
-  isChanged = put(event, "delta", text) || isChanged;
-  isChanged = logprobs(event, kind) || isChanged;
-  state.tracker.keepText(item, part, text);
-  state.emitter.pass(event, source, isChanged, { text });
+function textDone(kind: PartKind): EventHandler {
+  return (state, event, source) => {
+    const item = state.tracker.itemFor(event, kind.itemType);
+    const part = state.tracker.partFor(item, kind, event[kind.indexField]);
+    state.tracker.catchUpText(item, part, event[kind.textField]);
+    let isChanged = place(event, item, part);
+    if (typeof event[kind.textField] !== "string")
+      isChanged = put(event, kind.textField, part.text);
+    isChanged = logprobs(event, kind) || isChanged;
+    part.isTextDone = true;
+    const text = state.tracker.unlike(item, event[kind.textField] as string);
+    state.emitter.pass(event, source, isChanged, text);
+  };
 }
 
-function textDone(state: StreamState, event: JsonObject, source: SseEvent, kind: PartKind): void {
-  const item = state.tracker.itemFor(event, kind.itemType);
-  const part = state.tracker.partFor(item, kind, event[kind.indexField]);
-  state.tracker.catchUpText(item, part, event[kind.textField]);
-  let isChanged = place(event, item);
-  isChanged = put(event, kind.indexField, part.index) || isChanged;
-  if (typeof event[kind.textField] !== "string") isChanged = put(event, kind.textField, part.text);
-  isChanged = logprobs(event, kind) || isChanged;
-  part.isTextDone = true;
-  const text = state.tracker.unlike(item, event[kind.textField] as string);
-  state.emitter.pass(event, source, isChanged, { text });
+function argsDelta(kind: CallKind): EventHandler {
+  return (state, event, source) => {
+    const item = state.tracker.itemFor(event, kind.itemType);
+    let isChanged = place(event, item);
+    const text = textOfEvent(event);
+    isChanged = put(event, "delta", text) || isChanged;
+    state.tracker.keepArgs(item, text);
+    state.emitter.pass(event, source, isChanged, text);
+  };
 }
 
-function argsDelta(state: StreamState, event: JsonObject, source: SseEvent, kind: CallKind): void {
-  const item = state.tracker.itemFor(event, kind.itemType);
-  let isChanged = place(event, item);
-  const text = textOfEvent(event);
-  isChanged = put(event, "delta", text) || isChanged;
-  state.tracker.keepArgs(item, text);
-  state.emitter.pass(event, source, isChanged, { text });
-}
-
-function argsDone(state: StreamState, event: JsonObject, source: SseEvent, kind: CallKind): void {
-  const item = state.tracker.itemFor(event, kind.itemType);
-  const whole = event[kind.field];
-  state.tracker.catchUpArgs(item, isText(whole) ? whole : item.givenArgs);
-  let isChanged = place(event, item);
-  if (!isText(whole)) isChanged = put(event, kind.field, item.args) || isChanged;
-  item.areArgsDone = true;
-  const text = state.tracker.unlike(item, event[kind.field] as string);
-  state.emitter.pass(event, source, isChanged, { text });
+function argsDone(kind: CallKind): EventHandler {
+  return (state, event, source) => {
+    const item = state.tracker.itemFor(event, kind.itemType);
+    const whole = event[kind.field];
+    state.tracker.catchUpArgs(item, isText(whole) ? whole : item.givenArgs);
+    let isChanged = place(event, item);
+    if (!isText(whole)) isChanged = put(event, kind.field, item.args) || isChanged;
+    item.areArgsDone = true;
+    const text = state.tracker.unlike(item, event[kind.field] as string);
+    state.emitter.pass(event, source, isChanged, text);
+  };
 }
 
 function itemAdded(state: StreamState, event: JsonObject, source: SseEvent): void {
@@ -86,7 +96,7 @@ function itemAdded(state: StreamState, event: JsonObject, source: SseEvent): voi
   const isChanged = isMoved || !hasSameFields(item, found);
   event.item = item;
   const text = tracker.uncounted(open, item);
-  emitter.pass(event, source, isChanged, { text, opaque: state.fresh(opaqueIn(item)) });
+  emitter.pass(event, source, isChanged, text, state.fresh(opaqueIn(item)));
 }
 
 function itemDone(state: StreamState, event: JsonObject, source: SseEvent): void {
@@ -104,7 +114,7 @@ function itemDone(state: StreamState, event: JsonObject, source: SseEvent): void
   open.isDone = true;
   const isChanged = isMoved || !hasSameFields(item, found);
   const text = tracker.uncounted(open, item);
-  emitter.pass(event, source, isChanged, { text, opaque: state.fresh(opaqueIn(item)) });
+  emitter.pass(event, source, isChanged, text, state.fresh(opaqueIn(item)));
 }
 
 /** Do both have exactly the same values under the same names? */
@@ -129,8 +139,7 @@ function partAddedOrDone(state: StreamState, event: JsonObject, source: SseEvent
   const part = isNew
     ? tracker.beginPart(item, kind, list.length)
     : tracker.partFor(item, kind, event[kind.indexField]);
-  let isChanged = place(event, item);
-  isChanged = put(event, kind.indexField, part.index) || isChanged;
+  let isChanged = place(event, item, part);
   const whole = completePart(found);
   if (!isAdded) {
     tracker.catchUpText(item, part, whole[kind.textField]);
@@ -139,14 +148,14 @@ function partAddedOrDone(state: StreamState, event: JsonObject, source: SseEvent
   isChanged ||= whole !== event.part;
   event.part = whole;
   const text = tracker.unlike(item, `${whole[kind.textField] ?? ""}`);
-  emitter.pass(event, source, isChanged, { text });
+  emitter.pass(event, source, isChanged, text);
 }
 
 /**
  * Passes an event that has no rule of its own. The item's name in it is corrected, and its `response` has only the fields that callers
  * see.
  */
-function other(state: StreamState, event: JsonObject, source: SseEvent): void {
+export function other(state: StreamState, event: JsonObject, source: SseEvent): void {
   const item = state.tracker.at(event.output_index);
   let isChanged = false;
   if (item) isChanged = put(event, "output_index", item.index);
@@ -165,13 +174,18 @@ function other(state: StreamState, event: JsonObject, source: SseEvent): void {
   const text = isDelta ? said : said.slice(owner.counted);
   owner.counted += text.length;
   const opaque = isJsonObject(event.item) ? state.fresh(opaqueIn(event.item)) : [];
-  state.emitter.pass(event, source, isChanged, { text, opaque });
+  state.emitter.pass(event, source, isChanged, text, opaque);
 }
 
-/** Gives an event the right name and place of its item. */
-function place(event: JsonObject, item: OpenItem): boolean {
-  const isRenamed = put(event, "item_id", item.id);
-  return put(event, "output_index", item.index) || isRenamed;
+/** Gives an event the right name and place of its item, and of its part where it has one. True where that changed the event. */
+function place(event: JsonObject, item: OpenItem, part?: OpenPart): boolean {
+  const isRight = event.item_id === item.id && event.output_index === item.index;
+  if (!isRight) {
+    event.item_id = item.id;
+    event.output_index = item.index;
+  }
+  if (!part || event[part.kind.indexField] === part.index) return !isRight;
+  return put(event, part.kind.indexField, part.index);
 }
 
 function logprobs(event: JsonObject, kind: PartKind): boolean {

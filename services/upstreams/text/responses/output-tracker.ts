@@ -86,7 +86,8 @@ export class OutputTracker {
 
   /** The item that an event of its text belongs to. An item that the upstream never began begins now. */
   itemFor(event: JsonObject, type: string): OpenItem {
-    const found = this.at(event.output_index);
+    const { output_index: place } = event;
+    const found = typeof place === "number" ? this.#placed.get(place) : undefined;
     if (found?.type === type) return found;
     const named = isText(event.item_id) && this.#named.get(nameOf(type, event.item_id));
     if (named) return named;
@@ -102,7 +103,12 @@ export class OutputTracker {
   /** The part that an event belongs to. A part that the upstream never began begins now. */
   partFor(item: OpenItem, kind: PartKind, index: JsonValue | undefined): OpenPart {
     const direct = typeof index === "number" ? item.parts[index] : undefined;
-    if (direct?.index === index && direct?.kind === kind) return direct;
+    return direct?.index === index && direct?.kind === kind
+      ? direct
+      : this.#searchedPart(item, kind, index);
+  }
+
+  #searchedPart(item: OpenItem, kind: PartKind, index: JsonValue | undefined): OpenPart {
     const same = item.parts.filter((part) => part.kind.list === kind.list);
     const found = same.find((part) => part.index === index && part.kind === kind);
     if (found) return found;

@@ -5,7 +5,7 @@ import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { UnseenNotes } from "../judging/hidden-output.ts";
 import { isOutputDoneAfter } from "../judging/output-done.ts";
 import { opaqueIn } from "../opaque.ts";
-import { parseEvent } from "../parse-event.ts";
+import { parseEvent, rewrite } from "../parse-event.ts";
 import { faultOf } from "../pieces.ts";
 import type { AnswerEvent, ReportedUsage } from "../port.ts";
 import {
@@ -26,11 +26,11 @@ import {
 } from "./complete-response.ts";
 import { Emitter } from "./emitter.ts";
 import { finalOutput } from "./final-output.ts";
-import { handlerOf } from "./handlers.ts";
+import { type EventHandler, handlers, other } from "./handlers.ts";
 import { OutputTracker } from "./output-tracker.ts";
 import { makePlain } from "./plain-calls.ts";
 import type { StreamState } from "./stream-state.ts";
-import { takeOut } from "./visible-fields.ts";
+import { isBare, takeOut } from "./visible-fields.ts";
 
 const lifecycleTypes = new Set(["response.created", "response.queued", "response.in_progress"]);
 
@@ -82,29 +82,45 @@ export class ResponsesReader implements StreamReader, StreamState {
       this.end("end", out);
       return;
     }
-    if (event) this.#usage.note(event, isFinalType(event.type));
-    const fault = faultOf(event, source.data);
-    if (fault || !event || !isText(event.type)) {
-      this.#hold(() => this.#breakOff(fault ?? "garbage"), isFinalType(event?.type));
-      return;
-    }
-    const isChanged = makePlain(event);
-    if (isChanged === undefined) return;
-    if (isChanged) rewrite(source, event);
+    const type = event?.type;
+    const handler = typeof type === "string" ? handlers.get(type) : undefined;
+    const isDelta = handler !== undefined && event !== undefined && isBare(event);
+    if (!isDelta && !this.#isReadable(event, source)) return;
     this.#readEvents++;
     if (this.#held) {
-      this.#isLast ||= isFinalType(event.type);
+      this.#isLast ||= isFinalType(type);
       return;
     }
     this.isOutputDone = isOutputDoneAfter(event, this.isOutputDone);
     this.unseen.noteEvent(event);
     try {
-      this.#take(event, event.type, source);
+      if (!isDelta) this.#take(event, source, handler);
+      else {
+        if (!this.#isInProgress) this.#begin();
+        handler(this, event, source);
+      }
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
-      const reason = error.kind === "too_large" ? "too_large" : "garbage";
-      this.#hold(() => this.#breakOff(reason));
+      this.#fault(error.kind === "too_large" ? "too_large" : "garbage");
     }
+  }
+
+  /** Notes the usage in an event and makes it plain. False where there is nothing to pass on. */
+  #isReadable(event: JsonObject | undefined, source: SseEvent): event is JsonObject {
+    const isFinal = isFinalType(event?.type);
+    if (event) this.#usage.note(event, isFinal);
+    const fault = faultOf(event, source);
+    if (fault || !event || !isText(event.type)) {
+      this.#fault(fault ?? "garbage", isFinal);
+      return false;
+    }
+    const isChanged = makePlain(event);
+    if (isChanged) rewrite(source, event);
+    return isChanged !== undefined;
+  }
+
+  #fault(reason: CutReason, isLast = false): void {
+    this.#hold(() => this.#breakOff(reason), isLast);
   }
 
   settle(out: AnswerEvent[]): void {
@@ -153,7 +169,8 @@ export class ResponsesReader implements StreamReader, StreamState {
     return whole;
   }
 
-  #take(event: JsonObject, type: string, source: SseEvent): void {
+  #take(event: JsonObject, source: SseEvent, handler: EventHandler = other): void {
+    const type = event.type as string;
     const response = isJsonObject(event.response) ? event.response : {};
     if (type === "error") {
       const error = isJsonObject(event.error) ? event.error : event;
@@ -169,7 +186,7 @@ export class ResponsesReader implements StreamReader, StreamState {
     else {
       this.#begin();
       if (takeOut(event, this.facts.developerPrompt ?? "")) rewrite(source, event);
-      handlerOf(type)(this, event, source);
+      handler(this, event, source);
     }
   }
 
@@ -235,10 +252,4 @@ export class ResponsesReader implements StreamReader, StreamState {
       { ending: "failed", usage: this.#usage.reported, isByUs },
     );
   }
-}
-
-/** Replaces the original bytes, which still have the event before its change. */
-function rewrite(source: SseEvent, event: JsonObject): void {
-  source.frame = undefined;
-  source.data = Buffer.from(JSON.stringify(event));
 }

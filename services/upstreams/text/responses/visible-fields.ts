@@ -65,6 +65,33 @@ const eventFields: ReadonlySet<string> = new Set([
   "type",
 ]);
 
+/** The fields of a delta. Callers see all of them. */
+const bareFields: ReadonlySet<string> = new Set([
+  "content_index",
+  "delta",
+  "item_id",
+  "logprobs",
+  "obfuscation",
+  "output_index",
+  "sequence_number",
+  "summary_index",
+  "type",
+]);
+
+/**
+ * Has an event of the Responses protocol the fields of a delta alone, each with a text, a number or an empty list? Then a search for
+ * usage, depth, pieces, hidden fields or arguments finds nothing.
+ */
+export function isBare(event: JsonObject): boolean {
+  for (const name in event) {
+    if (!bareFields.has(name)) return false;
+    const value = event[name];
+    if (typeof value === "string" || typeof value === "number") continue;
+    if (!Array.isArray(value) || value.length > 0) return false;
+  }
+  return true;
+}
+
 /**
  * Removes fields from an event that callers do not see. Fields unknown to the API that hold the developer prompt go, and every unknown
  * field beside a `response`. The text of known fields is the model's. Changes `event`. True where that changed it.

@@ -1,0 +1,154 @@
+import { create } from "@bufbuild/protobuf";
+import type { TextAnswer, TextPort, TextRequest } from "#common/agreements/text-port.ts";
+import { type Awaitable, after } from "#kit/base/awaitable.ts";
+import { ErrorReason, refuse, unavailable } from "#kit/base/errors.ts";
+import type { JsonReader } from "#kit/json-reader/index.ts";
+import type { PeerCall } from "#kit/rpc/peer-call.ts";
+import { Call as Life } from "#kit/rpc/wire/call.ts";
+import { staged } from "#kit/stream/stages.ts";
+import { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
+import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import type { TextOperation } from "../upstreams/text/port.ts";
+import type { Answering, Call } from "./answers/answering.ts";
+import type { Answer, Seat } from "./answers/joins.ts";
+import { answerPieceBytes } from "./base/limits.ts";
+import { parseRequest } from "./request/parse.ts";
+
+/** The parts that the port needs. */
+interface TextPortContext {
+  answering: Pick<Answering, "ask">;
+  /** Reads request bodies. */
+  reader: JsonReader;
+}
+
+/** An answer of one caller. */
+interface Asked {
+  answer: Answer;
+  life: Life;
+  /** The caller is served, or gone. May be called twice. */
+  over: () => void;
+}
+
+/** The text service for its callers. A caller that leaves, or whose deadline passes, leaves its seat. */
+export function createTextPort(context: TextPortContext): TextPort {
+  return {
+    async json(request, peer) {
+      const { answer, over } = await ask(request, peer, { ...context, isJson: true });
+      over();
+      if (answer.kind !== "json") throw new TypeError("a stream for a caller who asked for none");
+      return answer;
+    },
+    async answer(request, peer) {
+      const asked = await ask(request, peer, { ...context, isJson: false });
+      const { answer, life, over } = asked;
+      if (answer.kind === "json") return jsonOf(answer, asked, request.takesPieces === true);
+      const until = (stop: (reason: unknown) => void) => life.onAbort(stop);
+      return { ...answer, events: staged(answer.events, { until, ...endingWith(over) }) };
+    },
+  };
+}
+
+async function ask(
+  request: TextRequest,
+  peer: PeerCall,
+  { answering, reader, isJson }: TextPortContext & { isJson: boolean },
+): Promise<Asked> {
+  const life = new Life({ signal: peer.signal, timeoutMs: peer.timeoutMs, late: unavailable });
+  let seat: Seat | undefined;
+  const over = () => {
+    life.end();
+    seat?.leave();
+  };
+  try {
+    const call = await callOf(request, peer, reader);
+    if (isJson && call.parsed.form !== "json") refuseStream();
+    seat = answering.ask(call);
+    life.onAbort(seat.leave);
+    return { answer: await life.race(seat.answer), life, over };
+  } catch (error) {
+    over();
+    throw error;
+  }
+}
+
+/** The request of a call, its body parsed. */
+export function callOf(
+  { operation, body, admission, idempotencyKey }: TextRequest,
+  { principal, requestId, signal }: PeerCall,
+  reader: JsonReader,
+): Awaitable<Call> {
+  const asked =
+    operations[operation] ??
+    refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field: "operation" } });
+  const isKeyed = idempotencyKey !== undefined;
+  const { accountId } = principal;
+  const known = admission && { ...noAdmission, ...admission };
+  const parsing = parseRequest(asked, body, { reader, accountId, isKeyed, signal });
+  return after(parsing, (parsed) => ({
+    ...{ parsed, principal, admission: known, idempotencyKey, requestId },
+  }));
+}
+
+/** The fields that an admission may leave out. */
+const noAdmission = create(AdmissionSchema);
+
+const operations: Readonly<Record<Operation, TextOperation | undefined>> = {
+  [Operation.UNSPECIFIED]: undefined,
+  [Operation.RESPONSES]: "responses",
+  [Operation.COMPACT]: "compact",
+  [Operation.CHAT_COMPLETIONS]: "chat",
+  [Operation.EMBEDDINGS]: "embeddings",
+  [Operation.TRANSCRIPTIONS]: "transcriptions",
+};
+
+function refuseStream(): never {
+  refuse(ErrorReason.INVALID_VALUE, { param: "stream", message: "This call gives no stream." });
+}
+
+/** A large answer goes in pieces, at the pace of its caller. */
+function jsonOf(
+  answer: Answer & { kind: "json" },
+  { life, over }: Asked,
+  takesPieces: boolean,
+): TextAnswer {
+  const { body, room } = answer;
+  if (!takesPieces || body.length <= answerPieceBytes) {
+    over();
+    return answer;
+  }
+  const pieces = staged(inPieces(body), {
+    until(stop) {
+      life.onAbort(stop);
+      room?.goes((reason) => {
+        stop(reason);
+        over();
+      });
+    },
+    pass(piece: Uint8Array) {
+      room?.moved();
+      return piece;
+    },
+    ...endingWith(over),
+  });
+  const { replayed, ignored, cost } = answer;
+  return { kind: "pieces", bytes: body.length, pieces, replayed, ignored, cost };
+}
+
+/** Calls `over` at each end of a stream. */
+function endingWith(over: () => void) {
+  return {
+    end: over,
+    leave: over,
+    fail(error: unknown) {
+      over();
+      return error;
+    },
+  };
+}
+
+/** The pieces of a body. Each is given when the one before it was taken. */
+async function* inPieces(body: Uint8Array): AsyncIterable<Uint8Array> {
+  for (let at = 0; at < body.length; at += answerPieceBytes) {
+    yield body.subarray(at, at + answerPieceBytes);
+  }
+}
