@@ -19,6 +19,7 @@ import {
   smallBodyBytes,
 } from "./limits.ts";
 import { endWithAnswer, whenClosed } from "./request.ts";
+import { createSweep } from "./sweep.ts";
 
 /** Reads request bodies as bytes, because the services parse them, and within the memory of this process. */
 export interface BodyReader {
@@ -309,27 +310,20 @@ function createStallWatch(clock: Clock): StallWatch {
     coming.delete(source);
     body?.stalled(why);
   };
-  let sweeping = false;
-  // One timer for all bodies: nearly all of them are complete long before it fires.
-  const sweep = async () => {
-    sweeping = true;
-    while (coming.size > 0) {
-      await clock.sleep(bodySweepMs);
-      for (const [source, body] of coming) {
-        if (isStalled(source, body, clock.steady())) {
-          end(source, malformed("The body did not arrive in time."));
-        }
-      }
+  const look = () => {
+    for (const [source, body] of coming) {
+      if (!isStalled(source, body, clock.steady())) continue;
+      end(source, malformed("The body did not arrive in time."));
     }
-    sweeping = false;
   };
+  const sweep = createSweep(clock, coming, { everyMs: bodySweepMs, look });
   return {
     begin(source, stalled, mostMs = bodyTotalMs) {
       const nowMs = clock.steady();
       const untilMs = nowMs + mostMs;
       const body = { untilMs, lastByteAtMs: nowMs, paceAtMs: nowMs, stalled };
       coming.set(source, body);
-      if (!sweeping) void sweep();
+      sweep();
       return {
         moved(bytes) {
           body.lastByteAtMs = clock.steady();

@@ -1,8 +1,7 @@
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import type { FastifyReply } from "fastify";
-import type { Clock } from "#kit/time/clock.ts";
-import { keepAliveCommentMs, oneWriteBytes } from "./limits.ts";
+import { oneWriteBytes } from "./limits.ts";
 
 /** An answer of server-sent events. */
 export interface EventStream {
@@ -70,36 +69,6 @@ function chunkOf(events: Uint8Array | string): Buffer {
 /** Text of one event. `data` has no line breaks, because JSON has none. */
 export function eventText(event: string, data: unknown): string {
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
-}
-
-/** Something whose silence is measured. */
-interface Silence extends Disposable {
-  /** Starts the time again. */
-  broken(): void;
-}
-
-/** Calls `onSilence` after every 15 s without a {@link Silence.broken}, until disposed. */
-export function watchSilence(clock: Clock, onSilence: () => void): Silence {
-  const over = new AbortController();
-  let lastMs = clock.steady();
-  const watch = async () => {
-    while (!over.signal.aborted) {
-      await clock.sleep(lastMs + keepAliveCommentMs - clock.steady(), over.signal);
-      if (clock.steady() - lastMs < keepAliveCommentMs) continue;
-      lastMs = clock.steady();
-      onSilence();
-    }
-  };
-  watch().catch((error: unknown) => {
-    if (!over.signal.aborted) throw error;
-  });
-  return {
-    broken() {
-      lastMs = clock.steady();
-    },
-    // With a reason, because the default one is an error with a stack.
-    [Symbol.dispose]: () => over.abort("over"),
-  };
 }
 
 async function drained(raw: Writable): Promise<void> {

@@ -20,7 +20,7 @@ import {
   submissionOf,
 } from "./request.ts";
 import { errors, integer, number, object, type Schema, string } from "./schemas.ts";
-import { type EventStream, openEventStream, watchSilence } from "./sse.ts";
+import { type EventStream, openEventStream } from "./sse.ts";
 
 /** The error answers of a text operation. */
 export const textErrors = errors(400, 402, 413, 415, 422, 502, 504);
@@ -138,7 +138,7 @@ export async function answerAsItComes(
     events ??= openEventStream(reply);
     events.comment();
   };
-  using silence = watchSilence(edge.clock, () => void speak());
+  using silence = edge.silences.watch(() => void speak());
   try {
     const message = { ...asked, takesPieces: true };
     await consume(edge.peers.text.streamGenerate(message, options), (message) => {
