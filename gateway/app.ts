@@ -46,7 +46,7 @@ import { unknownRoutes } from "./plugins/unknown-routes.ts";
 import { createPublicUrls } from "./public-url.ts";
 import { createReaderWatch } from "./readers.ts";
 import { v1Routes } from "./routes/v1/index.ts";
-import { createSilences } from "./silence.ts";
+import { createSilences } from "./sse.ts";
 import { trustedAddresses } from "./trusted.ts";
 
 /**

@@ -21,7 +21,7 @@ import type { Downloads } from "./downloads.ts";
 import type { EdgeEvents } from "./events.ts";
 import type { PublicUrls } from "./public-url.ts";
 import type { ReaderWatch } from "./readers.ts";
-import type { Silences } from "./silence.ts";
+import type { Silences } from "./sse.ts";
 
 /** The known facts of a caller whose key was admitted. */
 export interface Admitted {
