@@ -19,7 +19,7 @@ import { createTextUpstreams } from "../upstreams/text/index.ts";
 import type { StreamAnswer } from "../upstreams/text/port.ts";
 import { Alone } from "./answers/alone.ts";
 import { messagesOf } from "./answers/answer-messages.ts";
-import { createEventRun } from "./answers/event-run.ts";
+import { EventRun } from "./answers/event-run.ts";
 import { Running } from "./answers/running.ts";
 import { createSilence } from "./metering/hidden-time.ts";
 
@@ -79,7 +79,7 @@ async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean)
   const answer = async (stop: AbortController) => {
     const { signal } = stop;
     const request = testRequest("responses", [testUpstream("OPENAI")], { stream: true, signal });
-    const events = createEventRun(
+    const events = new EventRun(
       (await texts.send(request)) as StreamAnswer,
       {
         request: { operation: "responses", hosted: false, bounds: { input: 1, output: 1e6 } },

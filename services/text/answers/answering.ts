@@ -20,15 +20,15 @@ import type { IdempotencySlot, UsageStore } from "../store/store.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { createTally } from "../tokens/tally.ts";
 import { Alone } from "./alone.ts";
-import { type Begun, type GenerateContext, generate } from "./generate.ts";
 import { type Answer, createJoins, type Joins, type Seat } from "./joins.ts";
 import { type FoundAnswer, findKeptAnswer } from "./kept-answer.ts";
 import { piecesOf } from "./replay.ts";
 import { Running } from "./running.ts";
+import { type Begun, Sending, type SendingContext } from "./sending.ts";
 import type { StopReason } from "./stop-reason.ts";
 
 /** Dependencies of answering. */
-export interface AnsweringContext extends GenerateContext {
+export interface AnsweringContext extends SendingContext {
   catalog: Pick<LiveCatalog, "current">;
   store: UsageStore;
   meter: Meter;
@@ -193,7 +193,7 @@ async function answerOf(
     // The slot was taken meanwhile, by another process or by an equal request that has another form.
     if (!metered) continue;
     const paid = { request: prepared, callId: call.requestId, metered, stop, isKept: !!keyed };
-    return await generate(paid, context);
+    return await new Sending(paid, context).answer();
   }
 }
 

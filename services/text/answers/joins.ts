@@ -3,9 +3,9 @@ import { tooManyAtOnce } from "#kit/share/fair-share.ts";
 import { pushed } from "#kit/stream/push-stream.ts";
 import { staged } from "#kit/stream/stages.ts";
 import { maxJoiners } from "../base/limits.ts";
-import type { Begun } from "./generate.ts";
 import { createReplayRoom, type ReplayBytes, type ReplayRoom } from "./replay-room.ts";
 import type { Running } from "./running.ts";
+import type { Begun } from "./sending.ts";
 import { type EventReader, type SharedEvents, shareEvents } from "./shared-events.ts";
 import { asRefusal, stopped } from "./stop-reason.ts";
 

@@ -50,7 +50,7 @@ export interface EndingRequest {
   checking: Promise<unknown> | undefined;
   told: Told;
   fromFree: DrawNotes["fromFree"];
-  /** What billing has charged. Undefined until its answer has come. */
+  /** The charge by billing. Undefined until its answer has come. */
   charged: bigint | undefined;
 }
 
@@ -95,7 +95,7 @@ export async function closeRequest(
   return isOurs;
 }
 
-/** What is noted beside the charge of a request. Undefined where there is nothing, as for most. */
+/** Notes beside the charge of a request. Undefined where there is nothing to note, as for most. */
 function notesOf(
   end: End,
   disbelieved: ReportedUsage | undefined,
