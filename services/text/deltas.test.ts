@@ -20,7 +20,7 @@ import type { StreamAnswer } from "../upstreams/text/port.ts";
 import { Alone } from "./answers/alone.ts";
 import { messagesOf } from "./answers/answer-messages.ts";
 import { EventRun } from "./answers/event-run.ts";
-import { Running } from "./answers/running.ts";
+import { UnderWay } from "./base/under-way.ts";
 import { createSilence } from "./metering/hidden-time.ts";
 
 const event = (type: string, fields: object) =>
@@ -94,7 +94,7 @@ async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean)
   const impl = {
     streamGenerate: () =>
       later(async () => {
-        const seat = new Alone(answer, new Running());
+        const seat = new Alone(answer, new UnderWay());
         return messagesOf(await seat.answer, { takesPieces: false }, seat.leave);
       }),
   };

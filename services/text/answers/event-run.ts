@@ -124,7 +124,7 @@ export class EventRun extends Pushed<Uint8Array> implements Flow {
     const { closeUpstream, silence, stop } = this.#options;
     const { place } = this.#answer;
     try {
-      this.#noteAll(batch);
+      for (const event of batch) this.#note(event);
     } catch (error) {
       this.#leaveUpstream();
       closeUpstream();
