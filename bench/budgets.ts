@@ -90,28 +90,28 @@ type MeasureName = keyof typeof measures;
 /** To lower or to raise a budget, change its number here. A rise is in the commit that causes it, with the reason in its message. */
 const most: Record<string, Partial<Record<MeasureName, number>>> = {
   "a request for JSON": {
-    files: 145,
-    functions: 620,
-    calls: 1_278,
-    promises: 105,
-    bytes: 145_000,
+    files: 146,
+    functions: 619,
+    calls: 1_274,
+    promises: 97,
+    bytes: 143_000,
     "SQL statements": 10,
-    AbortControllers: 2,
-    timers: 4,
+    AbortControllers: 1,
+    timers: 3,
     "Sets and Maps": 2,
   },
   "a stream of 100 deltas": {
-    files: 157,
-    functions: 760,
-    calls: 8_229,
-    promises: 105,
-    bytes: 459_000,
+    files: 158,
+    functions: 759,
+    calls: 8_225,
+    promises: 97,
+    bytes: 455_000,
     "SQL statements": 10,
-    AbortControllers: 2,
-    timers: 4,
+    AbortControllers: 1,
+    timers: 3,
     "Sets and Maps": 10,
   },
-  "a delta": { files: 27, functions: 57, calls: 62, promises: 0, bytes: 2_530 },
+  "a delta": { files: 27, functions: 57, calls: 62, promises: 0, bytes: 2_560 },
 };
 
 /** Steps that wait for the disk or for another service. `services/text/leases.test.ts` pins their order. */

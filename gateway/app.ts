@@ -46,6 +46,7 @@ import { unknownRoutes } from "./plugins/unknown-routes.ts";
 import { createPublicUrls } from "./public-url.ts";
 import { createReaderWatch } from "./readers.ts";
 import { v1Routes } from "./routes/v1/index.ts";
+import { createSilences } from "./sse.ts";
 import { trustedAddresses } from "./trusted.ts";
 
 /**
@@ -121,6 +122,7 @@ function createEdge(deps: GatewayDeps): Edge {
     downloads,
     repeated,
     readers,
+    silences: createSilences(clock),
     reads: createFairShare(readShare, { clock, isPaying }),
     reader: createJsonReader(deps.workshop),
     urls: createPublicUrls(settings.publicUrl),

@@ -19,6 +19,7 @@ import {
   smallBodyBytes,
 } from "./limits.ts";
 import { endWithAnswer, whenClosed } from "./request.ts";
+import { createSweep } from "./sweep.ts";
 
 /** Reads request bodies as bytes, because the services parse them, and within the memory of this process. */
 export interface BodyReader {
@@ -39,10 +40,10 @@ export interface BodyReader {
    */
   begin(request: FastifyRequest, reply: FastifyReply, stalled: (why: RefusalError) => void): void;
   /**
-   * Resolves when this many bytes may be held until the answer is over. The result gives back those that did not come. Refuses as
-   * {@link json}. Rejects with {@link CallerLeftError}.
+   * Holds room for this many bytes until the answer is over. A promise where the account has to wait for it. The result gives back those
+   * that did not come. Refuses as {@link json}. Rejects with {@link CallerLeftError}.
    */
-  hold(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<Places>;
+  hold(request: FastifyRequest, reply: FastifyReply, bytes: number): Places | Promise<Places>;
   /** Counts bytes that have come and are kept until the answer is over. */
   came(reply: FastifyReply, bytes: number): void;
   /** Does a body come more slowly than it may while others wait? A body that this process does not read is not slow. */
@@ -77,16 +78,15 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     hold,
     came,
     isSlow: (source) => watch.behindMs(source) >= bodyBehindMs,
-    async json(request, reply, limitBytes, mostMs = bodyTotalMs) {
+    json(request, reply, limitBytes, mostMs = bodyTotalMs) {
       checkJsonHeaders(request, limitBytes);
       const length = request.headers["content-length"];
       // Without a stated length, the most that it may have.
       const announced = length === undefined ? limitBytes : Number(length);
-      const held = await hold(request, reply, announced);
       const bounds = { limitBytes, announced, mostMs };
-      const body = await collect(request, reply, bounds, { watch, came });
-      held.shrink(body.length);
-      return body;
+      const read = (held: Places) => collect(request, reply, bounds, { held, watch, came });
+      const held = hold(request, reply, announced);
+      return held instanceof Promise ? held.then(read) : read(held);
     },
   };
 }
@@ -108,7 +108,7 @@ function createHolder(options: BodyReaderOptions, watch: StallWatch): BodyReader
   };
   const large = shareOf(bodyBounds(maxBytesInFlight));
   const small = shareOf(smallBodyBounds(maxBytesInFlight));
-  return async (request, reply, bytes) => {
+  return (request, reply, bytes) => {
     if (bytes === 0) return nothing;
     const { share, giveWay } = bytes <= smallBodyBytes ? small : large;
     const { raw } = reply;
@@ -138,9 +138,10 @@ function createHolder(options: BodyReaderOptions, watch: StallWatch): BodyReader
     raw.once("close", leave);
     const asked = share.take(accountId, left.signal, bytes);
     giveWay.look();
-    const place = await asked;
-    raw.off("close", leave);
-    return endingWith(place);
+    return asked.then((place) => {
+      raw.off("close", leave);
+      return endingWith(place);
+    });
   };
 }
 
@@ -190,7 +191,7 @@ function collect(
   request: FastifyRequest,
   reply: FastifyReply,
   { limitBytes, announced, mostMs }: Bounds,
-  { watch, came }: { watch: StallWatch; came: BodyReader["came"] },
+  { held, watch, came }: { held: Places; watch: StallWatch; came: BodyReader["came"] },
 ): Promise<Buffer> {
   const source = request.raw;
   return new Promise((resolve, reject) => {
@@ -225,6 +226,7 @@ function collect(
       coming.over();
       const whole = body?.subarray(0, size) ?? Buffer.alloc(0);
       body = undefined;
+      held.shrink(size);
       resolve(whole);
     });
     // Every body closes. Where it is not complete, its caller has left. An idle connection keeps its last request. A listener that stayed
@@ -309,27 +311,20 @@ function createStallWatch(clock: Clock): StallWatch {
     coming.delete(source);
     body?.stalled(why);
   };
-  let sweeping = false;
-  // One timer for all bodies: nearly all of them are complete long before it fires.
-  const sweep = async () => {
-    sweeping = true;
-    while (coming.size > 0) {
-      await clock.sleep(bodySweepMs);
-      for (const [source, body] of coming) {
-        if (isStalled(source, body, clock.steady())) {
-          end(source, malformed("The body did not arrive in time."));
-        }
-      }
+  const look = () => {
+    for (const [source, body] of coming) {
+      if (!isStalled(source, body, clock.steady())) continue;
+      end(source, malformed("The body did not arrive in time."));
     }
-    sweeping = false;
   };
+  const sweep = createSweep(clock, coming, { everyMs: bodySweepMs, look });
   return {
     begin(source, stalled, mostMs = bodyTotalMs) {
       const nowMs = clock.steady();
       const untilMs = nowMs + mostMs;
       const body = { untilMs, lastByteAtMs: nowMs, paceAtMs: nowMs, stalled };
       coming.set(source, body);
-      if (!sweeping) void sweep();
+      sweep();
       return {
         moved(bytes) {
           body.lastByteAtMs = clock.steady();

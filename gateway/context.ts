@@ -22,6 +22,7 @@ import type { Downloads } from "./downloads.ts";
 import type { EdgeEvents } from "./events.ts";
 import type { PublicUrls } from "./public-url.ts";
 import type { ReaderWatch } from "./readers.ts";
+import type { Silences } from "./sse.ts";
 
 /** The known facts of a caller whose key was admitted. */
 export interface Admitted {
@@ -146,6 +147,7 @@ export interface Edge extends GatewayDeps {
   /** Shares the bytes of repeated answers that are being sent. */
   repeated: Downloads;
   readers: ReaderWatch;
+  silences: Silences;
   /** Shares the lists and reports that are being read. */
   reads: FairShare;
   urls: PublicUrls;

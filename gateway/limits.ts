@@ -163,6 +163,8 @@ export const lingerFromBytes = 64 * kib;
 
 /** An event stream gets a comment after this many ms of silence. Its headers are sent after the same time, by the API's contract. */
 export const keepAliveCommentMs = 15_000;
+/** Milliseconds between two searches for silent answers. A comment comes earlier by at most that. */
+export const silenceSweepMs = 250;
 
 /** Events up to this size are copied, so that they are sent in one plain write. Larger ones are not worth a copy. */
 export const oneWriteBytes = 16 * kib;

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import type { Clock } from "#kit/time/clock.ts";
 import { readerSweepMs, stalledReaderMs } from "./limits.ts";
+import { createSweep } from "./sweep.ts";
 
 /** The state of a connection's answer when it last moved. */
 interface Standing {
@@ -23,27 +24,21 @@ export interface ReaderWatch {
  */
 export function createReaderWatch(clock: Clock): ReaderWatch {
   const open = new Map<Socket, Standing>();
-  let sweeping = false;
-  // One timer for all connections: nearly all answers are taken long before it fires.
-  const sweep = async () => {
-    sweeping = true;
-    while (open.size > 0) {
-      await clock.sleep(readerSweepMs);
-      const nowMs = clock.steady();
-      for (const [socket, standing] of open) {
-        if (!isStalled(socket, standing, nowMs)) continue;
-        open.delete(socket);
-        socket.destroy();
-      }
+  const look = () => {
+    const nowMs = clock.steady();
+    for (const [socket, standing] of open) {
+      if (!isStalled(socket, standing, nowMs)) continue;
+      open.delete(socket);
+      socket.destroy();
     }
-    sweeping = false;
   };
+  const sweep = createSweep(clock, open, { everyMs: readerSweepMs, look });
   return {
     watch(socket) {
       if (open.has(socket) || socket.destroyed) return;
       open.set(socket, { mark: "", movedAtMs: clock.steady() });
       socket.once("close", () => open.delete(socket));
-      if (!sweeping) void sweep();
+      sweep();
     },
     stillMs(socket) {
       const standing = open.get(socket);

@@ -2,7 +2,8 @@ import { once } from "node:events";
 import type { Writable } from "node:stream";
 import type { FastifyReply } from "fastify";
 import type { Clock } from "#kit/time/clock.ts";
-import { keepAliveCommentMs, oneWriteBytes } from "./limits.ts";
+import { keepAliveCommentMs, oneWriteBytes, silenceSweepMs } from "./limits.ts";
+import { createSweep } from "./sweep.ts";
 
 /** An answer of server-sent events. */
 export interface EventStream {
@@ -72,33 +73,45 @@ export function eventText(event: string, data: unknown): string {
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Something whose silence is measured. */
-interface Silence extends Disposable {
+/** An answer whose silence is measured. */
+export interface Silence extends Disposable {
   /** Starts the time again. */
   broken(): void;
 }
 
-/** Calls `onSilence` after every 15 s without a {@link Silence.broken}, until disposed. */
-export function watchSilence(clock: Clock, onSilence: () => void): Silence {
-  const over = new AbortController();
-  let lastMs = clock.steady();
-  const watch = async () => {
-    while (!over.signal.aborted) {
-      await clock.sleep(lastMs + keepAliveCommentMs - clock.steady(), over.signal);
-      if (clock.steady() - lastMs < keepAliveCommentMs) continue;
-      lastMs = clock.steady();
-      onSilence();
+/** Measures the silence of answers. */
+export interface Silences {
+  /** Calls `onSilence` after every 15 s without a {@link Silence.broken}, until disposed. */
+  watch(onSilence: () => void): Silence;
+}
+
+/** Makes it, without an answer. */
+export function createSilences(clock: Clock): Silences {
+  const open = new Set<{ lastMs: number; onSilence: () => void }>();
+  const look = () => {
+    // The next look would be too late for those whose time is over by then.
+    const dueMs = clock.steady() + silenceSweepMs - keepAliveCommentMs;
+    for (const silence of open) {
+      if (silence.lastMs >= dueMs) continue;
+      silence.lastMs = clock.steady();
+      silence.onSilence();
     }
   };
-  watch().catch((error: unknown) => {
-    if (!over.signal.aborted) throw error;
-  });
+  const sweep = createSweep(clock, open, { everyMs: silenceSweepMs, look });
   return {
-    broken() {
-      lastMs = clock.steady();
+    watch(onSilence) {
+      const silence = {
+        lastMs: clock.steady(),
+        onSilence,
+        broken() {
+          silence.lastMs = clock.steady();
+        },
+        [Symbol.dispose]: () => void open.delete(silence),
+      };
+      open.add(silence);
+      sweep();
+      return silence;
     },
-    // With a reason, because the default one is an error with a stack.
-    [Symbol.dispose]: () => over.abort("over"),
   };
 }
 

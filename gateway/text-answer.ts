@@ -19,7 +19,7 @@ import {
   submissionOf,
 } from "./request.ts";
 import { errors, integer, number, object, type Schema, string } from "./schemas.ts";
-import { type EventStream, openEventStream, watchSilence } from "./sse.ts";
+import { type EventStream, openEventStream } from "./sse.ts";
 
 /** The error answers of a text operation. */
 export const textErrors = errors(400, 402, 413, 415, 422, 502, 504);
@@ -106,7 +106,7 @@ export async function answerAsItComes(
     events ??= openEventStream(reply);
     events.comment();
   };
-  using silence = watchSilence(edge.clock, () => void speak());
+  using silence = edge.silences.watch(() => void speak());
   try {
     const answer = await edge.text.answer({ ...asked, takesPieces: true }, call);
     if (answer.kind !== "events") {

@@ -60,7 +60,7 @@ export function openUploadForm(
   parser.on("field", (name, value, _, cut) => takeField(reading, name, value, cut));
   parser.on("file", (name, stream, fileName) =>
     takeFile(reading, name, stream, fileName, {
-      hold: () => bodies.hold(request, reply, uploadBufferBytes),
+      hold: async () => bodies.hold(request, reply, uploadBufferBytes),
       came: (bytes) => bodies.came(reply, bytes),
     }),
   );

@@ -15,7 +15,7 @@ import { createTextWorld, type TextWorld } from "../../test/contract/usage.world
 import { createTextEvents } from "./base/events.ts";
 import { countPatienceMs, stopCountsMs } from "./base/limits.ts";
 import { createBudgets } from "./paid/budget.ts";
-import { createMetered } from "./paid/paid-request.ts";
+import { MeteredRequest } from "./paid/paid-request.ts";
 import { noMedia } from "./request/media.ts";
 import { createSqliteUsageStore } from "./store/store-sqlite.ts";
 import type { TokenCounter } from "./tokens/count.ts";
@@ -177,7 +177,7 @@ describe("where a count does not end", () => {
       },
       () => {},
     );
-    const metered = createMetered(
+    const metered = new MeteredRequest(
       {
         ...{ intent, tally, openedAt: clock.steady() },
         keyLimit: undefined,

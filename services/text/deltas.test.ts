@@ -13,8 +13,8 @@ import { testContext, testRequest, testUpstream } from "../../test/support/text-
 import { createTextUpstreams } from "../upstreams/text/index.ts";
 import type { StreamAnswer } from "../upstreams/text/port.ts";
 import { Alone } from "./answers/alone.ts";
-import { createEventRun } from "./answers/event-run.ts";
-import { Running } from "./answers/running.ts";
+import { EventRun } from "./answers/event-run.ts";
+import { UnderWay } from "./base/under-way.ts";
 import { createSilence } from "./metering/hidden-time.ts";
 import { createTextPort } from "./port.ts";
 
@@ -77,7 +77,7 @@ async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean)
   const answer = async (stop: AbortController) => {
     const { signal } = stop;
     const request = testRequest("responses", [testUpstream("OPENAI")], { stream: true, signal });
-    const events = createEventRun(
+    const events = new EventRun(
       (await texts.send(request)) as StreamAnswer,
       {
         request: { operation: "responses", hosted: false, bounds: { input: 1, output: 1e6 } },
@@ -90,7 +90,7 @@ async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean)
     return { kind: "events" as const, events, replayed: false, ignored: [] };
   };
   const port = createTextPort({
-    answering: { ask: () => new Alone(answer, new Running()) },
+    answering: { ask: () => new Alone(answer, new UnderWay()) },
     reader: createJsonReader(workshop),
   });
   const begun = await port.answer(

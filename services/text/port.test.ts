@@ -14,8 +14,8 @@ import { wireWorld } from "../../test/contract/wire.world.ts";
 import { Alone } from "./answers/alone.ts";
 import type { Call } from "./answers/answering.ts";
 import type { Answer } from "./answers/joins.ts";
-import { Running } from "./answers/running.ts";
 import { answerPieceBytes } from "./base/limits.ts";
+import { UnderWay } from "./base/under-way.ts";
 import { createTextPort } from "./port.ts";
 import { createTextRoutes, type TextRoutesContext } from "./routes.ts";
 
@@ -34,7 +34,7 @@ const names = ["in its process", "over a wire"] as const;
 beforeAll(async () => {
   const port = createTextPort({
     answering: {
-      ask: (call) => new Alone(({ signal }) => answer(call, signal), new Running()),
+      ask: (call) => new Alone(({ signal }) => answer(call, signal), new UnderWay()),
     },
     reader: createJsonReader(stack.use(createWorkshop())),
   });

@@ -7,7 +7,7 @@ import { jobIdParam, readJobDocument, readsAllJobs } from "../../jobs.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions, noteBroken } from "../../request.ts";
 import { errors, object, type RouteSchema } from "../../schemas.ts";
-import { type EventStream, eventText, openEventStream, watchSilence } from "../../sse.ts";
+import { type EventStream, eventText, openEventStream } from "../../sse.ts";
 
 const watchJobSchema: RouteSchema = {
   operationId: "watchJob",
@@ -42,7 +42,7 @@ export function watchJob(app: FastifyInstance, edge: Edge): void {
       if (request.method === "HEAD") return headOfWatch(edge, request, reply);
       const options = callOptions(request, reply, deadlinesMs.watch, edge.cutOff);
       let events: EventStream | undefined;
-      using silence = watchSilence(edge.clock, () => events?.comment());
+      using silence = edge.silences.watch(() => events?.comment());
       try {
         for await (const job of followJob(edge, askedOf(request), options)) {
           if (!job) continue;

@@ -1,8 +1,8 @@
 import { Stop } from "#kit/base/stop.ts";
 import { staged } from "#kit/stream/stages.ts";
+import type { UnderWay } from "../base/under-way.ts";
 import type { AnswerRoom } from "./answer-room.ts";
 import type { Answer, Begin, Seat } from "./joins.ts";
-import type { Running } from "./running.ts";
 import { asRefusal, stopped } from "./stop-reason.ts";
 
 /** The only seat of a request that no other can join. */
@@ -10,7 +10,7 @@ export class Alone implements Seat {
   readonly joined = false;
   readonly answer: Promise<Answer>;
   readonly #stop = new Stop();
-  readonly #running: Running;
+  readonly #running: UnderWay<Stop>;
   #isLeft = false;
   /** True once its events can be read. */
   #isStream = false;
@@ -18,7 +18,7 @@ export class Alone implements Seat {
   #isLanded = false;
   #room: AnswerRoom | undefined;
 
-  constructor(begin: Begin, running: Running) {
+  constructor(begin: Begin, running: UnderWay<Stop>) {
     this.#running = running;
     this.#stop.addEventListener("abort", () => {
       // An abandoned stream is no longer read.

@@ -9,6 +9,7 @@ import { consume } from "#kit/stream/push-stream.ts";
 import { staged } from "#kit/stream/stages.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { replayFactor } from "../base/limits.ts";
+import { UnderWay } from "../base/under-way.ts";
 import type { SoundMeter } from "../files/measuring/meter.ts";
 import { chargeOf } from "../metering/pricing.ts";
 import type { Meter } from "../paid/meter.ts";
@@ -20,15 +21,14 @@ import type { IdempotencySlot, UsageStore } from "../store/store.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { createTally } from "../tokens/tally.ts";
 import { Alone } from "./alone.ts";
-import { type Begun, type GenerateContext, generate } from "./generate.ts";
 import { type Answer, createJoins, type Joins, type Seat } from "./joins.ts";
 import { type FoundAnswer, findKeptAnswer } from "./kept-answer.ts";
 import { piecesOf } from "./replay.ts";
-import { Running } from "./running.ts";
-import type { StopReason } from "./stop-reason.ts";
+import { type Begun, Sending, type SendingContext } from "./sending.ts";
+import { type StopReason, stopped } from "./stop-reason.ts";
 
 /** Dependencies of answering. */
-export interface AnsweringContext extends GenerateContext {
+export interface AnsweringContext extends SendingContext {
   catalog: Pick<LiveCatalog, "current">;
   store: UsageStore;
   meter: Meter;
@@ -75,7 +75,12 @@ export interface Answering {
 
 /** Makes the answering side of a process. */
 export function createAnswering(context: AnsweringContext): Answering {
-  const running = new Running();
+  const running = new UnderWay<Stop>();
+  let closedFor: StopReason | undefined;
+  const answer = (call: Call, keyed: Keyed | undefined, stop: Stop) => {
+    if (closedFor) stop.abort(stopped(closedFor));
+    return answerOf(call, keyed, stop, context);
+  };
   const joins = createJoins(running);
   return {
     ask(call) {
@@ -83,14 +88,14 @@ export function createAnswering(context: AnsweringContext): Answering {
       const { operation, form } = parsed;
       const key = checkIdempotencyKey(call.idempotencyKey);
       if (key === undefined) {
-        return new Alone((stop) => answerOf(call, undefined, stop, context), running);
+        return new Alone((stop) => answer(call, undefined, stop), running);
       }
       const slot = { keyId: principal.keyId, operation, key };
       const keyed: Keyed = { slot, fingerprint: parsed.fingerprint };
       const begin = async (stop: Stop) => {
         // Synchronous up to here, so that an equal request cannot end unnoticed in between.
         await waitForOtherForms(joins, keyed, form, stop);
-        return await answerOf(call, keyed, stop, context);
+        return await answer(call, keyed, stop);
       };
       const name = flightName(keyed, form);
       // A request that the gateway refuses can find an answer, but not begin one. Other requests must not join in its refusal.
@@ -113,7 +118,10 @@ export function createAnswering(context: AnsweringContext): Answering {
       return { inputTokens, cost: chargeOf(price, tokens, hold), hold };
     },
     whenEmpty: () => running.whenNone(),
-    stop: (reason) => running.stopAll(reason),
+    stop(reason) {
+      closedFor = reason;
+      for (const stop of running) stop.abort(stopped(reason));
+    },
   };
 }
 
@@ -193,7 +201,7 @@ async function answerOf(
     // The slot was taken meanwhile, by another process or by an equal request that has another form.
     if (!metered) continue;
     const paid = { request: prepared, callId: call.requestId, metered, stop, isKept: !!keyed };
-    return await generate(paid, context);
+    return await new Sending(paid, context).answer();
   }
 }
 

@@ -52,19 +52,23 @@ export interface EventRunOptions {
  * until the hold is settled. A run that is stopped is closed at once, whether or not its reader takes anything. Only where its caller
  * left and nothing except usage is awaited, the upstream is read on for a moment.
  */
-export function createEventRun(answer: StreamAnswer, options: EventRunOptions): Pushed<Uint8Array> {
-  return new EventRun(answer, options);
-}
-
-class EventRun extends Pushed<Uint8Array> implements Flow {
+export class EventRun extends Pushed<Uint8Array> implements Flow {
   readonly #answer: StreamAnswer;
   readonly #options: EventRunOptions;
-  readonly #seen: Notes;
+  readonly #collector: Collector | undefined;
   readonly #upstream: Flow;
   #reader: Sink<Uint8Array> = noReader;
   /** True where the reader takes more. */
   #hasRoom = false;
   #isOver = false;
+  /** The first frame, which has the response object. */
+  #first: Uint8Array | undefined;
+  /** Number of events before the terminal one. */
+  #count = 0;
+  #hasText = false;
+  #reported: ReportedUsage | undefined;
+  readonly #opaque: string[] = [];
+  #terminal: TerminalEvent | undefined;
   /** Bytes that are sent after the end: to a caller that held its stream back, when it takes more, or behind a large last event. */
   #farewell: Uint8Array | undefined;
   /** Takes the events while the upstream is read on for usage alone. */
@@ -79,10 +83,10 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
 
   constructor(answer: StreamAnswer, options: EventRunOptions) {
     super();
-    const { metered, request, stop } = options;
+    const { isKept, large, metered, request, stop } = options;
     this.#answer = answer;
     this.#options = options;
-    this.#seen = createNotes(options);
+    if (isKept) this.#collector = createCollector(request.operation, metered.accountId, large);
     metered.unseenInput = () => unseenInput(answer.unseen, request);
     metered.upstream = answer.upstream;
     this.#upstream = pushTo(answer.batches, {
@@ -119,9 +123,8 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
     if (this.#isOver) return false;
     const { closeUpstream, silence, stop } = this.#options;
     const { place } = this.#answer;
-    const seen = this.#seen;
     try {
-      for (const event of batch) seen.note(event);
+      for (const event of batch) this.#note(event);
     } catch (error) {
       this.#leaveUpstream();
       closeUpstream();
@@ -129,12 +132,12 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
       return false;
     }
     // The upstream has finished its work for this request.
-    if (seen.terminal) place?.[Symbol.dispose]();
+    if (this.#terminal) place?.[Symbol.dispose]();
     const frames = readyFrames(batch);
     if (frames && frames.length > 0) this.#hasRoom = this.#reader.push(frames);
     if (this.#isOver) return false;
     if (this.#hasRoom) return this.#mayReadOn();
-    if (seen.terminal || stop.aborted) return false;
+    if (this.#terminal || stop.aborted) return false;
     silence.held();
     place?.heldBack(this.#endHeldBack);
     return false;
@@ -143,9 +146,8 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
   /** The reader has room. May the upstream be read on? Otherwise the bytes that end the stream are on their way. */
   #mayReadOn(): boolean {
     this.#answer.place?.used();
-    const { terminal } = this.#seen;
-    if (terminal) this.#conclude(this.#last(terminal));
-    return !terminal;
+    if (this.#terminal) this.#conclude(this.#last(this.#terminal));
+    return !this.#terminal;
   }
 
   /** The upstream ended without a terminal event. */
@@ -171,7 +173,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
       void metered.finish(this.#left());
     } else {
       // The terminal event is here, but its reader may never take it.
-      const { terminal } = this.#seen;
+      const terminal = this.#terminal;
       void this.#finish(terminal && !terminal.isByUs ? terminal.ending : "ended");
       closeUpstream();
     }
@@ -220,7 +222,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
 
   #failedFrames(reason: Reason, finished: Partial<Finished> = {}): Uint8Array {
     const { operation } = this.#options.request;
-    const failed = failedEvent(operation, reason, this.#seen.first, this.#seen.count);
+    const failed = failedEvent(operation, reason, this.#first, this.#count);
     if (operation === "chat") return failed;
     return joinFrames([...lastFramesWithUsage(failed, operation, finished, false), doneFrame]);
   }
@@ -236,13 +238,14 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
   #endOf(kind: Ending | "ended" | "left"): End {
     const { ignored, metered, request, silence } = this.#options;
     const { unseen, upstream } = this.#answer;
-    const { collector, opaque, reported, terminal } = this.#seen;
+    const collector = this.#collector;
+    const terminal = this.#terminal;
     const isWhole = kind === "completed" || kind === "incomplete";
     return {
       kind,
       finishReason: finishReasonOf(terminal?.frame, kind),
-      reported: reported ?? this.#answer.usageSoFar?.(),
-      opaque: { values: opaque, upstream },
+      reported: this.#reported ?? this.#answer.usageSoFar?.(),
+      opaque: { values: this.#opaque, upstream },
       cutAt: terminal?.isCut ? cutBoundOf(request, metered.bounds) : undefined,
       hasCalls: (unseen?.hostedCalls ?? 0) > 0,
       ignored,
@@ -263,7 +266,7 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
   ): Promise<KeptAnswer> {
     const { events, large, metered, request } = this.#options;
     try {
-      const kept = await collector.answer(this.#seen.reported, estimate);
+      const kept = await collector.answer(this.#reported, estimate);
       return keepable(
         kept && (await withShownCost(request.operation, kept, { cost }, large, metered)),
       );
@@ -297,14 +300,13 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
   /** Reads for usage as long as no further output comes. Answers the events with further output. Never rejects. */
   async #readOn(): Promise<readonly AnswerEvent[] | undefined> {
     const { clock, closeUpstream } = this.#options;
-    const seen = this.#seen;
     const over = new AbortController();
     clock.sleep(usageWaitMs, over.signal).then(closeUpstream, () => {});
     const isOutputDone = () => this.#answer.isOutputDone?.() === true;
-    const isAwaited = () => !seen.reported && !seen.terminal && isOutputDone();
+    const isAwaited = () => !this.#reported && !this.#terminal && isOutputDone();
     const further = await new Promise<readonly AnswerEvent[] | undefined>((resolve) => {
       const push = (batch: readonly AnswerEvent[]) => {
-        const isUsage = seen.noteUsage(batch);
+        const isUsage = this.#noteUsage(batch);
         if (isUsage && isAwaited()) return true;
         resolve(isUsage && isOutputDone() ? undefined : batch);
         return false;
@@ -320,7 +322,32 @@ class EventRun extends Pushed<Uint8Array> implements Flow {
   }
 
   #noteAll(events: readonly AnswerEvent[]): void {
-    for (const event of events) this.#seen.note(event);
+    for (const event of events) this.#note(event);
+  }
+
+  #note(event: AnswerEvent): void {
+    this.#first ??= event.frame;
+    if (event.text !== "") {
+      const { metered, onFirstOutput, silence } = this.#options;
+      if (!this.#hasText) onFirstOutput();
+      this.#hasText = true;
+      silence.spoke(event.text.length);
+      metered.saw(event.text);
+    }
+    if (event.usage) this.#reported = event.usage;
+    if (event.opaque) this.#opaque.push(...event.opaque);
+    this.#collector?.add(event);
+    if (event.ending) this.#terminal = { ...event, ending: event.ending };
+    else this.#count++;
+  }
+
+  /** Notes the usage in events that no caller gets. False where the events are further output. */
+  #noteUsage(events: readonly AnswerEvent[]): boolean {
+    for (const { text, usage } of events) {
+      if (usage) this.#reported = usage;
+      else if (text !== "") return false;
+    }
+    return true;
   }
 
   #leaveUpstream(): void {
@@ -341,53 +368,3 @@ function readyFrames(events: readonly AnswerEvent[]): Uint8Array | undefined {
 }
 
 type TerminalEvent = AnswerEvent & { ending: Ending };
-
-/** Notes on the events that passed so far. */
-interface Notes {
-  note(event: AnswerEvent): void;
-  /** Notes the usage in events that no caller gets. False where the events are further output. */
-  noteUsage(events: readonly AnswerEvent[]): boolean;
-  /** The first frame, which has the response object. */
-  first: Uint8Array | undefined;
-  /** Number of events before the terminal one. */
-  count: number;
-  reported: ReportedUsage | undefined;
-  opaque: string[];
-  terminal: TerminalEvent | undefined;
-  collector: Collector | undefined;
-}
-
-function createNotes(options: EventRunOptions): Notes {
-  const { request, metered, isKept, onFirstOutput, large, silence } = options;
-  let hasText = false;
-  const notes: Notes = {
-    first: undefined,
-    count: 0,
-    reported: undefined,
-    opaque: [],
-    terminal: undefined,
-    collector: isKept ? createCollector(request.operation, metered.accountId, large) : undefined,
-    note(event) {
-      notes.first ??= event.frame;
-      if (event.text !== "") {
-        if (!hasText) onFirstOutput();
-        hasText = true;
-        silence.spoke(event.text.length);
-        metered.saw(event.text);
-      }
-      if (event.usage) notes.reported = event.usage;
-      if (event.opaque) notes.opaque.push(...event.opaque);
-      notes.collector?.add(event);
-      if (event.ending) notes.terminal = { ...event, ending: event.ending };
-      else notes.count++;
-    },
-    noteUsage(events) {
-      for (const { text, usage } of events) {
-        if (usage) notes.reported = usage;
-        else if (text !== "") return false;
-      }
-      return true;
-    },
-  };
-  return notes;
-}

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
+import type { Stop } from "#kit/base/stop.ts";
+import { UnderWay } from "../base/under-way.ts";
 import { type Begin, createJoins, type Seat } from "./joins.ts";
 import { createReplayRoom } from "./replay-room.ts";
-import { Running } from "./running.ts";
 
 /** Begins a stream of pieces of ten bytes. */
 const streamOf = (pieces: number): Begin => {
@@ -19,7 +20,7 @@ const take = async (seat: Seat, pieces: number) => {
 };
 
 test("what is kept for a caller that takes nothing counts, also once the stream has ended", async () => {
-  const running = new Running();
+  const running = new UnderWay<Stop>();
   const joins = createJoins(running, createReplayRoom(1_000, 40));
   const ask = (name: string, pieces: number) => joins.take(name, "acct_1", streamOf(pieces));
   const [quick, slow] = [ask("one", 3), ask("one", 3)];

@@ -3,9 +3,9 @@ import { tooManyAtOnce } from "#kit/share/fair-share.ts";
 import { pushed } from "#kit/stream/push-stream.ts";
 import { staged } from "#kit/stream/stages.ts";
 import { maxJoiners } from "../base/limits.ts";
-import type { Begun } from "./generate.ts";
+import type { UnderWay } from "../base/under-way.ts";
 import { createReplayRoom, type ReplayBytes, type ReplayRoom } from "./replay-room.ts";
-import type { Running } from "./running.ts";
+import type { Begun } from "./sending.ts";
 import { type EventReader, type SharedEvents, shareEvents } from "./shared-events.ts";
 import { asRefusal, stopped } from "./stop-reason.ts";
 
@@ -58,7 +58,7 @@ interface Flight {
 }
 
 /** Makes an empty set of flights. */
-export function createJoins(running: Running, room: ReplayRoom = createReplayRoom()): Joins {
+export function createJoins(running: UnderWay<Stop>, room: ReplayRoom = createReplayRoom()): Joins {
   const named = new Map<string, Flight>();
   const start = (name: string, accountId: string, begin: Begin): Flight => {
     const stop = new Stop();

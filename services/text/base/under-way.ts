@@ -1,25 +1,30 @@
-/** Counts work that is under way. */
-export class UnderWay {
-  #count = 0;
+/** The work of one kind that is under way. */
+export class UnderWay<T> implements Iterable<T> {
+  readonly #all = new Set<T>();
   #none: PromiseWithResolvers<void> | undefined;
 
-  began(): void {
-    this.#count++;
+  began(work: T): void {
+    this.#all.add(work);
   }
 
-  /** One piece of the work is over. */
-  ended(): void {
-    this.#count--;
-    if (this.#count > 0) return;
+  /** The work is over. May be called twice. */
+  ended(work: T): void {
+    this.#all.delete(work);
+    if (this.#all.size > 0) return;
     this.#none?.resolve();
     this.#none = undefined;
   }
 
   /** Resolves when nothing is under way. */
   async whenNone(): Promise<void> {
-    while (this.#count > 0) {
+    while (this.#all.size > 0) {
       this.#none ??= Promise.withResolvers();
       await this.#none.promise;
     }
+  }
+
+  /** All of it, as it is now. */
+  [Symbol.iterator](): Iterator<T> {
+    return [...this.#all].values();
   }
 }

@@ -15,7 +15,7 @@ import type { Intent } from "../store/store.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { createTally } from "../tokens/tally.ts";
 import { createBudgets } from "./budget.ts";
-import { createMetered, type Metered, type MeteredContext } from "./paid-request.ts";
+import { type Metered, type MeteredContext, MeteredRequest } from "./paid-request.ts";
 import type { ClosingContext } from "./settling.ts";
 import { createTicker } from "./ticker.ts";
 
@@ -57,10 +57,10 @@ export interface Meter {
 export function createMeter(context: MeterContext): Meter {
   const { clock, store } = context;
   const running = new Set<Metered>();
-  const ending = new UnderWay();
-  const ended = () => ending.ended();
+  const ending = new UnderWay<Promise<unknown>>();
   const background = (work: Promise<unknown>) => {
-    ending.began();
+    const ended = () => ending.ended(work);
+    ending.began(work);
     work.then(ended, ended);
   };
   const budgets = createBudgets(clock, drawBudgetMs, () => ticker.wake());
@@ -101,7 +101,9 @@ export function createMeter(context: MeterContext): Meter {
         signal.throwIfAborted();
         // The lease of the hold runs from the first request for it. A request that is sent later could have no hold any more.
         refuseLate(openedAt, clock);
-        intent = heldBy(held, asked);
+        // The whole amount pays for the whole bound. A smaller amount pays for a smaller bound.
+        const output = outputWithin(asked.price, asked.bounds, held);
+        intent = { ...asked, holdAmount: held, bounds: { ...asked.bounds, output } };
       } catch (error) {
         await giveUp(asked, error, metering);
         throw withAffordable(error, request);
@@ -110,9 +112,8 @@ export function createMeter(context: MeterContext): Meter {
       const tally = createTally(request, counter, (error) => {
         context.events.trouble("tokens are guessed", intent.requestId, error);
       });
-      const metered = createMetered({ intent, tally, openedAt, keyLimit }, metering, () =>
-        running.delete(metered),
-      );
+      const paid = { intent, tally, openedAt, keyLimit };
+      const metered: Metered = new MeteredRequest(paid, metering, () => running.delete(metered));
       running.add(metered);
       ticker.wake();
       return metered;
@@ -152,16 +153,6 @@ function intentOf(
     outputTokens: 0,
     ...(idempotency ? { idempotency } : {}),
     told: { ...(callId ? { callId } : {}), streamed: request.form !== "json", answerId },
-  };
-}
-
-/** The intent with the amount of its hold. The whole amount pays for the whole bound, and a smaller one for a smaller bound. */
-function heldBy(holdAmount: bigint, intent: Intent): Intent {
-  const { price, bounds } = intent;
-  return {
-    ...intent,
-    holdAmount,
-    bounds: { ...bounds, output: outputWithin(price, bounds, holdAmount) },
   };
 }
 

@@ -19,7 +19,7 @@ import { createTextEvents } from "../base/events.ts";
 import type { Intent, UsageStore } from "../store/store.ts";
 import { createSqliteUsageStore } from "../store/store-sqlite.ts";
 import { createBudgets } from "./budget.ts";
-import { createMetered } from "./paid-request.ts";
+import { MeteredRequest } from "./paid-request.ts";
 import type { TextHolds } from "./text-holds.ts";
 
 const ask = { model: "chat-1", input: "Tell me of the sea." };
@@ -161,7 +161,7 @@ describe("the end of an answer", () => {
       guess: () => [1, 1] as [number, number],
       most: () => [1, 1] as [number, number],
     };
-    const metered = createMetered(
+    const metered = new MeteredRequest(
       {
         ...{ intent, tally, openedAt: clock.steady() },
         keyLimit: undefined,
@@ -211,7 +211,7 @@ describe("an end whose charge is not drawn within 500 ms", () => {
     const budgets = createBudgets(clock, 500, () => {});
     const drawn = Promise.withResolvers<bigint>();
     const intent = intentOf(1);
-    const metered = createMetered(
+    const metered = new MeteredRequest(
       {
         ...{ intent, openedAt: clock.steady(), keyLimit: undefined },
         tally: {
@@ -284,7 +284,7 @@ describe("an answer that came whole", () => {
     await store.prepare();
     const intent = intentOf(1);
     await store.open(intent);
-    const metered = createMetered(
+    const metered = new MeteredRequest(
       {
         ...{ intent, tally, openedAt: world.clock.steady() },
         keyLimit: undefined,

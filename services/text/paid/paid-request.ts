@@ -68,15 +68,7 @@ export interface PaidRequest {
 }
 
 /** Meters a request. `onClosed` is called when its last checkpoint is past. */
-export function createMetered(
-  paid: PaidRequest,
-  context: MeteredContext,
-  onClosed: () => void,
-): Metered {
-  return new MeteredRequest(paid, context, onClosed);
-}
-
-class MeteredRequest implements Metered {
+export class MeteredRequest implements Metered {
   readonly requestId: string;
   readonly accountId: string;
   readonly openedAt: number;

@@ -50,7 +50,7 @@ export interface EndingRequest {
   checking: Promise<unknown> | undefined;
   told: Told;
   fromFree: DrawNotes["fromFree"];
-  /** The amount that billing has charged. Undefined until its answer has come. */
+  /** The charge by billing. Undefined until its answer has come. */
   charged: bigint | undefined;
 }
 
@@ -68,7 +68,14 @@ export async function closeRequest(
   const { budgets, events, background } = context;
   const closing = { ...decided, told: toldOf(end, request) };
   const isKeyed = intent.idempotency !== undefined;
-  const noted = notesOf(end, disbelieved, closing, intent, context);
+  const { opaque } = end;
+  const hasNotes = disbelieved !== undefined || (opaque && opaque.values.length > 0);
+  const noted = hasNotes
+    ? Promise.all([
+        rememberOpaque(end, intent, context),
+        disbelieved && noteReview(disbelieved, closing, intent, context),
+      ])
+    : undefined;
   // The row is written before a caller gets the end of its answer. If this process died otherwise, a repeat would not find the answer,
   // and it would be generated and charged again. A request without an idempotency key needs no row.
   let isWritten = isKeyed && (await writeClosing(closing, request, context));
@@ -93,23 +100,6 @@ export async function closeRequest(
   const isOurs = charged === undefined ? isSafe() : charged === (closing.charge.amount ?? 0n);
   if (isOurs) events.closed(intent, end.kind, closing.charge);
   return isOurs;
-}
-
-/** The notes beside the charge of a request. Undefined where there is nothing, as for most. */
-function notesOf(
-  end: End,
-  disbelieved: ReportedUsage | undefined,
-  closing: Closing,
-  intent: Intent,
-  context: ClosingContext,
-): Promise<unknown> | undefined {
-  const { opaque } = end;
-  const hasState = opaque !== undefined && opaque.values.length > 0;
-  if (!hasState && !disbelieved) return undefined;
-  return Promise.all([
-    hasState && rememberOpaque(opaque, intent, context),
-    disbelieved && noteReview(disbelieved, closing, intent, context),
-  ]);
 }
 
 /** The record of a request that has ended. */
@@ -264,11 +254,8 @@ async function mayKeep(
 }
 
 /** Remembers opaque state before the answer ends, so that the next turn finds it. */
-async function rememberOpaque(
-  opaque: NonNullable<End["opaque"]>,
-  intent: Intent,
-  context: ClosingContext,
-) {
+async function rememberOpaque({ opaque }: End, intent: Intent, context: ClosingContext) {
+  if (!opaque || opaque.values.length === 0) return;
   const hashes = await Promise.all([...new Set(opaque.values)].map(hashesToRemember));
   const { accountId } = intent;
   const { upstream } = opaque;

@@ -27,6 +27,7 @@ const descriptionTokens = 1_536;
 
 /** Tokens that the upstream adds for the tools of a request. */
 export function toolTokensOf(...found: CheckedTools[]): number {
+  if (found.every(({ described }) => described.length === 0)) return 0;
   const isFound = (type: string) => found.some(({ described }) => described.includes(type));
   return describedTools.filter(isFound).length * descriptionTokens;
 }

@@ -1,4 +1,3 @@
-import { after } from "#kit/base/awaitable.ts";
 import { isRefusal } from "#kit/base/errors.ts";
 import { jsonInTurns, turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
@@ -57,12 +56,10 @@ export function createHttpDriver(
     const plan = planFor(upstream, request, facts);
     if (!plan) throw new UpstreamFailure("incapable");
     const headers = extras.headers?.(request);
-    const ask = (body: JsonObject) => post({ ...plan, body, headers }, request, upstream, context);
     const isBase64 = plan.plain?.operation === "embeddings" && plan.plain.format === "base64";
-    const name = isBase64 ? JSON.stringify([upstream.baseUrl, request.upstreamModel]) : "";
     const reply = await (isBase64
-      ? askForVectors(plan.body, ask, { numbersOnly, name })
-      : ask(plan.body));
+      ? askForVectors({ ...plan, headers }, request, upstream, { ...context, numbersOnly })
+      : post({ ...plan, headers }, request, upstream, context));
     const there = extras.ignored?.(reply) ?? [];
     request.onIgnored?.(ignoredParameters(request, plan.body, plan.path, there));
     const type = reply.headers["content-type"] ?? "";
@@ -118,18 +115,22 @@ export function createHttpDriver(
  * of them.
  */
 async function askForVectors(
-  body: JsonObject,
-  ask: (body: JsonObject) => Promise<HttpReply>,
-  { numbersOnly, name }: { numbersOnly: Set<string>; name: string },
+  plan: PlanWithHeaders,
+  request: UpstreamRequest,
+  upstream: Upstream,
+  context: Pick<UpstreamsContext, "secrets" | "http"> & { numbersOnly: Set<string> },
 ): Promise<HttpReply> {
-  const { encoding_format: _, ...withoutFormat } = body;
-  if (numbersOnly.has(name)) return ask(withoutFormat);
+  const { numbersOnly } = context;
+  const name = JSON.stringify([upstream.baseUrl, request.upstreamModel]);
+  const { encoding_format: _, ...withoutFormat } = plan.body;
+  const forNumbers = () => post({ ...plan, body: withoutFormat }, request, upstream, context);
+  if (numbersOnly.has(name)) return forNumbers();
   try {
-    return await ask(body);
+    return await post(plan, request, upstream, context);
   } catch (error) {
     const isRefused = error instanceof UpstreamFailure && error.kind === "invalid_request";
     if (!isRefused || (error.param ?? "encoding_format") !== "encoding_format") throw error;
-    const reply = await ask(withoutFormat);
+    const reply = await forNumbers();
     // The inputs were not the reason for the refusal.
     numbersOnly.add(name);
     return reply;
@@ -158,19 +159,23 @@ export function jsonAnswer({ object, ...rest }: ReadAnswer, upstream: string): J
   return { kind: "json", ...rest, body: object, upstream };
 }
 
+/** A plan, with the protocol's headers. */
+type PlanWithHeaders = Plan & { headers: Readonly<Record<string, string>> | undefined };
+
 /** Sends a request. Answers a reply with a status of success. */
 async function post(
-  plan: Plan & { headers: Readonly<Record<string, string>> | undefined },
+  plan: PlanWithHeaders,
   request: UpstreamRequest,
   upstream: Upstream,
   context: Pick<UpstreamsContext, "secrets" | "http" | "clock">,
 ): Promise<HttpReply> {
   const isStream = plan.body.stream === true;
   const { sound, onSent, signal } = request;
-  const writing = sound ? encodeForm(fieldsOf(plan.body, sound)) : jsonForm(plan.body);
-  const { body, headers: ofBody } = writing instanceof Promise ? await writing : writing;
+  const form = sound && (await encodeForm(fieldsOf(plan.body, sound)));
+  const writing = form?.body ?? jsonInTurns(plan.body);
+  const body = writing instanceof Promise ? await writing : writing;
   const headers = {
-    ...ofBody,
+    ...(form?.headers ?? { "content-type": "application/json" }),
     accept: isStream ? "text/event-stream" : "application/json",
     // Events must come when they are made, not when a compressor's window is full.
     "accept-encoding": "identity",
@@ -190,12 +195,6 @@ async function post(
   }
   return reply;
 }
-
-function jsonForm(body: JsonObject) {
-  return after(jsonInTurns(body), (written) => ({ body: written, headers: jsonHeaders }));
-}
-
-const jsonHeaders = { "content-type": "application/json" };
 
 async function plainAnswer(
   reply: HttpReply,

@@ -3,7 +3,7 @@ import { dataOf, type SseEvent } from "#kit/upstream/sse.ts";
 import type { ChatFacts } from "./from-responses.ts";
 
 const dataField = Buffer.from("data: ");
-const frameEnd = Buffer.from("\n\n");
+const frameEnd = "\n\n";
 
 /** The facts of a chunk that genmesh sets. */
 type Head = Pick<ChatFacts, "id" | "modelId">;
@@ -29,12 +29,17 @@ export class HeadSplice {
   frame(chunk: JsonObject, source: SseEvent): Uint8Array | undefined {
     if (!this.#from && this.#canLearn) this.#learn(chunk, dataOf(source));
     if (!this.#from || !this.#to || !source.frame || source.name !== "") return undefined;
-    const data = dataOf(source);
-    const isSame = data.length > this.#from.length && data.indexOf(this.#from) === 0;
+    const { bytes, start, end } = source;
+    const rest = start + this.#from.length;
+    const isSame = rest < end && bytes.compare(this.#from, 0, this.#from.length, start, rest) === 0;
     // Of a field that stands twice, the last one counts.
     if (!isSame || chunk.id !== this.#theirs.id || chunk.model !== this.#theirs.model)
       return undefined;
-    return Buffer.concat([this.#to, data.subarray(this.#from.length), frameEnd]);
+    const frame = Buffer.allocUnsafe(this.#to.length + end - rest + frameEnd.length);
+    frame.set(this.#to);
+    bytes.copy(frame, this.#to.length, rest, end);
+    frame.write(frameEnd, frame.length - frameEnd.length, "latin1");
+    return frame;
   }
 
   #isOurs({ id, model }: JsonObject): boolean {

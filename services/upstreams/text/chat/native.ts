@@ -4,7 +4,7 @@ import type { SseEvent } from "#kit/upstream/sse.ts";
 import { fits, only } from "../allowed.ts";
 import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { dataFrame } from "../frame.ts";
-import { textOfAnswer } from "../generated.ts";
+import { textOfAnswer, textOfChoice } from "../generated.ts";
 import { UnseenNotes } from "../judging/hidden-output.ts";
 import { textLimits } from "../limits.ts";
 import { opaqueIn } from "../opaque.ts";
@@ -26,7 +26,13 @@ import { errorChunk } from "./chunks.ts";
 import { endingOfFinish } from "./completion.ts";
 import type { ChatFacts } from "./from-responses.ts";
 import { HeadSplice } from "./head-splice.ts";
-import { chunkFields, messageFields, plainlySaid, shownUsage } from "./visible-fields.ts";
+import {
+  chunkFields,
+  isSimpleChunk,
+  messageFields,
+  plainlySaid,
+  shownUsage,
+} from "./visible-fields.ts";
 
 const nothing = Buffer.alloc(0);
 
@@ -69,18 +75,24 @@ export class NativeChat implements StreamReader {
       return;
     }
     if (chunk === undefined) {
-      this.#hold(() => this.#breakOff("garbage"));
+      this.#fault("garbage");
       return;
     }
-    const fault = faultOf(chunk, source);
-    const error = errorOfChunk(chunk);
-    // A chunk without choices is usage, or a note of the upstream's (content filters, progress).
-    const choices = chunk.choices ?? [];
-    this.#usage.note(chunk, this.#reason !== undefined || isLast(chunk));
+    const isSimple = isSimpleChunk(chunk);
+    if (!isSimple) this.#look(chunk, source);
     if (this.#held) return;
-    if (error) this.#hold(() => this.#refuse(error));
-    else if (fault || !Array.isArray(choices)) this.#hold(() => this.#breakOff(fault ?? "garbage"));
-    else this.#take(chunk, choices[0], source);
+    // A chunk without choices is usage, or a note of the upstream's (content filters, progress).
+    const choice = (chunk.choices as JsonValue[] | null | undefined)?.[0];
+    if (isJsonObject(choice)) this.#take(chunk, choice, source, isSimple);
+  }
+
+  /** Notes the usage in a chunk. Ends the stream where the chunk has an error or a fault. */
+  #look(chunk: JsonObject, source: SseEvent): void {
+    this.#usage.note(chunk, this.#reason !== undefined || isLast(chunk));
+    const error = errorOfChunk(chunk);
+    const fault = faultOf(chunk, source);
+    if (error) this.#failure(error);
+    else if (fault || !Array.isArray(chunk.choices ?? [])) this.#fault(fault ?? "garbage");
   }
 
   /** True after a failure. The upstream is read on for its usage where the caller has the answer's beginning. */
@@ -113,6 +125,14 @@ export class NativeChat implements StreamReader {
     this.#held ??= end;
   }
 
+  #failure(error: JsonObject): void {
+    this.#hold(() => this.#refuse(error));
+  }
+
+  #fault(reason: CutReason): void {
+    this.#hold(() => this.#breakOff(reason));
+  }
+
   #breakOff(reason: CutReason): void {
     if (!this.#hasBegun) throw failureOfCut(reason);
     // Some servers send no [DONE]. The reason for the end has come, so the answer is complete.
@@ -130,18 +150,17 @@ export class NativeChat implements StreamReader {
     this.#complete("length");
   }
 
-  #take(chunk: JsonObject, choice: JsonValue | undefined, source: SseEvent): void {
-    if (!isJsonObject(choice)) return;
+  #take(chunk: JsonObject, choice: JsonObject, source: SseEvent, isSimple: boolean): void {
     const broken = errorOfChoice(choice);
     if (broken) {
-      this.#hold(() => this.#refuse(broken));
+      this.#failure(broken);
       return;
     }
     const reason = isText(choice.finish_reason) ? choice.finish_reason : undefined;
     // A choice without a delta is a note too, and does not begin a stream.
-    if (isJsonObject(choice.delta)) this.#say(chunk, choice, choice.delta, reason, source);
+    if (isJsonObject(choice.delta)) this.#say(chunk, choice, choice.delta, source, isSimple);
     if (reason === undefined) return;
-    this.#begin(chunk, {});
+    if (!this.#hasBegun) this.#begin(chunk, {});
     this.#reason = reason;
   }
 
@@ -149,33 +168,38 @@ export class NativeChat implements StreamReader {
     chunk: JsonObject,
     choice: JsonObject,
     said: JsonObject,
-    reason: string | undefined,
     source: SseEvent,
+    isSimple: boolean,
   ): void {
-    const plain = plainlySaid(said);
+    const plain = isSimple ? said : plainlySaid(said);
     choice.delta = plain;
-    const text = textOfAnswer(chunk);
-    this.unseen.noteChunk(chunk);
+    const text = isSimple ? textOfChoice(choice) : textOfAnswer(chunk);
+    if (!isSimple) this.unseen.noteChunk(chunk);
     const pieces = Array.isArray(plain.tool_calls) ? this.#pieces(plain.tool_calls) : undefined;
     const delta = pieces === plain.tool_calls ? plain : { ...plain, tool_calls: pieces ?? [] };
     // Text beside a reason for the end is sent now. Only the reason waits.
-    const mayBeBare = reason !== undefined || pieces?.length === 0;
+    const mayBeBare = isText(choice.finish_reason) || pieces?.length === 0;
     const isBare = mayBeBare && !carries({ ...choice, delta });
-    this.#begin(chunk, isBare ? {} : delta);
+    if (!this.#hasBegun) this.#begin(chunk, isBare ? {} : delta);
     const isOpen = choice.finish_reason === null || choice.finish_reason === undefined;
     const isSame = delta === said && isOpen && !isBare;
-    const frame = isSame ? this.#asItCame(chunk, source) : undefined;
+    const frame = isSame ? this.#asItCame(chunk, source, isSimple) : undefined;
     choice.delta = delta;
     choice.finish_reason = null;
-    const opaque = opaqueIn(plain.reasoning_details);
-    this.#sealed += opaque.length;
+    const details = plain.reasoning_details;
+    const opaque = details === undefined ? undefined : opaqueIn(details);
+    this.#sealed += opaque?.length ?? 0;
     if (this.#sealed > textLimits.pieces) {
-      this.#hold(() => this.#breakOff("too_large"));
+      this.#fault("too_large");
       return;
     }
-    const kept = opaque.length > 0 ? { opaque } : {};
-    if (!isBare) this.#out.push({ frame: frame ?? dataFrame(this.#own(chunk)), text, ...kept });
-    else if (text !== "") this.#out.push({ frame: nothing, text });
+    if (isBare && text === "") return;
+    const event: AnswerEvent = {
+      frame: isBare ? nothing : (frame ?? dataFrame(this.#own(chunk))),
+      text,
+    };
+    if (!isBare && opaque && opaque.length > 0) event.opaque = opaque;
+    this.#out.push(event);
   }
 
   #pieces(calls: JsonValue[]): JsonValue[] {
@@ -183,14 +207,13 @@ export class NativeChat implements StreamReader {
       return this.#calls.take(calls);
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
-      this.#hold(() => this.#breakOff("too_large"));
+      this.#fault("too_large");
       return [];
     }
   }
 
   /** Sends the chunk with the role where the upstream does not begin with it. */
   #begin(chunk: JsonObject, delta: JsonObject): void {
-    if (this.#hasBegun) return;
     this.#hasBegun = true;
     this.#head = this.#own(chunk);
     if (!isText(delta.role)) this.#send({ role: "assistant", content: "" }, null);
@@ -210,10 +233,11 @@ export class NativeChat implements StreamReader {
    * The chunk's bytes with genmesh's id and model in them. Undefined where callers see more or fewer fields, or where it has another
    * head.
    */
-  #asItCame(chunk: JsonObject, source: SseEvent): Uint8Array | undefined {
-    const isWhole = chunk.object === "chat.completion.chunk";
-    const isOurs = isWhole && chunk.created === this.#head.created && !isJsonObject(chunk.usage);
-    return isOurs && fits(chunk, chunkFields) ? this.#splice.frame(chunk, source) : undefined;
+  #asItCame(chunk: JsonObject, source: SseEvent, isSimple: boolean): Uint8Array | undefined {
+    if (chunk.created !== this.#head.created) return undefined;
+    const isWhole = chunk.object === "chat.completion.chunk" && !isJsonObject(chunk.usage);
+    const isOurs = isSimple || (isWhole && fits(chunk, chunkFields));
+    return isOurs ? this.#splice.frame(chunk, source) : undefined;
   }
 
   /** The fields of the chunk that callers see, as a new object without usage. */
@@ -234,7 +258,7 @@ export class NativeChat implements StreamReader {
     const usage = this.#usage.objectIn(chatNames);
     const shown = this.#facts.withUsage && usage ? shownUsage(usage) : undefined;
     const isCalling = reason === "stop" && this.#calls.hasCalls;
-    this.#begin({}, {});
+    if (!this.#hasBegun) this.#begin({}, {});
     const finish = this.#framed({}, isCalling ? "tool_calls" : reason);
     if (shown) this.#out.push({ frame: finish, text: "" });
     const frame = shown ? dataFrame({ ...this.#head, choices: [], usage: shown }) : finish;

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
-import { type Fields, only } from "../allowed.ts";
+import { type Fields, fits, only } from "../allowed.ts";
 import { withArgumentsText } from "../call-arguments.ts";
 import { chatNames, plainUsage } from "../usage.ts";
 
@@ -108,6 +108,36 @@ export const chunkFields: Fields = {
   // Padding that hides the length of a delta.
   obfuscation: "plain",
 };
+
+/** Fields of a chunk that has text, and nothing else that the upstream generated or reported. */
+const simpleChunkFields: Fields = {
+  id: "plain",
+  object: "plain",
+  created: "plain",
+  model: "plain",
+  service_tier: "plain",
+  system_fingerprint: "plain",
+  obfuscation: "plain",
+  usage: "plain",
+  choices: [
+    {
+      index: "plain",
+      finish_reason: "plain",
+      logprobs: "plain",
+      delta: { role: "plain", content: "plain", refusal: "plain" },
+    },
+  ],
+};
+
+/**
+ * Is it a chunk of one choice with text alone, in the form that callers see? Then a search for usage, depth, pieces, reasoning, calls or
+ * hidden fields finds nothing.
+ */
+export function isSimpleChunk(chunk: JsonObject): boolean {
+  const { object, choices } = chunk;
+  const isChunk = object === "chat.completion.chunk" && Array.isArray(choices);
+  return isChunk && choices.length === 1 && fits(chunk, simpleChunkFields);
+}
 
 /** Fields of a completion's usage that callers see. */
 export function shownUsage(found: JsonObject): JsonObject {

@@ -172,12 +172,14 @@ export class OutputGate {
   cutWhole(answer: JsonObject): Awaitable<JsonObject | undefined> {
     // A failed answer gives no output.
     if (answer.status === "failed") return undefined;
-    if (this.isKept(usageIn(answer)?.usage)) this.lenient();
     const text = textOfAnswer(answer);
     return this.admits(Buffer.byteLength(text)) ? undefined : this.#cut(answer, text);
   }
 
   async #cut(answer: JsonObject, text: string): Promise<JsonObject | undefined> {
+    // Usage within the bound admits more, so it is read only here.
+    if (this.isKept(usageIn(answer)?.usage)) this.lenient();
+    if (this.admits(Buffer.byteLength(text))) return undefined;
     const limit = this.#limit(compositionOf(text));
     if ((await this.#tokensOf(text, limit)) <= limit) return undefined;
     return cutAnswer(answer, await this.#prefix(text, this.#bound.tokens));

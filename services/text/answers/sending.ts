@@ -28,13 +28,13 @@ import type { PreparedRequest } from "../request/prepared.ts";
 import { counterFor, countOrGuess, type TokenCounter } from "../tokens/count.ts";
 import { finishReasonOf } from "./answer-facts.ts";
 import type { AnswerRoom, AnswerRooms } from "./answer-room.ts";
-import { createEventRun } from "./event-run.ts";
+import { EventRun } from "./event-run.ts";
 import type { Answer } from "./joins.ts";
 import { keepable, piecesOf } from "./replay.ts";
 import { Stopped, stopped, stopReasonOf } from "./stop-reason.ts";
 
 /** Dependencies of sending. */
-export interface GenerateContext {
+export interface SendingContext {
   clock: Clock;
   upstreams: TextUpstreams;
   events: TextEvents;
@@ -66,17 +66,12 @@ export interface Paid {
 }
 
 /**
- * Sends a paid request, and settles it in every case: at the answer's end, where the upstream breaks, or where the caller leaves
- * (`stop` aborts with `Stopped`). Refuses with the meaning of the upstream's failure, before any output.
+ * A paid request that is sent to an upstream, with its answer. It is settled in every case: at the answer's end, where the upstream
+ * breaks, or where the caller leaves (`stop` aborts with `Stopped`).
  */
-export function generate(paid: Paid, context: GenerateContext): Promise<Answer> {
-  return new Sending(paid, context).answer();
-}
-
-/** One request that is sent to an upstream, with its answer. */
-class Sending {
+export class Sending {
   readonly #paid: Paid;
-  readonly #context: GenerateContext;
+  readonly #context: SendingContext;
   readonly #startedAt: number;
   /** Aborts when the upstream must be closed. */
   readonly #upstream = new Stop();
@@ -95,7 +90,7 @@ class Sending {
     else this.#closeUpstream();
   };
 
-  constructor(paid: Paid, context: GenerateContext) {
+  constructor(paid: Paid, context: SendingContext) {
     this.#paid = paid;
     this.#context = context;
     this.#startedAt = context.clock.steady();
@@ -103,6 +98,7 @@ class Sending {
     paid.metered.onLost = () => paid.stop.abort(stopped("lost"));
   }
 
+  /** Sends it. Refuses with the meaning of the upstream's failure, before any output. */
   async answer(): Promise<Answer> {
     const { stop } = this.#paid;
     try {
@@ -253,7 +249,7 @@ class Sending {
   #events(answer: StreamAnswer): AsyncIterable<Uint8Array> {
     const { request, metered, stop, isKept } = this.#paid;
     const { clock, events, large } = this.#context;
-    return createEventRun(answer, {
+    return new EventRun(answer, {
       request,
       metered,
       stop,

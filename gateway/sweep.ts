@@ -1,0 +1,24 @@
+import type { Clock } from "#kit/time/clock.ts";
+
+/**
+ * Searches a collection again and again while it holds anything. One timer serves all that it holds, because nearly all of it is over
+ * long before a search finds it. Call the result where something was added.
+ */
+export function createSweep(
+  clock: Clock,
+  open: { readonly size: number },
+  { everyMs, look }: { everyMs: number; look: () => void },
+): () => void {
+  let isRunning = false;
+  const run = async () => {
+    isRunning = true;
+    while (open.size > 0) {
+      await clock.sleep(everyMs);
+      look();
+    }
+    isRunning = false;
+  };
+  return function sweep() {
+    if (!isRunning) void run();
+  };
+}
