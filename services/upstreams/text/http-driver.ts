@@ -118,7 +118,7 @@ async function askForVectors(
   plan: PlanWithHeaders,
   request: UpstreamRequest,
   upstream: Upstream,
-  context: Pick<UpstreamsContext, "secrets" | "http"> & { numbersOnly: Set<string> },
+  context: Pick<UpstreamsContext, "secrets" | "http" | "clock"> & { numbersOnly: Set<string> },
 ): Promise<HttpReply> {
   const { numbersOnly } = context;
   const name = JSON.stringify([upstream.baseUrl, request.upstreamModel]);
