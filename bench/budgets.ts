@@ -90,8 +90,8 @@ type MeasureName = keyof typeof measures;
 /** To lower or to raise a budget, change its number here. A rise is in the commit that causes it, with the reason in its message. */
 const most: Record<string, Partial<Record<MeasureName, number>>> = {
   "a request for JSON": {
-    files: 146,
-    functions: 619,
+    files: 150,
+    functions: 628,
     calls: 1_274,
     promises: 97,
     bytes: 143_000,
@@ -101,8 +101,8 @@ const most: Record<string, Partial<Record<MeasureName, number>>> = {
     "Sets and Maps": 2,
   },
   "a stream of 100 deltas": {
-    files: 158,
-    functions: 759,
+    files: 162,
+    functions: 769,
     calls: 8_225,
     promises: 97,
     bytes: 455_000,

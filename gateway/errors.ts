@@ -93,7 +93,7 @@ export function toHttpError(refusal: RefusalError): HttpError {
     headers: {
       ...reasonHeaders[refusal.reason],
       ...headersOf(refusal),
-      ...(retryable.has(refusal.reason) ? { "retry-after": retryAfter(refusal) } : {}),
+      ...(isRetryable(refusal) ? { "retry-after": retryAfter(refusal) } : {}),
     },
     body: { error: toErrorBody(refusal) },
   };
@@ -167,6 +167,10 @@ function headersOf(refusal: RefusalError): Record<string, string> {
     headers["content-range"] = `bytes */${refusal.metadata.size_bytes}`;
   }
   return headers;
+}
+
+function isRetryable({ reason, metadata }: RefusalError): boolean {
+  return retryable.has(reason) || metadata.retry_after_ms !== undefined;
 }
 
 function retryAfter(refusal: RefusalError): string {

@@ -22,6 +22,13 @@ export const maxListItems = 500;
 /** Fallbacks of one model. Each may cost a connect time-out before the caller gets an answer. */
 export const maxFallbacks = 8;
 
+/** Members of a pool: more machines or accounts for one model than most operators have. A request looks at each. */
+export const maxPoolMembers = 16;
+/** Greatest weight of a pool's member. Shares of a hundredth are as fine as an operator needs. */
+export const maxWeight = 100;
+/** Keys of one upstream. A request looks at each. */
+export const maxKeys = 16;
+
 /** Characters of a model's id, which travels in paths and metric labels. */
 export const maxIdCharacters = 128;
 /** Characters of names, voices, languages, efforts and the like. */

@@ -5,6 +5,7 @@ import { catalogRules } from "../upstreams/catalog-rules.ts";
 import { type ProtocolName, protocols } from "../upstreams/protocols.ts";
 import { type CallableModel, callFaults, callShapeFaults, callsOf } from "./calls.ts";
 import type { WorkflowFiles } from "./file.ts";
+import { laneFaults, membersOf, poolOf } from "./lanes.ts";
 import { bytesPerToken, maxWorkflows } from "./limits.ts";
 import type { CatalogFile, CatalogModel, CatalogModelOf } from "./schema.ts";
 
@@ -12,7 +13,7 @@ import type { CatalogFile, CatalogModel, CatalogModelOf } from "./schema.ts";
 export function crossFaults(file: CatalogFile, workflows: WorkflowFiles): FoundFault[] {
   const ids = new Set<string>();
   const defaults = new Set<CatalogModel["kind"]>();
-  return eachValid(file.models, (model, index) => {
+  const ofModels = eachValid(file.models, (model, index) => {
     const at = (...rest: FaultPath): FaultPath => ["models", index, ...rest];
     return [
       ...modelFaults(file, model, at, { ids, defaults }),
@@ -20,6 +21,7 @@ export function crossFaults(file: CatalogFile, workflows: WorkflowFiles): FoundF
       ...ownCallFaults(file, model, at, workflows),
     ];
   });
+  return [...laneFaults(file), ...ofModels];
 }
 
 /** Ids and names that earlier models use. */
@@ -66,10 +68,15 @@ type Rule = () => readonly FoundFault[];
 
 /** Protocols of a model's upstreams, the fallbacks included, each once. */
 function protocolsOf(file: CatalogFile, model: CatalogModel): ProtocolName[] {
-  const upstreams = [model.upstream, ...model.fallbackUpstreams].map(
-    (name) => file.upstreams[name],
+  const names = [model.upstream, ...model.fallbackUpstreams].flatMap((name) =>
+    membersOf(file, name),
   );
-  return [...new Set(upstreams.flatMap((upstream) => upstream?.protocol ?? []))];
+  return [...new Set(names.flatMap((name) => file.upstreams[name]?.protocol ?? []))];
+}
+
+/** The protocol behind a name: the upstream's, or the one of a pool's members. */
+function protocolBehind(file: CatalogFile, name: string): ProtocolName | undefined {
+  return file.upstreams[membersOf(file, name)[0] ?? ""]?.protocol;
 }
 
 /**
@@ -101,7 +108,7 @@ function isCallable(model: CatalogModel): model is CallableModel {
 
 /** A call is written for one protocol, and so may the names of voices be. An upstream of another protocol would not understand them. */
 function strangeFallbacks(file: CatalogFile, model: CatalogModel, at: At): FoundFault[] {
-  const first = file.upstreams[model.upstream]?.protocol;
+  const first = protocolBehind(file, model.upstream);
   const names = protocolsOf(file, model);
   const whatIsOwn = isCalledByTemplate(names)
     ? "call is"
@@ -110,7 +117,7 @@ function strangeFallbacks(file: CatalogFile, model: CatalogModel, at: At): Found
       : undefined;
   if (!first || !whatIsOwn) return [];
   return model.fallbackUpstreams.flatMap((name, index) => {
-    const protocol = file.upstreams[name]?.protocol;
+    const protocol = protocolBehind(file, name);
     if (!protocol || protocol === first) return [];
     const message = `speaks ${protocol}, and the model's ${whatIsOwn} for ${first}`;
     return [{ path: at("fallbackUpstreams", index), message }];
@@ -201,24 +208,36 @@ function formatFaults(model: CatalogModel, name: ProtocolName, at: At): FoundFau
 }
 
 function upstreamRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {
-  const fault = (name: string, path: FaultPath, isFirst: boolean): FoundFault[] => {
-    const upstream = Object.hasOwn(file.upstreams, name) ? file.upstreams[name] : undefined;
-    if (!upstream) return [{ path, message: "names no entry of upstreams" }];
-    if (!isFirst && name === model.upstream) {
-      return [{ path, message: "is the model's first upstream already" }];
+  const taken = new Set<string>();
+  const faultOf = (name: string, path: FaultPath): FoundFault[] => {
+    const members = membersOf(file, name);
+    const isKnown = poolOf(file, name) ?? Object.hasOwn(file.upstreams, name);
+    if (!isKnown) return [{ path, message: "names no entry of upstreams or pools" }];
+    if (members.some((one) => taken.has(one))) {
+      return [{ path, message: "is one of the model's upstreams already" }];
     }
-    if (!(model.kind in protocols[upstream.protocol].serves)) {
-      return [{ path, message: `a ${upstream.protocol} upstream serves no ${model.kind} models` }];
+    for (const one of members) taken.add(one);
+    const protocol = protocolBehind(file, name);
+    if (protocol && !(model.kind in protocols[protocol].serves)) {
+      return [{ path, message: `a ${protocol} upstream serves no ${model.kind} models` }];
     }
-    return [];
+    return isNamedThere(file, model, name)
+      ? [{ path, message: `${model.kind} models take no pool with upstreamModels` }]
+      : [];
   };
   return [
-    () => fault(model.upstream, at("upstream"), true),
+    () => faultOf(model.upstream, at("upstream")),
     () =>
       eachValid(model.fallbackUpstreams, (name, index) =>
-        fault(name, at("fallbackUpstreams", index), false),
+        faultOf(name, at("fallbackUpstreams", index)),
       ),
   ];
+}
+
+/** Has a pool names of its own for a model whose requests are not text, and which so has one name alone? */
+function isNamedThere(file: CatalogFile, { kind }: CatalogModel, name: string): boolean {
+  const isText = kind === "chat" || kind === "embedding" || kind === "transcription";
+  return !isText && Object.keys(poolOf(file, name)?.upstreamModels ?? {}).length > 0;
 }
 
 function kindRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {

@@ -17,9 +17,11 @@ import {
   maxHiddenTokensPerSecond,
   maxIdCharacters,
   maxInFlight,
+  maxKeys,
   maxListItems,
   maxModels,
   maxNameCharacters,
+  maxPoolMembers,
   maxPrice,
   maxReferences,
   maxSoundSeconds,
@@ -28,6 +30,7 @@ import {
   maxTokenDelayMs,
   maxTokens,
   maxUpstreams,
+  maxWeight,
 } from "./limits.ts";
 
 /** Name of an upstream. */
@@ -205,14 +208,21 @@ export type CatalogModelOf<K extends CatalogModel["kind"]> = Extract<CatalogMode
 // Compiling the schema costs more than it saves where a file is read rarely. It was a hundredth of a start.
 z.config({ jitless: true });
 
+const variable = z
+  .string()
+  .max(maxNameCharacters)
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of a variable, not a key");
 const timeoutMs = z.int().min(1).max(maxTimeoutMs);
 /** Keys of upstreams. Each is allowed where its protocol's row has it. */
 const upstreamKeys = {
   baseUrl: z.string().max(maxTextCharacters).transform(trimmedUrl),
-  apiKeyEnv: z
+  apiKeyEnv: variable.optional(),
+  /** Several keys, which share the upstream's requests. */
+  apiKeyEnvs: listOf(variable, maxKeys).min(1).optional(),
+  apiKeyFile: z
     .string()
-    .max(maxNameCharacters)
-    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of a variable, not a key")
+    .max(maxTextCharacters)
+    .regex(/^\/[^\0]+$/, "must be the absolute path of a file")
     .optional(),
   timeoutMs: timeoutMs.default(defaultTimeoutMs),
   idleTimeoutMs: timeoutMs.default(defaultIdleTimeoutMs),
@@ -248,6 +258,18 @@ const upstreamSchema = z.discriminatedUnion("protocol", [
   ...otherProtocols,
 ]) as unknown as z.ZodType<CatalogUpstream>;
 
+/** Upstreams of one protocol that share requests by weight. */
+const poolSchema = z.strictObject({
+  members: z
+    .array(
+      z.strictObject({ upstream: upstreamName, weight: z.int().min(1).max(maxWeight).default(1) }),
+    )
+    .min(1)
+    .max(maxPoolMembers),
+  /** The members' names of the model, where they differ. */
+  upstreamModels: z.record(upstreamName, label).default({}),
+});
+
 /** A catalog file: the names, types and bounds of its keys. Rules between its parts are in rules.ts. */
 export const catalogSchema = z.strictObject({
   developerPrompt: z.string().max(maxDeveloperPromptCharacters).default(""),
@@ -257,6 +279,10 @@ export const catalogSchema = z.strictObject({
       (map) => Object.keys(map).length <= maxUpstreams,
       `has at most ${maxUpstreams} entries`,
     ),
+  pools: z
+    .record(upstreamName, poolSchema)
+    .refine((map) => Object.keys(map).length <= maxUpstreams, `has at most ${maxUpstreams} entries`)
+    .default({}),
   models: z.array(modelSchema).min(1).max(maxModels),
 });
 

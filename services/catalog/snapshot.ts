@@ -18,6 +18,7 @@ import {
 import { protocols } from "../upstreams/protocols.ts";
 import { type CatalogCall, callsOf } from "./calls.ts";
 import type { WorkflowFiles } from "./file.ts";
+import { keyedOf, lanesOf } from "./lanes.ts";
 import type { CatalogFile, CatalogModel, CatalogUpstream } from "./schema.ts";
 
 type UpstreamInit = MessageInitShape<typeof UpstreamSchema>;
@@ -29,9 +30,11 @@ export function snapshotOf(file: CatalogFile, workflows: WorkflowFiles): Snapsho
   const content = create(SnapshotSchema, {
     developerPrompt: file.developerPrompt,
     upstreams: Object.fromEntries(
-      Object.entries(file.upstreams).map(([name, upstream]) => [name, upstreamOf(name, upstream)]),
+      Object.entries(file.upstreams).flatMap(([name, upstream]) =>
+        keyedOf(name, upstream).map((keyed) => [keyed.name, { ...upstreamOf(upstream), ...keyed }]),
+      ),
     ),
-    models: file.models.map((model) => modelOf(model, workflows)),
+    models: file.models.map((model) => modelOf(file, model, workflows)),
   });
   const hash = createHash("sha256").update(canonicalize(toJson(SnapshotSchema, content)) ?? "");
   return create(SnapshotSchema, { ...content, version: hash.digest("hex").slice(0, 16) });
@@ -42,13 +45,11 @@ export function snapshotBytes(snapshot: Snapshot): number {
   return toBinary(SnapshotSchema, snapshot).byteLength;
 }
 
-function upstreamOf(name: string, upstream: CatalogUpstream): UpstreamInit {
+function upstreamOf(upstream: CatalogUpstream): UpstreamInit {
   const { protocol, outputLimit, references, lostAnswer } = upstream;
   return {
-    name,
     protocol: protocols[protocol].wire,
     baseUrl: upstream.baseUrl ?? "",
-    apiKeyEnv: upstream.apiKeyEnv ?? "",
     timeoutMs: BigInt(upstream.timeoutMs ?? 0),
     idleTimeoutMs: BigInt(upstream.idleTimeoutMs ?? 0),
     connectTimeoutMs: BigInt(upstream.connectTimeoutMs ?? 0),
@@ -62,7 +63,11 @@ function upstreamOf(name: string, upstream: CatalogUpstream): UpstreamInit {
   };
 }
 
-function modelOf(model: CatalogModel, workflows: WorkflowFiles): ModelInit {
+function modelOf(file: CatalogFile, model: CatalogModel, workflows: WorkflowFiles): ModelInit {
+  const lanes = lanesOf(file, model);
+  const [first, ...others] = lanes.map(({ upstream }) => upstream);
+  const isPlain = lanes.length === 1 + model.fallbackUpstreams.length;
+  const isShared = !isPlain || lanes.some(({ upstreamModel }) => upstreamModel !== "");
   const lostAnswer = "lostAnswer" in model ? model.lostAnswer : undefined;
   return {
     id: model.id,
@@ -71,9 +76,10 @@ function modelOf(model: CatalogModel, workflows: WorkflowFiles): ModelInit {
     description: model.description,
     active: model.active,
     isDefault: model.default,
-    upstream: model.upstream,
+    upstream: first ?? "",
     upstreamModel: model.upstreamModel ?? model.id,
-    fallbackUpstreams: model.fallbackUpstreams,
+    fallbackUpstreams: others,
+    shares: isShared ? lanes : [],
     maxConcurrent: "maxConcurrent" in model ? (model.maxConcurrent ?? 0) : 0,
     calls:
       "call" in model ? callsOf(model).map(({ mode, call }) => callOf(mode, call, workflows)) : [],

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { envToConfig, envToOperatorConfig } from "./config.ts";
 import { ConfigError } from "./env.ts";
@@ -99,6 +102,14 @@ describe("every variable is taken", () => {
 
   test("a key that the catalog names is read by its name", () => {
     expect(envToConfig({ MY_KEY: "k" }).secret("MY_KEY")).toBe("k");
+  });
+
+  test("a key whose name is a path is read from that file", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "genmesh-keys-"));
+    const file = join(folder, "key");
+    writeFileSync(file, "k\n");
+    expect(await envToConfig({ [file]: "of a variable" }).secret(file)).toBe("k");
+    rmSync(folder, { recursive: true });
   });
 });
 

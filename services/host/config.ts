@@ -1,7 +1,8 @@
 import { isIP } from "node:net";
-import { resolve } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type LogLevel, logLevels } from "#kit/base/logger.ts";
+import { readKeyFile } from "#kit/upstream/key-file.ts";
 import { defaultWorkers, maxWorkers } from "../media/limits.ts";
 import { type ConsoleConfig, consoleConfig } from "./config-console.ts";
 import { type StoresConfig, storesConfig } from "./config-stores.ts";
@@ -51,8 +52,8 @@ export interface Config extends StoresConfig {
   logColours: boolean;
   /** Undefined: this process sends no telemetry. */
   telemetry: TelemetryConfig | undefined;
-  /** The value of a variable that the catalog names (`apiKeyEnv`). */
-  secret: (name: string) => string | undefined;
+  /** The key in a variable that the catalog names, or in a file that it names by its absolute path. Undefined: there is none. */
+  secret: (name: string) => string | undefined | Promise<string | undefined>;
 }
 
 /** The settings that the operator command gets from outside. */
@@ -68,8 +69,8 @@ export interface OperatorConfig {
   /** Base URL and key for `genmesh generate`. */
   baseUrl: string | undefined;
   apiKey: string | undefined;
-  /** The value of a variable that a catalog names as `apiKeyEnv`, for `genmesh catalog check --online`. */
-  secret: (name: string) => string | undefined;
+  /** Like that of {@link Config}, for `genmesh catalog check --online`. */
+  secret: Config["secret"];
 }
 
 /** Milliseconds after SIGTERM for open requests to end. */
@@ -114,7 +115,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     logLevel: read.choice("GENMESH_LOG_LEVEL", logLevels, "info"),
     logColours: hasColours(read),
     telemetry: telemetryConfig(read, role),
-    secret: (name) => env[name],
+    secret: secretsOf(env),
   };
 }
 
@@ -131,8 +132,12 @@ export function envToOperatorConfig(env: Env): OperatorConfig {
     databaseUrl: read.text("GENMESH_DATABASE_URL"),
     baseUrl: read.text("GENMESH_BASE_URL"),
     apiKey: read.text("GENMESH_API_KEY"),
-    secret: (name) => env[name],
+    secret: secretsOf(env),
   };
+}
+
+function secretsOf(env: Env): Config["secret"] {
+  return (name) => (isAbsolute(name) ? readKeyFile(name) : env[name]);
 }
 
 /** The roles with a public port. */

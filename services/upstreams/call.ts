@@ -8,8 +8,22 @@ import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 /** The parts that calling configured upstreams needs. */
 export interface CallContext {
   http: HttpClient;
-  /** The value of an environment variable that a catalog names as `apiKeyEnv`. Undefined: it is not set. */
-  secrets: (envName: string) => string | undefined;
+  /** The key that a catalog names: in a variable, or in a file, whose path is absolute. Undefined: there is none. */
+  secrets: (name: string) => string | undefined | Promise<string | undefined>;
+}
+
+/** The variable or the file that holds an upstream's key. "": it has no key. */
+export function keyNameOf({ apiKeyEnv, apiKeyFile }: Upstream): string {
+  return apiKeyEnv || apiKeyFile;
+}
+
+/** The key of an upstream. Undefined where it has none, or where that is not there. */
+export function keyOf(
+  { secrets }: Pick<CallContext, "secrets">,
+  upstream: Upstream,
+): ReturnType<CallContext["secrets"]> {
+  const name = keyNameOf(upstream);
+  return name === "" ? undefined : secrets(name);
 }
 
 /** The header that carries a key: `Authorization` with the scheme `Bearer`, unless an upstream needs another one. */
@@ -38,8 +52,17 @@ export interface UpstreamCall
 }
 
 /** Sends once and resolves with the answer's head, of any status. Throws {@link UpstreamError}, or the signal's reason. */
-export function callUpstream(
-  { http, secrets }: CallContext,
+export function callUpstream(context: CallContext, call: UpstreamCall): Promise<HttpReply> {
+  const { upstream, key } = call;
+  const needsKey = keyNameOf(upstream) !== "" && key !== "none";
+  const found = needsKey ? keyOf(context, upstream) : undefined;
+  if (found instanceof Promise) return found.then((one) => callWith(one, context, call));
+  return callWith(found, context, call);
+}
+
+function callWith(
+  key: string | undefined,
+  { http }: CallContext,
   {
     upstream,
     headers,
@@ -50,8 +73,7 @@ export function callUpstream(
     ...request
   }: UpstreamCall,
 ): Promise<HttpReply> {
-  const needsKey = upstream.apiKeyEnv !== "" && sentAs !== "none";
-  const key = needsKey ? secrets(upstream.apiKeyEnv) : undefined;
+  const needsKey = keyNameOf(upstream) !== "" && sentAs !== "none";
   if (needsKey && !key) throw new UpstreamError("misconfigured");
   const timeoutMs = Math.min(wanted ?? Number.POSITIVE_INFINITY, Number(upstream.timeoutMs));
   const idleTimeoutMs = Number(upstream.idleTimeoutMs);

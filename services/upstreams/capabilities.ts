@@ -25,6 +25,8 @@ export type UpstreamKey =
 export const remoteKeys = [
   "baseUrl",
   "apiKeyEnv",
+  "apiKeyEnvs",
+  "apiKeyFile",
   "timeoutMs",
   "idleTimeoutMs",
   "connectTimeoutMs",

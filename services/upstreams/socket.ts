@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { WebSocket } from "undici";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import type { CallContext } from "./call.ts";
+import { type CallContext, keyOf } from "./call.ts";
 
 /** A WebSocket for an upstream's reports while it works. After the opening request, no byte is sent to it. */
 export interface SocketCall {
@@ -24,7 +24,7 @@ const maxTextBytes = 512 * 1024;
  * nothing is thrown where it is refused or breaks. Disposing closes it.
  */
 export async function openSocket(
-  { secrets }: Pick<CallContext, "secrets">,
+  context: Pick<CallContext, "secrets">,
   { upstream, url, onText, signal }: SocketCall,
 ): Promise<Disposable> {
   const { Agent, buildConnector, WebSocket } = await import("undici");
@@ -43,7 +43,7 @@ export async function openSocket(
       });
     },
   });
-  const key = upstream.apiKeyEnv === "" ? undefined : secrets(upstream.apiKeyEnv);
+  const key = await keyOf(context, upstream);
   const headers = { "user-agent": "genmesh", ...(key && { authorization: `Bearer ${key}` }) };
   const socket = new WebSocket(url.replace(/^http/, "ws"), { dispatcher, headers });
   socket.binaryType = "arraybuffer";

@@ -1,9 +1,28 @@
 import { afterAll, describe, expect, test } from "vitest";
 import type { Behaviour } from "../support/scripted-upstream.ts";
 import { refusalOf } from "./caller.ts";
+import { chat } from "./catalog.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
-const world = await startWorld();
+/** Upstreams with the address of the first one. A test that fails one leaves the others awake. */
+const fresh = Array.from({ length: 40 }, (_, at) => `first-${at}`);
+const world = await startWorld({
+  catalog: (usual) => ({
+    ...usual,
+    upstreams: {
+      ...usual.upstreams,
+      ...Object.fromEntries(fresh.map((name) => [name, { ...usual.upstreams.main }])),
+    },
+    models: [
+      ...usual.models,
+      ...fresh.map((upstream) =>
+        chat(`backed-${upstream}`, {
+          ...{ upstream, upstreamModel: "up-model", fallbackUpstreams: ["backup"] },
+        }),
+      ),
+    ],
+  }),
+});
 afterAll(() => world[Symbol.asyncDispose]());
 const caller = await world.caller();
 ownWorldOnly();
@@ -14,6 +33,8 @@ const playFirst = (behaviour: Behaviour) => {
   world.play();
   world.upstream.script(behaviour);
 };
+/** A model whose first upstream no other test has used. */
+const backed = () => `backed-${fresh.pop()}`;
 const ask = (model: string, stream: boolean) =>
   stream
     ? caller
@@ -27,12 +48,17 @@ describe("before any output the next upstream is tried", () => {
     ["429", { kind: "status", status: 429, headers: { "retry-after": "60" } }],
     ["500", { kind: "status", status: 500 }],
     ["503", { kind: "status", status: 503 }],
+    ["401", { kind: "status", status: 401 }],
+    ["403", { kind: "status", status: 403 }],
+    ["404 of the model", { kind: "status", status: 404, code: "model_not_found" }],
+    ["garbage", { kind: "garbage" }],
   ])("after %s", async ([, behaviour]) => {
     for (const stream of [false, true]) {
       playFirst(behaviour);
       const before = await caller.balance();
-      const response = await ask("backed", stream);
-      expect(response).toMatchObject({ status: "completed", model: "backed" });
+      const model = backed();
+      const response = await ask(model, stream);
+      expect(response).toMatchObject({ status: "completed", model });
       expect(counts()).toEqual([1, 1]);
       expect(world.backup.requests[0]?.headers.authorization).toBe("Bearer backup-key-77aa01");
       expect(world.backup.requests[0]?.body).toEqual(world.upstream.requests[0]?.body);
@@ -55,7 +81,7 @@ describe("before any output the next upstream is tried", () => {
   test("for chat as well", async () => {
     playFirst({ kind: "status", status: 500 });
     const { json } = await caller.post("/chat/completions", {
-      model: "backed",
+      model: backed(),
       messages: [{ role: "user", content: "Hi" }],
     });
     expect(json.choices[0].message.content).toBe("Hello from upstream.");
@@ -65,7 +91,7 @@ describe("before any output the next upstream is tried", () => {
   test("and where all fail it is a 502 without a charge", async () => {
     world.play({ kind: "status", status: 503 });
     const before = await caller.balance();
-    const asked = await caller.post("/responses", { model: "backed", input: "Hi" });
+    const asked = await caller.post("/responses", { model: backed(), input: "Hi" });
     expect(refusalOf(asked)).toBe("502 server_error model_request_failed null");
     expect(counts()).toEqual([1, 1]);
     expect(await caller.balance()).toEqual(before);
@@ -75,15 +101,12 @@ describe("before any output the next upstream is tried", () => {
 describe("no other upstream is tried", () => {
   test.for<[name: string, behaviour: Behaviour]>([
     ["400", { kind: "status", status: 400 }],
-    ["401", { kind: "status", status: 401 }],
-    ["403", { kind: "status", status: 403 }],
-    ["404", { kind: "status", status: 404 }],
+    ["404 of what the caller named", { kind: "status", status: 404 }],
     ["422", { kind: "status", status: 422 }],
-    ["garbage", { kind: "garbage" }],
   ])("after %s", async ([, behaviour]) => {
     for (const stream of [false, true]) {
       playFirst(behaviour);
-      const asked = await caller.post("/responses", { model: "backed", input: "Hi", stream });
+      const asked = await caller.post("/responses", { model: backed(), input: "Hi", stream });
       expect(asked.status).toBeGreaterThanOrEqual(400);
       expect(counts()).toEqual([1, 0]);
     }
@@ -91,7 +114,7 @@ describe("no other upstream is tried", () => {
 
   test("once an event has come", async () => {
     playFirst({ kind: "ok", break: { how: "destroy", after: 0 } });
-    const response = await ask("backed", true);
+    const response = await ask(backed(), true);
     expect(response.status).toBe("failed");
     expect(counts()).toEqual([1, 0]);
   });

@@ -27,9 +27,14 @@ const world = await startWorld({
     const { baseUrl } = usual.upstreams.backup as { baseUrl: string };
     return {
       ...usual,
-      upstreams: { ...usual.upstreams, spare: { protocol: "chat-completions", baseUrl } },
+      upstreams: {
+        ...usual.upstreams,
+        spare: { protocol: "chat-completions", baseUrl },
+        judged: { ...usual.upstreams.legacy },
+      },
       models: [
         ...usual.models,
+        chat("judged", { upstream: "judged", fallbackUpstreams: ["spare"] }),
         chat("spared", { upstream: "legacy", fallbackUpstreams: ["spare"] }),
       ],
     };
@@ -206,10 +211,10 @@ describe("an error of 429 or 5xx inside a 200, before any output: the next upstr
   test("not where it is the request's own, or usage says that something was made", async () => {
     const seen = world.play({ kind: "json", body: { error: { code: 400 } } });
     world.backup.requests.length = 0;
-    expect((await caller.post(path, { model: "spared", messages })).status).toBe(502);
+    expect((await caller.post(path, { model: "judged", messages })).status).toBe(502);
     world.play({ kind: "json", body: { error: { code: 500 }, usage: chatUsage } });
     const before = await caller.settled();
-    expect((await caller.post(path, { model: "spared", messages })).status).toBe(502);
+    expect((await caller.post(path, { model: "judged", messages })).status).toBe(502);
     expect(before.available - (await caller.settled()).available).toBe(1040);
     expect(seen).toHaveLength(1);
     expect(world.backup.requests).toHaveLength(0);

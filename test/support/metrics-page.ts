@@ -55,7 +55,7 @@ const parts: [title: string, files: RegExp][] = [
   ["auth", /^services\/auth\//],
   ["billing", /^services\/billing\//],
   ["catalog", /^services\/catalog\//],
-  ["text", /^services\/(text|upstreams\/text)\//],
+  ["text", /^services\/(text|upstreams\/(text|pools))\//],
   ["media and media-worker", /^services\/media\//],
   [
     "Calls of upstreams: text, media and media-worker",
@@ -86,7 +86,7 @@ Generated from the source by \`npm run metrics\`. Every process has \`/metrics\`
 behind an arrow is the name in OpenTelemetry's conventions, under which the figure is sent. Without an arrow it is sent under its own name.
 
 A histogram has the series \`_bucket\`, \`_sum\` and \`_count\`. Durations and ages are in seconds. Money is in USD micros or credits. No
-label holds anything that a caller wrote, and none names an account or a key. Each process also exports \`process_*\` and \`nodejs_*\`, as
+label holds anything that a caller wrote, and none names a caller's account or key. Each process also exports \`process_*\` and \`nodejs_*\`, as
 Node's client for Prometheus makes them. [operations.md](operations.md#runbook) says which figures raise an alert.
 
 ${sections.join("\n")}`;

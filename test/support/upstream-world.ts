@@ -30,10 +30,12 @@ export interface UpstreamWorld extends AsyncDisposable {
 }
 
 /** Starts both. `UP_KEY` is a configured secret. */
-export async function startUpstreamWorld(): Promise<UpstreamWorld> {
+export async function startUpstreamWorld(
+  changes: Parameters<typeof testContext>[0] = {},
+): Promise<UpstreamWorld> {
   const server = await startScriptedUpstream();
   const secrets = (name: string) => (name === "UP_KEY" ? "sk-test" : undefined);
-  const context = testContext({ secrets });
+  const context = testContext({ secrets, ...changes });
   const texts = createTextUpstreams(context);
   const refusalFrom = (request: UpstreamRequest): Promise<RefusalError> =>
     texts.send(request).then(

@@ -1,6 +1,7 @@
 import { PlaceUse } from "#kit/share/fair-share.ts";
 import { type Clock, systemClock } from "#kit/time/clock.ts";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { upstreamOfLane } from "../../upstreams/pools/lanes.ts";
 import { isLocal } from "../../upstreams/protocols.ts";
 import { upstreamJobs, upstreamJobsEach } from "../limits.ts";
 import { type Job, type MediaKind, upstreamOf } from "./job.ts";
@@ -179,8 +180,8 @@ class PlacesOfProcess implements Capacity {
 }
 
 const builtinGroup = (kind: MediaKind) => `builtin ${kind}`;
-const remoteGroup = (kind: MediaKind, upstream: string) => `${kind} at ${upstream}`;
-const upstreamGroup = (upstream: string) => `any at ${upstream}`;
+const remoteGroup = (kind: MediaKind, lane: string) => `${kind} at ${upstreamOfLane(lane)}`;
+const upstreamGroup = (lane: string) => `any at ${upstreamOfLane(lane)}`;
 
 function add(group: Group, accountId: string, by: 1 | -1): void {
   const jobs = (group.ofAccount.get(accountId) ?? 0) + by;

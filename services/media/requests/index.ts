@@ -12,6 +12,7 @@ import {
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { GenerationRequest } from "../../upstreams/media/port.ts";
+import { spread } from "../../upstreams/pools/choice.ts";
 import type { Job, JobSpec, MediaKind } from "../jobs/job.ts";
 import type { ReferenceInput } from "../references/port.ts";
 import { readModelId, type Spelled } from "./fields.ts";
@@ -105,7 +106,7 @@ export function checkRequest(
 
 /** A model's upstreams, in the order in which they are tried, with the model's own settings in place of the upstreams'. */
 function upstreamsOf(model: FoundModel, view: CatalogView): readonly Upstream[] {
-  const upstreams = view.upstreamsOf(model);
+  const upstreams = spread(view.upstreamsOf(model), model);
   const { lostAnswer } = model;
   if (lostAnswer === LostAnswer.UNSPECIFIED) return upstreams;
   return upstreams.map((upstream) => ({ ...upstream, lostAnswer }));

@@ -17,6 +17,7 @@ import {
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { generateLimits } from "../../upstreams/media/limits.ts";
+import { spread } from "../../upstreams/pools/choice.ts";
 import { offers } from "../requests/fields.ts";
 import { estimatedBytes, estimatedSeconds, longestSeconds } from "./length.ts";
 
@@ -72,7 +73,7 @@ export function prepareSpeech(
     });
   }
   const speed = optionalNumber(body, "speed", speechSpeed) ?? speechSpeed.default;
-  const upstreams = view.upstreamsOf(model);
+  const upstreams = spread(view.upstreamsOf(model), model);
   const mostBytes = checkLength({ text, speed, format, upstreams, isOpenAi });
   const characters = codePoints(text);
   const pricePerMillion = spec.usdMicrosPerMillionCharacters;

@@ -32,6 +32,7 @@ import { passedOf } from "./parameters.ts";
 import type { ParsedRequest } from "./parse.ts";
 import type { PreparedRequest } from "./prepared.ts";
 import { checkCompact, checkResponses } from "./responses.ts";
+import { stickOf } from "./stick.ts";
 import { prepareTranscription } from "./transcription.ts";
 
 /** Dependencies of preparing. */
@@ -85,10 +86,11 @@ function prepareChat(
   return after(inTurns(check(parsed, spec, developerPrompt)), (checked) => {
     const body = passedOf(checked.body, operation, spec);
     nameForAccount(body, accountId);
+    const suitable = operation === "chat" ? chatUpstreams(capable, body, spec) : capable;
     const pinning = pinUpstream(checked.opaque, {
       accountId,
       inputParam: checked.inputParam,
-      upstreams: operation === "chat" ? chatUpstreams(capable, body, spec) : capable,
+      upstreams: suitable,
       isKnown: (name) => Object.hasOwn(view.snapshot.upstreams, name),
       makers: context.makers,
     });
@@ -105,6 +107,8 @@ function prepareChat(
         });
         return after(fitting, () => ({
           ...{ operation, form, model, upstreams, body, asked, developerPrompt, media },
+          isPinned: upstreams.length < suitable.length,
+          stick: model.shares.length === 0 ? undefined : stickOf(accountId, asked),
           catalogVersion: view.snapshot.version,
           leftOut: checked.leftOut,
           passParameters: spec.passParameters,

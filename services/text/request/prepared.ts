@@ -14,6 +14,10 @@ export interface PreparedRequest {
   catalogVersion: string;
   /** In the order of trying. There is only one where opaque state binds the request to it. */
   upstreams: readonly Upstream[];
+  /** Has the model other upstreams that could answer, except for the opaque state? Absent: no. */
+  isPinned?: boolean;
+  /** The name of the conversation, by which it stays at one upstream. Absent: the request is alone, or its model shares none. */
+  stick?: string | undefined;
   /** The body for the upstream. `model` is still the public id. */
   body: JsonObject;
   /** Properties of the request as the caller sent them. */

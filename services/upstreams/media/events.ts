@@ -1,5 +1,6 @@
 import type { Logger } from "#kit/base/logger.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { keyNameOf } from "../call.ts";
 import type { DriverContext } from "./context.ts";
 import { StatusError } from "./faults.ts";
 import { type GenerationError, NotTakenError } from "./port.ts";
@@ -27,6 +28,9 @@ export function attemptFailed(
   if (error instanceof NotTakenError && error.refusal === "account_empty") {
     accounts?.empty(work.upstream.name, found ?? {});
   }
+  if (found && fault !== "content_policy" && [401, 403].includes(found.status)) {
+    if (!found.isAccountEmpty) accounts?.keyRefused(work.upstream.name, keyNameOf(work.upstream));
+  }
   const fields = { ...named(work), fault, reason: error.message };
   const isOurs = ownMistakes.some((type) => error.cause instanceof type);
   const isDenied = found !== undefined && [401, 402, 403, 404].includes(found.status);
@@ -46,10 +50,14 @@ export function cancelFailed(log: Logger, work: Work, error: Error): void {
   log.warn({ ...named(work), cause: nameOf(error.cause) }, "a task goes on at the media upstream");
 }
 
-/** The environment variable with an upstream's key is not set. */
-export function keyMissing(log: Logger, upstream: Upstream): void {
-  const fields = { upstream: upstream.name, variable: upstream.apiKeyEnv };
-  log.error(fields, "the variable of a media upstream's key is not set");
+/** The variable or the file of an upstream's key holds none. */
+export function keyMissing(
+  { log, accounts }: Pick<DriverContext, "log" | "accounts">,
+  upstream: Upstream,
+): void {
+  accounts?.keyRefused(upstream.name, keyNameOf(upstream));
+  const fields = { upstream: upstream.name, key: keyNameOf(upstream) };
+  log.error(fields, "the key of a media upstream is not there");
 }
 
 /** A step is tried again. */

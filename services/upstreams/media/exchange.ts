@@ -14,10 +14,10 @@ import {
 } from "../call.ts";
 import type { Capabilities } from "../capabilities.ts";
 import { capabilitiesOf } from "../protocols.ts";
+import { retryAfterOf } from "../retry-after.ts";
 import type { DriverContext } from "./context.ts";
 import { keyMissing } from "./events.ts";
 import { KeyMissingError, StatusError, UnconnectedError, UnreadableError } from "./faults.ts";
-import { retryAfterOf } from "./retries.ts";
 
 /** One request to an upstream. */
 export interface Call extends Omit<UpstreamCall, "isStream" | "onSent"> {
@@ -59,7 +59,7 @@ export async function exchange(
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
     if (error.kind === "misconfigured") {
-      keyMissing(context.log, call.upstream);
+      keyMissing(context, call.upstream);
       throw new KeyMissingError();
     }
     throw isSent ? error : new UnconnectedError(error.message, { cause: error });

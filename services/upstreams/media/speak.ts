@@ -2,6 +2,7 @@ import { isRefusal } from "#kit/base/errors.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { Slots } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { upstreamOfLane } from "../pools/lanes.ts";
 import type { DriverContext } from "./context.ts";
 import { speechDriverOf } from "./drivers.ts";
 import { attemptFailed } from "./events.ts";
@@ -70,7 +71,7 @@ async function speakInTurn(
   const waitMs = generateTimes.slotWaitMs;
   const { accountId, signal } = task;
   const call = { provider: name, model: task.upstreamModel, output: "speech" } as const;
-  const place = slots.acquire({ name, max, accountId, waitMs, signal });
+  const place = slots.acquire({ name: upstreamOfLane(name), max, accountId, waitMs, signal });
   place.catch((error) => {
     if (error instanceof UpstreamError) noPlaceCameFree(context, call);
   });

@@ -54,7 +54,9 @@ export async function checkOnline(
       const upstream = upstreams[name];
       const protocol = upstream && protocolName(upstream.protocol);
       if (!protocol || protocol === "builtin") continue;
-      for (const { call, path, message } of await checks[protocol]({ upstream, model, read })) {
+      const own = model.shares.find((one) => one.upstream === name)?.upstreamModel;
+      const asked = { upstream, model: own ? { ...model, upstreamModel: own } : model, read };
+      for (const { call, path, message } of await checks[protocol](asked)) {
         const inCall = call ? ["call", ...(call.mode === "" ? [] : [call.mode])] : [];
         const at: FaultPath = ["models", index, ...inCall, ...path];
         const fault = { path: at, message: `${message} (${name})` };

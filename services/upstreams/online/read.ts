@@ -52,6 +52,12 @@ async function readDocument(
     if (error instanceof SyntaxError) return { fault: "answers with what is no JSON" };
     if (!(error instanceof UpstreamError)) return { fault: "does not answer in time" };
     if (error.kind !== "misconfigured") return { fault: `cannot be read (${error.kind})` };
-    return { fault: `cannot be read: the variable ${call.upstream.apiKeyEnv} is not set` };
+    return { fault: `cannot be read: ${missingKey(call.upstream)}` };
   }
+}
+
+function missingKey({ apiKeyEnv, apiKeyFile }: Upstream): string {
+  return apiKeyEnv === ""
+    ? `the file ${apiKeyFile} holds no key`
+    : `the variable ${apiKeyEnv} is not set`;
 }

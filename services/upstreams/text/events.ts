@@ -1,3 +1,4 @@
+import type { Pools } from "../pools/index.ts";
 import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamFailure } from "./failure.ts";
 
@@ -16,16 +17,17 @@ export interface UpstreamEvents {
    * An answer went past the bound of its output and was cut. `isTold`: the upstream got the bound, so it does not know it by that name.
    */
   cut(upstream: string, isTold: boolean): void;
+  /** An upstream broke off a stream that had begun. */
+  brokeOff(upstream: string): void;
   /** A stream broke on a fault of genmesh. */
   broke(upstream: string, error: unknown): void;
 }
 
 /** Makes the recorder of a process. */
-export function createUpstreamEvents({
-  log,
-  metrics,
-  accounts,
-}: Pick<UpstreamsContext, "log" | "metrics" | "accounts">): UpstreamEvents {
+export function createUpstreamEvents(
+  { log, metrics, accounts }: Pick<UpstreamsContext, "log" | "metrics" | "accounts">,
+  pools: Pick<Pools, "brokeOff">,
+): UpstreamEvents {
   const cuts = metrics.counter(
     "genmesh_text_upstream_cut_total",
     "Answers cut because they went past the bound of their output",
@@ -46,6 +48,7 @@ export function createUpstreamEvents({
       if (isTold)
         log.warn({ upstream }, "upstream does not keep to its output bound: see outputLimit");
     },
+    brokeOff: (upstream) => pools.brokeOff(upstream),
     broke(upstream, error) {
       log.error({ upstream, err: error }, "reading an upstream's stream broke");
     },

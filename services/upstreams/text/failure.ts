@@ -1,8 +1,9 @@
 import { ErrorReason, type Reason, RefusalError } from "#kit/base/errors.ts";
-import type { JsonObject } from "#kit/base/json.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { noPlaceInTime } from "#kit/share/fair-share.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { isEmptyAccount, isPolicyCode } from "../call.ts";
+import type { Outcome } from "../pools/outcomes.ts";
 import type { ReportedUsage } from "./port.ts";
 
 /** The reason why an upstream gave no answer. */
@@ -11,10 +12,16 @@ export type FailureKind =
   | "unreachable"
   /** No place at the upstream came free in time, of those that genmesh may use. */
   | "full"
-  /** 429. */
+  /** It was not asked, because it rests and no other may be asked. */
+  | "resting"
+  /** 429, 529, or a word for being overloaded. */
   | "rate_limited"
-  /** The operator's account at the upstream is empty: 402, or a code that says that. */
+  /** The operator's account at the upstream is empty: 402, or an error that says that. */
   | "account_empty"
+  /** The upstream does not accept the key: 401, 403. */
+  | "key_refused"
+  /** The upstream does not have the model: 404. */
+  | "model_missing"
   /** 5xx. */
   | "server_error"
   /** Time ran out. */
@@ -25,7 +32,7 @@ export type FailureKind =
   | "policy"
   /** The input is longer than the model's context. */
   | "context_length"
-  /** 401, 403, 404 and all other refusals that genmesh does not explain. */
+  /** All other refusals that genmesh does not explain. */
   | "denied"
   /** The upstream's reply is not an answer, or is an error instead of the first event. */
   | "garbage"
@@ -48,6 +55,8 @@ export class UpstreamFailure extends Error {
   readonly timedOut: boolean;
   /** Usage that the upstream reported nevertheless. It is charged. */
   usage: ReportedUsage | undefined;
+  /** Milliseconds for which the upstream asked to be left alone. */
+  retryAfterMs: number | undefined;
 
   constructor(
     kind: FailureKind,
@@ -60,12 +69,32 @@ export class UpstreamFailure extends Error {
     this.timedOut = details.timedOut ?? kind === "timeout";
   }
 
-  /** May the next upstream be tried? Only where this one was not reached or not asked, or answered 429 or 5xx. */
-  get mayFallBack(): boolean {
-    if (this.status === 429) return true;
-    return ["unreachable", "full", "rate_limited", "server_error"].includes(this.kind);
+  /** Its outcome for the lane. A try that reported usage may be paid for, so that no other lane is asked. */
+  get outcome(): Outcome {
+    return this.usage ? "perhaps_paid" : outcomeOf[this.kind];
   }
 }
+
+/** The outcome for the lane, of each kind of failure. */
+const outcomeOf: Readonly<Record<FailureKind, Outcome>> = {
+  unreachable: "failed",
+  full: "full",
+  resting: "full",
+  rate_limited: "limited",
+  account_empty: "account_empty",
+  key_refused: "key_refused",
+  model_missing: "model_missing",
+  server_error: "failed",
+  timeout: "perhaps_paid",
+  invalid_request: "refused",
+  policy: "refused",
+  context_length: "refused",
+  denied: "open",
+  garbage: "failed",
+  too_large: "open",
+  incapable: "open",
+  misconfigured: "key_refused",
+};
 
 /** The failure that an error of a lower layer means. Undefined where the error is not the upstream's. */
 export function failureOf(error: unknown): UpstreamFailure | undefined {
@@ -96,6 +125,8 @@ export function refusalOf(
       });
     case "full":
       return noPlaceInTime(cause);
+    case "resting":
+      return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { ...whenAgain(failure), cause });
     case "policy":
       return new RefusalError(ErrorReason.CONTENT_POLICY_VIOLATION, { cause });
     case "context_length":
@@ -112,9 +143,15 @@ export function refusalOf(
     default:
       return new RefusalError(
         failure.timedOut ? ErrorReason.UPSTREAM_TIMEOUT : ErrorReason.MODEL_REQUEST_FAILED,
-        { cause },
+        { ...whenAgain(failure), cause },
       );
   }
+}
+
+function whenAgain({ retryAfterMs }: UpstreamFailure) {
+  return retryAfterMs === undefined
+    ? {}
+    : { metadata: { retry_after_ms: String(Math.ceil(retryAfterMs)) } };
 }
 
 /** Codes and types with which servers report that the input is too long: OpenAI, llama.cpp, OpenRouter. */
@@ -142,21 +179,25 @@ export function reasonOfError(error: JsonObject): Reason {
 
 /** The failure that an error instead of an answer means, with any HTTP status. Routers put the real status into the error. */
 export function failureOfError(error: JsonObject): UpstreamFailure {
-  const words = [error.code, error.type];
-  if (words.some(isPolicyCode)) return new UpstreamFailure("policy");
+  if (isContentRefusal(error)) return new UpstreamFailure("policy");
   if (isContextError(error)) return new UpstreamFailure("context_length");
   const told = [error.code, error.status, error.status_code].map(Number);
-  const isTold = (holds: (status: number) => boolean) => told.some(holds);
-  const isNamed = (names: ReadonlySet<unknown>) => words.some((word) => names.has(word));
-  if (isTold((status) => status === 429) || isNamed(limitWords)) {
-    return new UpstreamFailure("rate_limited");
-  }
-  const isTheirs = isTold((status) => status >= 500 && status <= 599) || isNamed(serverWords);
-  return new UpstreamFailure(isTheirs ? "server_error" : "garbage");
+  const status = told.find((one) => one >= 400 && one <= 599);
+  const kind = kindOfOperators(status ?? 200, error);
+  if (kind) return new UpstreamFailure(kind);
+  if (isNamed(error, limitWords)) return new UpstreamFailure("rate_limited");
+  if (isNamed(error, serverWords)) return new UpstreamFailure("server_error");
+  if (status === undefined) return new UpstreamFailure("garbage");
+  return new UpstreamFailure(status >= 500 ? "server_error" : "denied");
 }
 
-/** Codes and types that servers use for 429 and 5xx. */
+function isNamed({ code, type }: JsonObject, names: ReadonlySet<unknown>): boolean {
+  return names.has(code) || names.has(type);
+}
+
+/** Codes and types that servers use for 429, 529 and 5xx. */
 const limitWords: ReadonlySet<unknown> = new Set([
+  "overloaded_error",
   "rate_limit_error",
   "rate_limit_exceeded",
   "too_many_requests",
@@ -164,29 +205,26 @@ const limitWords: ReadonlySet<unknown> = new Set([
 const serverWords: ReadonlySet<unknown> = new Set([
   "internal_error",
   "internal_server_error",
-  "overloaded_error",
   "server_error",
   "service_unavailable",
 ]);
 
 /**
- * The failure that an HTTP error means. `error` is the body's `error` object where it has one. `body` is the caller's own body: a field
- * is named only where the caller sent it.
+ * The failure that an HTTP error means. `error` is the body's `error` object where it has one, and empty where the body is no JSON.
+ * `body` is the caller's own body: a field is named only where the caller sent it.
  */
 export function failureOfStatus(
   status: number,
   error: JsonObject,
   body: JsonObject,
 ): UpstreamFailure {
-  if (status < 500 && isEmptyAccount(status, [error.code, error.type])) {
-    return new UpstreamFailure("account_empty", { status });
-  }
-  if (status === 429) return new UpstreamFailure("rate_limited", { status });
-  if (status >= 500) return new UpstreamFailure("server_error", { status });
-  const isRefusal = [error.code, error.type].some(isPolicyCode);
+  const isRefusal = isContentRefusal(error);
   if ((status === 400 || status === 403 || status === 422) && isRefusal) {
     return new UpstreamFailure("policy", { status });
   }
+  const kind = kindOfOperators(status, error);
+  if (kind) return new UpstreamFailure(kind, { status });
+  if (status >= 500) return new UpstreamFailure("server_error", { status });
   if ((status === 400 || status === 413 || status === 422) && isContextError(error)) {
     return new UpstreamFailure("context_length", { status });
   }
@@ -195,6 +233,51 @@ export function failureOfStatus(
     return new UpstreamFailure("invalid_request", { status, ...(param ? { param } : {}) });
   }
   return new UpstreamFailure("denied", { status });
+}
+
+/** Is it a refusal for the content? OpenRouter says so with 403, and names its reasons or the refused part in `metadata`. */
+function isContentRefusal({ code, type, metadata }: JsonObject): boolean {
+  if ([code, type].some(isPolicyCode)) return true;
+  return isJsonObject(metadata) && ("reasons" in metadata || "flagged_input" in metadata);
+}
+
+/**
+ * The kind of a failure that another key or upstream may not have: of the operator's account, key or rate there, or of a model that is
+ * not there. Undefined for all others. A message counts by its beginning alone, because what follows may be the caller's words.
+ */
+function kindOfOperators(status: number, error: JsonObject): FailureKind | undefined {
+  if (status < 500 && isOutOfMoney(status, error)) return "account_empty";
+  if (status === 429 || status === 529) return "rate_limited";
+  if (status >= 500) return undefined;
+  const says = (pattern: RegExp) => pattern.test(messageOf(error));
+  const isEmpty = Object.keys(error).length === 0;
+  if (isNamed(error, modelWords)) return "model_missing";
+  // A server that has other models says so. One whose answer is no JSON has no such path.
+  if (
+    status === 404 &&
+    (isEmpty || says(/^(?:the )?(?:requested )?models?\b|^no endpoints found/i))
+  ) {
+    return "model_missing";
+  }
+  if (status === 401 || isNamed(error, keyWords)) return "key_refused";
+  // A firewall before the upstream refuses texts with 403 and a page.
+  return status === 403 && !isEmpty ? "key_refused" : undefined;
+}
+
+const modelWords: ReadonlySet<unknown> = new Set(["model_not_found"]);
+const keyWords: ReadonlySet<unknown> = new Set(["authentication_error", "invalid_api_key"]);
+
+/** The words of Anthropic (400) and fal (403), which have no code for it. */
+const moneyWords =
+  /^(?:your credit balance is too low|you have reached your specified api usage limits|(?:user is locked\. reason: )?exhausted balance)/i;
+
+function isOutOfMoney(status: number, error: JsonObject): boolean {
+  if (isEmptyAccount(status, [error.code, error.type])) return true;
+  return (status === 400 || status === 403) && moneyWords.test(messageOf(error));
+}
+
+function messageOf({ message, detail, error }: JsonObject): string {
+  return [message, detail, error].find((one) => typeof one === "string") ?? "";
 }
 
 /** The first name of a path, where the caller sent a field of that name and genmesh did not replace it. */

@@ -6,6 +6,7 @@ import { answerLimits } from "#kit/upstream/limits.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { anyObjectIn, callUpstream, errorIn, isTooDeep, readErrorBody } from "../call.ts";
 import { encodeForm } from "../form.ts";
+import { retryAfterOf } from "../retry-after.ts";
 import { factsOf, type RequestFacts } from "./answer-defaults.ts";
 import { errorOfChoice, errorOfChunk } from "./chat/native.ts";
 import type { UpstreamsContext } from "./context.ts";
@@ -117,7 +118,7 @@ async function askForVectors(
   plan: PlanWithHeaders,
   request: UpstreamRequest,
   upstream: Upstream,
-  context: Pick<UpstreamsContext, "secrets" | "http"> & { numbersOnly: Set<string> },
+  context: Pick<UpstreamsContext, "secrets" | "http" | "clock"> & { numbersOnly: Set<string> },
 ): Promise<HttpReply> {
   const { numbersOnly } = context;
   const name = JSON.stringify([upstream.baseUrl, request.upstreamModel]);
@@ -166,7 +167,7 @@ async function post(
   plan: PlanWithHeaders,
   request: UpstreamRequest,
   upstream: Upstream,
-  context: Pick<UpstreamsContext, "secrets" | "http">,
+  context: Pick<UpstreamsContext, "secrets" | "http" | "clock">,
 ): Promise<HttpReply> {
   const isStream = plan.body.stream === true;
   const { sound, onSent, signal } = request;
@@ -189,7 +190,9 @@ async function post(
   } catch (error) {
     return raiseFailure(error);
   }
-  if (reply.status < 200 || reply.status > 299) throw await failureOfReply(reply, request);
+  if (reply.status < 200 || reply.status > 299) {
+    throw await failureOfReply(reply, request, context.clock.now());
+  }
   return reply;
 }
 
@@ -271,7 +274,11 @@ function raiseFailure(error: unknown): never {
   throw failureOf(error) ?? error;
 }
 
-async function failureOfReply(reply: HttpReply, request: UpstreamRequest): Promise<Error> {
+async function failureOfReply(
+  reply: HttpReply,
+  request: UpstreamRequest,
+  nowMs: number,
+): Promise<Error> {
   const { status } = reply;
   const isPlain = status >= 500;
   const type = reply.headers["content-type"] ?? "";
@@ -286,5 +293,7 @@ async function failureOfReply(reply: HttpReply, request: UpstreamRequest): Promi
   if (isOptional && isMissing && error.code !== "model_not_found") {
     return withUsage(new UpstreamFailure("incapable", { status }), body);
   }
-  return withUsage(failureOfStatus(status, error, request.body), body);
+  const failure = failureOfStatus(status, error, request.body);
+  failure.retryAfterMs = retryAfterOf(reply.headers, nowMs);
+  return withUsage(failure, body);
 }

@@ -153,6 +153,12 @@ describe("fallback", () => {
     ["429", { kind: "status", status: 429 }],
     ["500", { kind: "status", status: 500 }],
     ["503", { kind: "status", status: 503 }],
+    ["401", { kind: "status", status: 401 }],
+    ["402", { kind: "status", status: 402 }],
+    ["403", { kind: "status", status: 403 }],
+    ["404 of the model", { kind: "status", status: 404, code: "model_not_found" }],
+    ["529", { kind: "status", status: 529 }],
+    ["garbage", { kind: "garbage" }],
     ["a dropped connection", { kind: "drop" }],
     ["a stream cut before its first event", { kind: "custom", handle: cutAfterHead }],
   ] as [string, Behaviour][])("%s: the next one answers", async (_name, behaviour) => {
@@ -169,9 +175,7 @@ describe("fallback", () => {
 
   test.each([
     ["400", { kind: "status", status: 400 }],
-    ["401", { kind: "status", status: 401 }],
-    ["404", { kind: "status", status: 404 }],
-    ["garbage", { kind: "garbage" }],
+    ["404 of what the caller named", { kind: "status", status: 404 }],
   ] as [string, Behaviour][])("%s: no other is asked", async (_name, behaviour) => {
     server.script(behaviour);
     await refusalFrom(testRequest("responses", pair()));

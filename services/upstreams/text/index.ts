@@ -1,10 +1,13 @@
 import { RefusalError } from "#kit/base/errors.ts";
-import type { StopSignal } from "#kit/base/stop.ts";
+import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import { staged } from "#kit/stream/stages.ts";
 import type { Inferences } from "#kit/telemetry/inference.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { createSlots, type Place, type Slots } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { createPools, type Pools } from "../pools/index.ts";
+import { type Lane, lanesOf, upstreamOfLane } from "../pools/lanes.ts";
 import { protocolName, servesText } from "../protocols.ts";
 import type { UpstreamsContext } from "./context.ts";
 import { textDrivers } from "./drivers.ts";
@@ -22,12 +25,15 @@ export type { UpstreamsContext } from "./context.ts";
  */
 export function createTextUpstreams(context: UpstreamsContext): TextUpstreams {
   const { inferences } = context;
-  const events = createUpstreamEvents(context);
+  const pools = createPools(context);
+  const events = createUpstreamEvents(context, pools);
   const drivers = new Map<string | undefined, Driver>(
     Object.entries(textDrivers).map(([name, create]) => [name, create(context, events)]),
   );
   const sender: Sender = {
     slots: createSlots(),
+    pools,
+    clock: context.clock,
     events,
     inferences,
     driverOf: ({ protocol }) =>
@@ -40,31 +46,68 @@ export function createTextUpstreams(context: UpstreamsContext): TextUpstreams {
 
 interface Sender {
   slots: Slots;
+  pools: Pools;
+  clock: Clock;
   events: UpstreamEvents;
   inferences: Inferences | undefined;
   driverOf: (upstream: Upstream) => Driver;
 }
 
-/** Tries the upstreams in their order, as long as the failure of one allows the next. */
+/** Tries the lanes of a request, as long as the failure of one allows the next. */
 async function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswer | StreamAnswer> {
-  // An upstream that lacks the operation is skipped. The caller gets that as the error only where all upstreams lack it.
-  const { operation } = request;
-  const capable = request.upstreams.filter(({ protocol }) => servesText(protocol, operation));
+  const { operation, shares = [], upstreamModel, modelId, stick = request.requestId } = request;
+  // A lane that lacks the operation is skipped. The caller gets that as the error only where all lanes lack it.
+  const capable = lanesOf(request.upstreams, { shares, upstreamModel }).filter(({ upstream }) =>
+    servesText(upstream.protocol, operation),
+  );
+  const [only] = capable;
+  if (request.isPinned && only) await awake(only, request, sender);
+  const tries = sender.pools.tries(capable, modelId, stick);
   let failure: UpstreamFailure | undefined;
-  for (const [at, upstream] of capable.entries()) {
+  for (let one = tries.next(); one; one = tries.next()) {
+    const { upstream } = one.lane;
     try {
-      return await sendTo(upstream, request, sender);
+      const answer = await sendTo(one.lane, request, sender);
+      one.ended("answered");
+      return answer;
     } catch (error) {
+      const found = failureOf(error);
+      const isOurs = request.signal.aborted || error instanceof RefusalError || !found;
+      const mayMove = one.ended(isOurs ? "open" : found.outcome, found?.retryAfterMs);
       request.signal.throwIfAborted();
-      if (error instanceof RefusalError) throw error;
-      failure = failureOf(error) ?? raise(error);
-      const isLast = !failure.mayFallBack || at === capable.length - 1;
-      sender.events.failed(upstream.name, failure, { ...idsOf(request), isLast });
+      if (isOurs) throw error;
+      const isLast = !mayMove || !tries.hasNext;
+      sender.events.failed(upstream.name, found, { ...idsOf(request), isLast });
+      failure = graverOf(failure, found);
       if (isLast) break;
     }
   }
   const inputParam = request.operation === "chat" ? "messages" : "input";
-  throw refusalOf(failure ?? new UpstreamFailure("incapable"), request.modelId, inputParam);
+  throw refusalOf(failure ?? new UpstreamFailure("incapable"), modelId, inputParam);
+}
+
+/** The failure that becomes the answer: the last one, except that a limit comes before a fault of the server. */
+function graverOf(before: UpstreamFailure | undefined, last: UpstreamFailure): UpstreamFailure {
+  if (before?.outcome !== "limited") return last;
+  if (last.outcome === "failed") return before;
+  const isSooner = (before.retryAfterMs ?? Infinity) < (last.retryAfterMs ?? Infinity);
+  return last.outcome === "limited" && isSooner ? before : last;
+}
+
+/** Waits until a pinned lane's rest is over. Refuses where that takes longer than a connection may. */
+async function awake(
+  lane: Lane,
+  { modelId, signal }: UpstreamRequest,
+  { pools, clock }: Sender,
+): Promise<void> {
+  const restMs = pools.restMs(lane, modelId);
+  if (restMs === 0) return;
+  if (restMs > Number(lane.upstream.connectTimeoutMs)) {
+    const failure = new UpstreamFailure("resting");
+    failure.retryAfterMs = restMs;
+    throw refusalOf(failure, modelId);
+  }
+  await clock.sleep(restMs, signalOf(signal));
 }
 
 function idsOf({ requestId: id, callId }: UpstreamRequest): { id: string; callId: string } {
@@ -72,11 +115,13 @@ function idsOf({ requestId: id, callId }: UpstreamRequest): { id: string; callId
 }
 
 function sendTo(
-  upstream: Upstream,
-  request: UpstreamRequest,
+  { upstream, upstreamModel }: Lane,
+  asked: UpstreamRequest,
   sender: Sender,
 ): Promise<JsonAnswer | StreamAnswer> {
-  request.signal.throwIfAborted();
+  asked.signal.throwIfAborted();
+  const isNamedElse = upstreamModel !== asked.upstreamModel;
+  const request = isNamedElse ? { ...asked, upstreamModel } : asked;
   if (upstream.maxConcurrent > 0) return sendInPlace(upstream, request, sender);
   return withInference(sender.inferences, sender.driverOf(upstream), request, upstream);
 }
@@ -88,7 +133,7 @@ async function sendInPlace(
   { slots, inferences, driverOf }: Sender,
 ): Promise<JsonAnswer | StreamAnswer> {
   const waiting = slots.acquire({
-    name: upstream.name,
+    name: upstreamOfLane(upstream.name),
     max: upstream.maxConcurrent,
     accountId: request.accountId,
     // An upstream without a free place is treated like one that cannot be reached.

@@ -2,7 +2,7 @@ import type { Reason } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import type { StopSignal } from "#kit/base/stop.ts";
 import type { Place } from "#kit/upstream/slots.ts";
-import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { Upstream, UpstreamShare } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Unseen, UnseenNotes } from "./judging/hidden-output.ts";
 
 /** The public operation of a request. Its body and its answer have that operation's format. */
@@ -78,6 +78,12 @@ export interface UpstreamRequest {
   upstreamModel: string;
   /** In the order of trying, at least one. A fallback is used only before any output. */
   upstreams: readonly Upstream[];
+  /** How these upstreams share requests. Absent: each is asked only where those before it could not answer. */
+  shares?: readonly UpstreamShare[];
+  /** The name of the conversation, whose requests go to the same upstream. Absent: the request is alone. */
+  stick?: string;
+  /** Has the model other upstreams, which may not get this request, because its opaque state is of this one? */
+  isPinned?: boolean;
   /** The caller's own instructions, for `response.instructions`. Never the developer prompt. */
   callerInstructions: string | null;
   /** The configured prompt that is in the body. "" or undefined: none. */

@@ -24,7 +24,7 @@ export interface ReadStreamOptions {
   request: Pick<UpstreamRequest, "operation" | "signal">;
   /** The upstream's name. */
   upstream: string;
-  events: Pick<UpstreamEvents, "broke">;
+  events: Pick<UpstreamEvents, "broke" | "brokeOff">;
   /** Called when the answer was cut at the bound of its output. */
   onCut(): void;
 }
@@ -374,8 +374,10 @@ class Batches extends Pushed<Batch> implements Flow {
 }
 
 /** The way in which a stream that had begun was cut. In each case the caller still gets a terminal event. */
-function cutReasonOf(error: unknown, { events, upstream }: ReadStreamOptions): CutReason {
+function cutReasonOf(error: unknown, { events, upstream, reply }: ReadStreamOptions): CutReason {
   const isTheirs = error instanceof UpstreamError || error instanceof UpstreamFailure;
+  const isFault = isTheirs && error.kind !== "too_large" && !reply.body.isHeldBack();
+  if (isFault) events.brokeOff(upstream);
   if (isTheirs && (error.kind === "timeout" || error.kind === "too_large")) return error.kind;
   if (isTheirs && error.kind === "cut") return "cut";
   if (!isTheirs) events.broke(upstream, error);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { retryAfterOf } from "./retries.ts";
+import { retryAfterOf } from "./retry-after.ts";
 
 const now = Date.UTC(2026, 0, 15, 12);
 

@@ -1,0 +1,26 @@
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+
+/** The largest file with a key, in bytes. Servers take no longer header. */
+const maxKeyFileBytes = 8 * 1024;
+
+/** A key as a header carries it. */
+const wholeKey = /^[\x21-\x7e]+$/;
+
+/**
+ * The key in a file, without the white space around it. Undefined where the file cannot be read or holds no key. The file is read at
+ * each call, so a replaced file counts at once. That also holds for the links of a mounted Secret, which Kubernetes swaps.
+ */
+export async function readKeyFile(path: string): Promise<string | undefined> {
+  try {
+    // Non-blocking, because opening a pipe would otherwise wait for its writer.
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const room = Buffer.alloc(maxKeyFileBytes + 1);
+    const { bytesRead } = await file.read(room, 0, room.length, 0);
+    if (bytesRead > maxKeyFileBytes) return undefined;
+    const key = room.toString("latin1", 0, bytesRead).trim();
+    return wholeKey.test(key) ? key : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,71 @@
+import { afterAll, expect, test } from "vitest";
+import { chat } from "./catalog.ts";
+import { ownWorldOnly, startWorld } from "./world.ts";
+
+const world = await startWorld({
+  catalog: (usual) => ({
+    ...usual,
+    upstreams: {
+      ...usual.upstreams,
+      keyed: {
+        ...usual.upstreams.main,
+        apiKeyEnv: undefined,
+        apiKeyEnvs: ["UP_KEY", "BACKUP_KEY"],
+      },
+    },
+    models: [...usual.models, chat("keyed", { upstream: "keyed", upstreamModel: "up-model" })],
+  }),
+});
+afterAll(() => world[Symbol.asyncDispose]());
+const caller = await world.caller();
+ownWorldOnly();
+
+const keysOf = (seen: ReturnType<typeof world.play>) =>
+  seen.map(({ headers }) => headers.authorization);
+
+/** Asks in a conversation, and answers the key with which its upstream was asked. */
+async function keyFor(conversation: string, input: unknown = "Hi"): Promise<string | undefined> {
+  const seen = world.play();
+  const body = { model: "keyed", prompt_cache_key: conversation, input };
+  expect((await caller.post("/responses", body)).status).toBe(200);
+  return keysOf(seen)[0];
+}
+
+const conversations = Array.from({ length: 20 }, (_, at) => `c${at}`);
+
+test("conversations are shared by two keys, and each stays with its own", async () => {
+  const keys: (string | undefined)[] = [];
+  for (const one of conversations) keys.push(await keyFor(one));
+  expect(new Set(keys).size).toBe(2);
+  for (const [at, one] of conversations.entries()) expect(await keyFor(one)).toBe(keys[at]);
+});
+
+test("opaque state goes back with the key that it was made with, in any conversation", async () => {
+  const made = new Map<string | undefined, string>();
+  for (const one of conversations) {
+    const state = `gAAAA-state-of-${one}`;
+    const seen = world.play({ kind: "ok", encrypted: state });
+    await caller.post("/responses", { model: "keyed", prompt_cache_key: one, input: "Hi" });
+    made.set(keysOf(seen)[0], state);
+  }
+  expect(made.size).toBe(2);
+  for (const [key, state] of made) {
+    const item = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: state };
+    const input = [item, { role: "user", content: "Go on." }];
+    for (const one of conversations) expect(await keyFor(one, input)).toBe(key);
+  }
+});
+
+test("a refused key is left alone, and its conversations go on with the other", async () => {
+  const homes = new Map<string, string | undefined>();
+  for (const one of conversations) homes.set(one, await keyFor(one));
+  const refused = homes.get("c0");
+  world.play();
+  world.upstream.script(({ headers }) =>
+    headers.authorization === refused ? { kind: "status", status: 401 } : { kind: "ok" },
+  );
+  const body = { model: "keyed", prompt_cache_key: "c0", input: "Hi" };
+  expect((await caller.post("/responses", body)).status).toBe(200);
+  expect(world.upstream.requests).toHaveLength(2);
+  for (const one of conversations) expect(await keyFor(one)).not.toBe(refused);
+});
