@@ -20,7 +20,6 @@ import {
   maxListItems,
   maxModels,
   maxNameCharacters,
-  maxPrice,
   maxReferences,
   maxSoundSeconds,
   maxTextCharacters,
@@ -29,6 +28,7 @@ import {
   maxTokens,
   maxUpstreams,
 } from "./limits.ts";
+import { chatPricing, label, price, tokens } from "./prices.ts";
 
 /** Name of an upstream. */
 const upstreamName = z
@@ -36,9 +36,6 @@ const upstreamName = z
   .max(maxNameCharacters)
   .regex(/^[A-Za-z0-9][\w.-]*$/, "must be a name of letters, digits, '.', '_' and '-'");
 
-const label = z.string().min(1).max(maxNameCharacters);
-const price = z.int().min(0).max(maxPrice);
-const tokens = z.int().min(1).max(maxTokens);
 const inFlight = z.int().min(1).max(maxInFlight).optional();
 const references = z.int().min(0).max(maxReferences).default(0);
 
@@ -99,11 +96,7 @@ const chat = z.strictObject({
   developerPrompt: z.string().max(maxDeveloperPromptCharacters).optional(),
   serviceTier: label.optional(),
   passParameters: listOf(label).default([]),
-  pricing: z.strictObject({
-    inputUsdMicrosPerMillionTokens: price,
-    cachedInputUsdMicrosPerMillionTokens: price.optional(),
-    outputUsdMicrosPerMillionTokens: price,
-  }),
+  pricing: chatPricing,
 });
 
 /** The fate of a job whose answer was lost. */

@@ -11,7 +11,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file genmesh/catalog/v1/catalog_service.proto.
  */
 export const file_genmesh_catalog_v1_catalog_service: GenFile = /*@__PURE__*/
-  fileDesc("CihnZW5tZXNoL2NhdGFsb2cvdjEvY2F0YWxvZ19zZXJ2aWNlLnByb3RvEhJnZW5tZXNoLmNhdGFsb2cudjEiIQoRQ2hlY2tEcmFmdFJlcXVlc3QSDAoEeWFtbBgBIAEoCSKcAQoSQ2hlY2tEcmFmdFJlc3BvbnNlEg4KBm1vZGVscxgBIAEoBRIuCgZmYXVsdHMYAiADKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRGYXVsdBIwCgdjaGFuZ2VzGAMgAygLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlEhQKDGlzX3Nob3J0ZW5lZBgEIAEoCCIrCgpEcmFmdEZhdWx0EgwKBHBhdGgYASABKAkSDwoHbWVzc2FnZRgCIAEoCSLUAQoLRHJhZnRDaGFuZ2USDwoHc3ViamVjdBgBIAEoCRIyCgRraW5kGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlLktpbmQSLgoGZmllbGRzGAMgAygLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0RmllbGQiUAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9BRERFRBABEhAKDEtJTkRfUkVNT1ZFRBACEhAKDEtJTkRfQ0hBTkdFRBADIjkKCkRyYWZ0RmllbGQSDAoEcGF0aBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSDQoFYWZ0ZXIYAyABKAkiKwoSR2V0U25hcHNob3RSZXF1ZXN0EhUKDWtub3duX3ZlcnNpb24YASABKAkiRQoTR2V0U25hcHNob3RSZXNwb25zZRIuCghzbmFwc2hvdBgBIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5TbmFwc2hvdCIuChVXYXRjaFNuYXBzaG90c1JlcXVlc3QSFQoNa25vd25fdmVyc2lvbhgBIAEoCSJIChZXYXRjaFNuYXBzaG90c1Jlc3BvbnNlEi4KCHNuYXBzaG90GAEgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90IvABCghTbmFwc2hvdBIPCgd2ZXJzaW9uGAEgASgJEhgKEGRldmVsb3Blcl9wcm9tcHQYAiABKAkSPgoJdXBzdHJlYW1zGAMgAygLMisuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90LlVwc3RyZWFtc0VudHJ5EikKBm1vZGVscxgEIAMoCzIZLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbBpOCg5VcHN0cmVhbXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuVXBzdHJlYW06AjgBIs8DCghVcHN0cmVhbRIMCgRuYW1lGAEgASgJEjYKCHByb3RvY29sGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLlVwc3RyZWFtUHJvdG9jb2wSEAoIYmFzZV91cmwYAyABKAkSEwoLYXBpX2tleV9lbnYYBCABKAkSEgoKdGltZW91dF9tcxgFIAEoAxIXCg9pZGxlX3RpbWVvdXRfbXMYBiABKAMSGgoSY29ubmVjdF90aW1lb3V0X21zGAcgASgDEhUKDWlubGluZV9pbWFnZXMYCCABKAgSFgoObWF4X2NvbmN1cnJlbnQYCSABKAUSFgoOdG9rZW5fZGVsYXlfbXMYCiABKAUSNQoMb3V0cHV0X2xpbWl0GAsgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLk91dHB1dExpbWl0EjoKCnJlZmVyZW5jZXMYDCABKA4yJi5nZW5tZXNoLmNhdGFsb2cudjEuUmVmZXJlbmNlVHJhbnNwb3J0Eh4KFmNoYXJnZXNfd2hlbl9jYW5jZWxsZWQYFCABKAgSMwoLbG9zdF9hbnN3ZXIYFSABKA4yHi5nZW5tZXNoLmNhdGFsb2cudjEuTG9zdEFuc3dlciK4BQoFTW9kZWwSCgoCaWQYASABKAkSKwoEa2luZBgCIAEoDjIdLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbEtpbmQSDAoEbmFtZRgDIAEoCRIOCgZhY3RpdmUYBCABKAgSEgoKaXNfZGVmYXVsdBgFIAEoCBIQCgh1cHN0cmVhbRgGIAEoCRIWCg51cHN0cmVhbV9tb2RlbBgHIAEoCRIaChJmYWxsYmFja191cHN0cmVhbXMYCCADKAkSEwoLZGVzY3JpcHRpb24YCSABKAkSFgoObWF4X2NvbmN1cnJlbnQYCiABKAUSLAoEY2hhdBgLIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5DaGF0U3BlY0gAEi4KBWltYWdlGAwgASgLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLkltYWdlU3BlY0gAEi4KBXZpZGVvGA0gASgLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLlZpZGVvU3BlY0gAEjAKBnNwZWVjaBgOIAEoCzIeLmdlbm1lc2guY2F0YWxvZy52MS5TcGVlY2hTcGVjSAASLgoFbXVzaWMYDyABKAsyHS5nZW5tZXNoLmNhdGFsb2cudjEuTXVzaWNTcGVjSAASNgoJZW1iZWRkaW5nGEYgASgLMiEuZ2VubWVzaC5jYXRhbG9nLnYxLkVtYmVkZGluZ1NwZWNIABI+Cg10cmFuc2NyaXB0aW9uGEcgASgLMiUuZ2VubWVzaC5jYXRhbG9nLnYxLlRyYW5zY3JpcHRpb25TcGVjSAASLAoFY2FsbHMYECADKAsyHS5nZW5tZXNoLmNhdGFsb2cudjEuTW9kZWxDYWxsEjMKC2xvc3RfYW5zd2VyGBEgASgOMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkxvc3RBbnN3ZXJCBgoEc3BlYyJqCglNb2RlbENhbGwSDAoEbW9kZRgBIAEoCRINCgVtb2RlbBgCIAEoCRINCgVpbnB1dBgDIAEoCRIOCgZvdXRwdXQYBCABKAkSDwoHcmVmdXNlZBgFIAEoCRIQCgh3b3JrZmxvdxgGIAEoCSLrBQoIQ2hhdFNwZWMSGAoQbWF4X2lucHV0X3Rva2VucxgBIAEoAxIZChFtYXhfb3V0cHV0X3Rva2VucxgCIAEoAxIcChRzYWZldHlfbWFyZ2luX3Rva2VucxgDIAEoAxIZChFyZWFzb25pbmdfZWZmb3J0cxgEIAMoCRJNChFyZWFzb25pbmdfYWxpYXNlcxgFIAMoCzIyLmdlbm1lc2guY2F0YWxvZy52MS5DaGF0U3BlYy5SZWFzb25pbmdBbGlhc2VzRW50cnkSGAoQaW5wdXRfbW9kYWxpdGllcxgGIAMoCRINCgV0b29scxgHIAMoCRIdChBkZXZlbG9wZXJfcHJvbXB0GAggASgJSACIAQESKwojaW5wdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYCSABKAMSMgoqY2FjaGVkX2lucHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAogASgDEiwKJG91dHB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgLIAEoAxIUCgxzZXJ2aWNlX3RpZXIYDCABKAkSFwoPcGFzc19wYXJhbWV0ZXJzGA0gAygJEh0KFWltYWdlX3Rva2Vuc19hdF9sZWFzdBgQIAEoAxIgChhoaWRkZW5fdG9rZW5zX3Blcl9zZWNvbmQYFiABKAMSHQoVaW1hZ2VfdG9rZW5zX3Blcl90aWxlGBIgASgDEhkKEWltYWdlX3Rva2Vuc19iYXNlGBMgASgDEh8KF2F1ZGlvX3Rva2Vuc19wZXJfc2Vjb25kGBUgASgDGjcKFVJlYXNvbmluZ0FsaWFzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhMKEV9kZXZlbG9wZXJfcHJvbXB0SgQIERASSgQIFBAVUhF0b2tlbnNfcGVyX3NlY29uZFITcGRmX3Rva2Vuc19wZXJfcGFnZSKIAQoJSW1hZ2VTcGVjEhQKDGNyZWRpdF9wcmljZRgBIAEoAxINCgVzaXplcxgCIAMoCRITCgtyZXNvbHV0aW9ucxgDIAMoCRIVCg1hc3BlY3RfcmF0aW9zGAQgAygJEhYKDm1heF9yZWZlcmVuY2VzGAUgASgFEhIKCm1heF9pbWFnZXMYBiABKAUi0wIKCVZpZGVvU3BlYxIwCgdvcHRpb25zGAEgAygLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlZpZGVvT3B0aW9uEhUKDWFzcGVjdF9yYXRpb3MYAiADKAkSFgoObWF4X3JlZmVyZW5jZXMYAyABKAUSHgoWYXBwcm94X3J1bnRpbWVfc2Vjb25kcxgEIAEoBRI5ChB0MnZfc2FmZXR5X2NoZWNrGAUgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlNhZmV0eUNoZWNrEjkKEGkydl9zYWZldHlfY2hlY2sYBiABKA4yHy5nZW5tZXNoLmNhdGFsb2cudjEuU2FmZXR5Q2hlY2sSNQoMbmF0aXZlX2F1ZGlvGAcgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLk5hdGl2ZUF1ZGlvEhgKEGZpcnN0X2xhc3RfZnJhbWUYCCABKAgiigEKC1ZpZGVvT3B0aW9uEhgKEGR1cmF0aW9uX3NlY29uZHMYASABKAUSEgoKcmVzb2x1dGlvbhgCIAEoCRIsCgVtb2RlcxgDIAMoDjIdLmdlbm1lc2guY2F0YWxvZy52MS5WaWRlb01vZGUSDwoHY3JlZGl0cxgEIAEoAxIOCgZhY3RpdmUYBSABKAgi7wEKClNwZWVjaFNwZWMSDgoGdm9pY2VzGAEgAygJEhEKCWxhbmd1YWdlcxgCIAMoCRJLCg91cHN0cmVhbV92b2ljZXMYPCADKAsyMi5nZW5tZXNoLmNhdGFsb2cudjEuU3BlZWNoU3BlYy5VcHN0cmVhbVZvaWNlc0VudHJ5Eg8KB2Zvcm1hdHMYPSADKAkSKQohdXNkX21pY3Jvc19wZXJfbWlsbGlvbl9jaGFyYWN0ZXJzGAMgASgDGjUKE1Vwc3RyZWFtVm9pY2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIhCglNdXNpY1NwZWMSFAoMY3JlZGl0X3ByaWNlGAEgASgDImoKDUVtYmVkZGluZ1NwZWMSGAoQbWF4X2lucHV0X3Rva2VucxgBIAEoAxISCgptYXhfaW5wdXRzGAIgASgFEisKI2lucHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAMgASgDIkcKEVRyYW5zY3JpcHRpb25TcGVjEhMKC21heF9zZWNvbmRzGAEgASgDEh0KFXVzZF9taWNyb3NfcGVyX21pbnV0ZRgCIAEoAyrNAQoJTW9kZWxLaW5kEhoKFk1PREVMX0tJTkRfVU5TUEVDSUZJRUQQABITCg9NT0RFTF9LSU5EX0NIQVQQARIUChBNT0RFTF9LSU5EX0lNQUdFEAISFAoQTU9ERUxfS0lORF9WSURFTxADEhUKEU1PREVMX0tJTkRfU1BFRUNIEAQSFAoQTU9ERUxfS0lORF9NVVNJQxAFEhgKFE1PREVMX0tJTkRfRU1CRURESU5HEEYSHAoYTU9ERUxfS0lORF9UUkFOU0NSSVBUSU9OEEcqtgIKEFVwc3RyZWFtUHJvdG9jb2wSIQodVVBTVFJFQU1fUFJPVE9DT0xfVU5TUEVDSUZJRUQQABIcChhVUFNUUkVBTV9QUk9UT0NPTF9PUEVOQUkQARImCiJVUFNUUkVBTV9QUk9UT0NPTF9DSEFUX0NPTVBMRVRJT05TEAISHQoZVVBTVFJFQU1fUFJPVE9DT0xfR0VOTUVTSBADEh0KGVVQU1RSRUFNX1BST1RPQ09MX0JVSUxUSU4QBBIZChVVUFNUUkVBTV9QUk9UT0NPTF9GQUwQBRIfChtVUFNUUkVBTV9QUk9UT0NPTF9SRVBMSUNBVEUQBhIdChlVUFNUUkVBTV9QUk9UT0NPTF9DT01GWVVJEAcSIAocVVBTVFJFQU1fUFJPVE9DT0xfRUxFVkVOTEFCUxAIKnkKElJlZmVyZW5jZVRyYW5zcG9ydBIjCh9SRUZFUkVOQ0VfVFJBTlNQT1JUX1VOU1BFQ0lGSUVEEAASHgoaUkVGRVJFTkNFX1RSQU5TUE9SVF9JTkxJTkUQARIeChpSRUZFUkVOQ0VfVFJBTlNQT1JUX1VQTE9BRBACKlYKCkxvc3RBbnN3ZXISGwoXTE9TVF9BTlNXRVJfVU5TUEVDSUZJRUQQABIVChFMT1NUX0FOU1dFUl9BR0FJThABEhQKEExPU1RfQU5TV0VSX0ZBSUwQAiqrAQoLT3V0cHV0TGltaXQSHAoYT1VUUFVUX0xJTUlUX1VOU1BFQ0lGSUVEEAASGwoXT1VUUFVUX0xJTUlUX01BWF9UT0tFTlMQARImCiJPVVRQVVRfTElNSVRfTUFYX0NPTVBMRVRJT05fVE9LRU5TEAISIgoeT1VUUFVUX0xJTUlUX01BWF9PVVRQVVRfVE9LRU5TEAMSFQoRT1VUUFVUX0xJTUlUX05PTkUQBCpPCglWaWRlb01vZGUSGgoWVklERU9fTU9ERV9VTlNQRUNJRklFRBAAEhIKDlZJREVPX01PREVfVDJWEAESEgoOVklERU9fTU9ERV9JMlYQAip3CgtTYWZldHlDaGVjaxIcChhTQUZFVFlfQ0hFQ0tfVU5TUEVDSUZJRUQQABIYChRTQUZFVFlfQ0hFQ0tfQVBQTElFRBABEhUKEVNBRkVUWV9DSEVDS19OT05FEAISGQoVU0FGRVRZX0NIRUNLX1NUQU5EQVJEEAMqcgoLTmF0aXZlQXVkaW8SHAoYTkFUSVZFX0FVRElPX1VOU1BFQ0lGSUVEEAASFQoRTkFUSVZFX0FVRElPX05PTkUQARIVChFOQVRJVkVfQVVESU9fTU9OTxACEhcKE05BVElWRV9BVURJT19TVEVSRU8QAzLGAgoOQ2F0YWxvZ1NlcnZpY2USYwoLR2V0U25hcHNob3QSJi5nZW5tZXNoLmNhdGFsb2cudjEuR2V0U25hcHNob3RSZXF1ZXN0GicuZ2VubWVzaC5jYXRhbG9nLnYxLkdldFNuYXBzaG90UmVzcG9uc2UiA5ACARJpCg5XYXRjaFNuYXBzaG90cxIpLmdlbm1lc2guY2F0YWxvZy52MS5XYXRjaFNuYXBzaG90c1JlcXVlc3QaKi5nZW5tZXNoLmNhdGFsb2cudjEuV2F0Y2hTbmFwc2hvdHNSZXNwb25zZTABEmQKCkNoZWNrRHJhZnQSJS5nZW5tZXNoLmNhdGFsb2cudjEuQ2hlY2tEcmFmdFJlcXVlc3QaJi5nZW5tZXNoLmNhdGFsb2cudjEuQ2hlY2tEcmFmdFJlc3BvbnNlIgeQAgHo4BgCYgZwcm90bzM", [file_genmesh_common_v1_rpc_access]);
+  fileDesc("CihnZW5tZXNoL2NhdGFsb2cvdjEvY2F0YWxvZ19zZXJ2aWNlLnByb3RvEhJnZW5tZXNoLmNhdGFsb2cudjEiIQoRQ2hlY2tEcmFmdFJlcXVlc3QSDAoEeWFtbBgBIAEoCSKcAQoSQ2hlY2tEcmFmdFJlc3BvbnNlEg4KBm1vZGVscxgBIAEoBRIuCgZmYXVsdHMYAiADKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRGYXVsdBIwCgdjaGFuZ2VzGAMgAygLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlEhQKDGlzX3Nob3J0ZW5lZBgEIAEoCCIrCgpEcmFmdEZhdWx0EgwKBHBhdGgYASABKAkSDwoHbWVzc2FnZRgCIAEoCSLUAQoLRHJhZnRDaGFuZ2USDwoHc3ViamVjdBgBIAEoCRIyCgRraW5kGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlLktpbmQSLgoGZmllbGRzGAMgAygLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0RmllbGQiUAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9BRERFRBABEhAKDEtJTkRfUkVNT1ZFRBACEhAKDEtJTkRfQ0hBTkdFRBADIjkKCkRyYWZ0RmllbGQSDAoEcGF0aBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSDQoFYWZ0ZXIYAyABKAkiKwoSR2V0U25hcHNob3RSZXF1ZXN0EhUKDWtub3duX3ZlcnNpb24YASABKAkiRQoTR2V0U25hcHNob3RSZXNwb25zZRIuCghzbmFwc2hvdBgBIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5TbmFwc2hvdCIuChVXYXRjaFNuYXBzaG90c1JlcXVlc3QSFQoNa25vd25fdmVyc2lvbhgBIAEoCSJIChZXYXRjaFNuYXBzaG90c1Jlc3BvbnNlEi4KCHNuYXBzaG90GAEgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90IvABCghTbmFwc2hvdBIPCgd2ZXJzaW9uGAEgASgJEhgKEGRldmVsb3Blcl9wcm9tcHQYAiABKAkSPgoJdXBzdHJlYW1zGAMgAygLMisuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90LlVwc3RyZWFtc0VudHJ5EikKBm1vZGVscxgEIAMoCzIZLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbBpOCg5VcHN0cmVhbXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuVXBzdHJlYW06AjgBIs8DCghVcHN0cmVhbRIMCgRuYW1lGAEgASgJEjYKCHByb3RvY29sGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLlVwc3RyZWFtUHJvdG9jb2wSEAoIYmFzZV91cmwYAyABKAkSEwoLYXBpX2tleV9lbnYYBCABKAkSEgoKdGltZW91dF9tcxgFIAEoAxIXCg9pZGxlX3RpbWVvdXRfbXMYBiABKAMSGgoSY29ubmVjdF90aW1lb3V0X21zGAcgASgDEhUKDWlubGluZV9pbWFnZXMYCCABKAgSFgoObWF4X2NvbmN1cnJlbnQYCSABKAUSFgoOdG9rZW5fZGVsYXlfbXMYCiABKAUSNQoMb3V0cHV0X2xpbWl0GAsgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLk91dHB1dExpbWl0EjoKCnJlZmVyZW5jZXMYDCABKA4yJi5nZW5tZXNoLmNhdGFsb2cudjEuUmVmZXJlbmNlVHJhbnNwb3J0Eh4KFmNoYXJnZXNfd2hlbl9jYW5jZWxsZWQYFCABKAgSMwoLbG9zdF9hbnN3ZXIYFSABKA4yHi5nZW5tZXNoLmNhdGFsb2cudjEuTG9zdEFuc3dlciK4BQoFTW9kZWwSCgoCaWQYASABKAkSKwoEa2luZBgCIAEoDjIdLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbEtpbmQSDAoEbmFtZRgDIAEoCRIOCgZhY3RpdmUYBCABKAgSEgoKaXNfZGVmYXVsdBgFIAEoCBIQCgh1cHN0cmVhbRgGIAEoCRIWCg51cHN0cmVhbV9tb2RlbBgHIAEoCRIaChJmYWxsYmFja191cHN0cmVhbXMYCCADKAkSEwoLZGVzY3JpcHRpb24YCSABKAkSFgoObWF4X2NvbmN1cnJlbnQYCiABKAUSLAoEY2hhdBgLIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5DaGF0U3BlY0gAEi4KBWltYWdlGAwgASgLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLkltYWdlU3BlY0gAEi4KBXZpZGVvGA0gASgLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLlZpZGVvU3BlY0gAEjAKBnNwZWVjaBgOIAEoCzIeLmdlbm1lc2guY2F0YWxvZy52MS5TcGVlY2hTcGVjSAASLgoFbXVzaWMYDyABKAsyHS5nZW5tZXNoLmNhdGFsb2cudjEuTXVzaWNTcGVjSAASNgoJZW1iZWRkaW5nGEYgASgLMiEuZ2VubWVzaC5jYXRhbG9nLnYxLkVtYmVkZGluZ1NwZWNIABI+Cg10cmFuc2NyaXB0aW9uGEcgASgLMiUuZ2VubWVzaC5jYXRhbG9nLnYxLlRyYW5zY3JpcHRpb25TcGVjSAASLAoFY2FsbHMYECADKAsyHS5nZW5tZXNoLmNhdGFsb2cudjEuTW9kZWxDYWxsEjMKC2xvc3RfYW5zd2VyGBEgASgOMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkxvc3RBbnN3ZXJCBgoEc3BlYyJqCglNb2RlbENhbGwSDAoEbW9kZRgBIAEoCRINCgVtb2RlbBgCIAEoCRINCgVpbnB1dBgDIAEoCRIOCgZvdXRwdXQYBCABKAkSDwoHcmVmdXNlZBgFIAEoCRIQCgh3b3JrZmxvdxgGIAEoCSLrBgoIQ2hhdFNwZWMSGAoQbWF4X2lucHV0X3Rva2VucxgBIAEoAxIZChFtYXhfb3V0cHV0X3Rva2VucxgCIAEoAxIcChRzYWZldHlfbWFyZ2luX3Rva2VucxgDIAEoAxIZChFyZWFzb25pbmdfZWZmb3J0cxgEIAMoCRJNChFyZWFzb25pbmdfYWxpYXNlcxgFIAMoCzIyLmdlbm1lc2guY2F0YWxvZy52MS5DaGF0U3BlYy5SZWFzb25pbmdBbGlhc2VzRW50cnkSGAoQaW5wdXRfbW9kYWxpdGllcxgGIAMoCRINCgV0b29scxgHIAMoCRIdChBkZXZlbG9wZXJfcHJvbXB0GAggASgJSACIAQESKwojaW5wdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYCSABKAMSMgoqY2FjaGVkX2lucHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAogASgDEiwKJG91dHB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgLIAEoAxIUCgxzZXJ2aWNlX3RpZXIYDCABKAkSFwoPcGFzc19wYXJhbWV0ZXJzGA0gAygJEh0KFWltYWdlX3Rva2Vuc19hdF9sZWFzdBgQIAEoAxIgChhoaWRkZW5fdG9rZW5zX3Blcl9zZWNvbmQYFiABKAMSHQoVaW1hZ2VfdG9rZW5zX3Blcl90aWxlGBIgASgDEhkKEWltYWdlX3Rva2Vuc19iYXNlGBMgASgDEh8KF2F1ZGlvX3Rva2Vuc19wZXJfc2Vjb25kGBUgASgDEi4KBnByaWNlcxgXIAEoCzIeLmdlbm1lc2guY2F0YWxvZy52MS5UZXh0UHJpY2VzEjUKDXVwc3RyZWFtX2Nvc3QYGCABKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuVGV4dFByaWNlcxIXCg90b29sX2NhbGxfbGltaXQYGSABKAUaNwoVUmVhc29uaW5nQWxpYXNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEwoRX2RldmVsb3Blcl9wcm9tcHRKBAgREBJKBAgUEBVSEXRva2Vuc19wZXJfc2Vjb25kUhNwZGZfdG9rZW5zX3Blcl9wYWdlIuQCCgpUZXh0UHJpY2VzEi0KBGJhc2UYASABKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuVG9rZW5QcmljZXMSNwoKbG9uZ19pbnB1dBgCIAMoCzIjLmdlbm1lc2guY2F0YWxvZy52MS5Mb25nSW5wdXRQcmljZXMSRQoMc2VydmVkX3RpZXJzGAMgAygLMi8uZ2VubWVzaC5jYXRhbG9nLnYxLlRleHRQcmljZXMuU2VydmVkVGllcnNFbnRyeRJBCgp0b29sX2NhbGxzGAQgAygLMi0uZ2VubWVzaC5jYXRhbG9nLnYxLlRleHRQcmljZXMuVG9vbENhbGxzRW50cnkaMgoQU2VydmVkVGllcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAU6AjgBGjAKDlRvb2xDYWxsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEimgMKC1Rva2VuUHJpY2VzEg0KBWlucHV0GAEgASgDEhkKDGNhY2hlZF9pbnB1dBgCIAEoA0gAiAEBEg4KBm91dHB1dBgDIAEoAxIYCgtjYWNoZV93cml0ZRgEIAEoA0gBiAEBEh0KEGNhY2hlX3dyaXRlX2xvbmcYBSABKANIAogBARIYCgthdWRpb19pbnB1dBgGIAEoA0gDiAEBEhgKC2ltYWdlX2lucHV0GAcgASgDSASIAQESHwoSY2FjaGVkX2F1ZGlvX2lucHV0GAggASgDSAWIAQESGQoMYXVkaW9fb3V0cHV0GAkgASgDSAaIAQESGQoMaW1hZ2Vfb3V0cHV0GAogASgDSAeIAQFCDwoNX2NhY2hlZF9pbnB1dEIOCgxfY2FjaGVfd3JpdGVCEwoRX2NhY2hlX3dyaXRlX2xvbmdCDgoMX2F1ZGlvX2lucHV0Qg4KDF9pbWFnZV9pbnB1dEIVChNfY2FjaGVkX2F1ZGlvX2lucHV0Qg8KDV9hdWRpb19vdXRwdXRCDwoNX2ltYWdlX291dHB1dCJeCg9Mb25nSW5wdXRQcmljZXMSGgoSYWJvdmVfaW5wdXRfdG9rZW5zGAEgASgDEi8KBnByaWNlcxgCIAEoCzIfLmdlbm1lc2guY2F0YWxvZy52MS5Ub2tlblByaWNlcyK6AQoJSW1hZ2VTcGVjEhQKDGNyZWRpdF9wcmljZRgBIAEoAxINCgVzaXplcxgCIAMoCRITCgtyZXNvbHV0aW9ucxgDIAMoCRIVCg1hc3BlY3RfcmF0aW9zGAQgAygJEhYKDm1heF9yZWZlcmVuY2VzGAUgASgFEhIKCm1heF9pbWFnZXMYBiABKAUSMAoHb3B0aW9ucxgHIAMoCzIfLmdlbm1lc2guY2F0YWxvZy52MS5JbWFnZU9wdGlvbiI9CgtJbWFnZU9wdGlvbhIPCgdxdWFsaXR5GAEgASgJEgwKBHNpemUYAiABKAkSDwoHY3JlZGl0cxgDIAEoAyLTAgoJVmlkZW9TcGVjEjAKB29wdGlvbnMYASADKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuVmlkZW9PcHRpb24SFQoNYXNwZWN0X3JhdGlvcxgCIAMoCRIWCg5tYXhfcmVmZXJlbmNlcxgDIAEoBRIeChZhcHByb3hfcnVudGltZV9zZWNvbmRzGAQgASgFEjkKEHQydl9zYWZldHlfY2hlY2sYBSABKA4yHy5nZW5tZXNoLmNhdGFsb2cudjEuU2FmZXR5Q2hlY2sSOQoQaTJ2X3NhZmV0eV9jaGVjaxgGIAEoDjIfLmdlbm1lc2guY2F0YWxvZy52MS5TYWZldHlDaGVjaxI1CgxuYXRpdmVfYXVkaW8YByABKA4yHy5nZW5tZXNoLmNhdGFsb2cudjEuTmF0aXZlQXVkaW8SGAoQZmlyc3RfbGFzdF9mcmFtZRgIIAEoCCKKAQoLVmlkZW9PcHRpb24SGAoQZHVyYXRpb25fc2Vjb25kcxgBIAEoBRISCgpyZXNvbHV0aW9uGAIgASgJEiwKBW1vZGVzGAMgAygOMh0uZ2VubWVzaC5jYXRhbG9nLnYxLlZpZGVvTW9kZRIPCgdjcmVkaXRzGAQgASgDEg4KBmFjdGl2ZRgFIAEoCCLvAQoKU3BlZWNoU3BlYxIOCgZ2b2ljZXMYASADKAkSEQoJbGFuZ3VhZ2VzGAIgAygJEksKD3Vwc3RyZWFtX3ZvaWNlcxg8IAMoCzIyLmdlbm1lc2guY2F0YWxvZy52MS5TcGVlY2hTcGVjLlVwc3RyZWFtVm9pY2VzRW50cnkSDwoHZm9ybWF0cxg9IAMoCRIpCiF1c2RfbWljcm9zX3Blcl9taWxsaW9uX2NoYXJhY3RlcnMYAyABKAMaNQoTVXBzdHJlYW1Wb2ljZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIiEKCU11c2ljU3BlYxIUCgxjcmVkaXRfcHJpY2UYASABKAMiagoNRW1iZWRkaW5nU3BlYxIYChBtYXhfaW5wdXRfdG9rZW5zGAEgASgDEhIKCm1heF9pbnB1dHMYAiABKAUSKwojaW5wdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYAyABKAMiRwoRVHJhbnNjcmlwdGlvblNwZWMSEwoLbWF4X3NlY29uZHMYASABKAMSHQoVdXNkX21pY3Jvc19wZXJfbWludXRlGAIgASgDKs0BCglNb2RlbEtpbmQSGgoWTU9ERUxfS0lORF9VTlNQRUNJRklFRBAAEhMKD01PREVMX0tJTkRfQ0hBVBABEhQKEE1PREVMX0tJTkRfSU1BR0UQAhIUChBNT0RFTF9LSU5EX1ZJREVPEAMSFQoRTU9ERUxfS0lORF9TUEVFQ0gQBBIUChBNT0RFTF9LSU5EX01VU0lDEAUSGAoUTU9ERUxfS0lORF9FTUJFRERJTkcQRhIcChhNT0RFTF9LSU5EX1RSQU5TQ1JJUFRJT04QRyq2AgoQVXBzdHJlYW1Qcm90b2NvbBIhCh1VUFNUUkVBTV9QUk9UT0NPTF9VTlNQRUNJRklFRBAAEhwKGFVQU1RSRUFNX1BST1RPQ09MX09QRU5BSRABEiYKIlVQU1RSRUFNX1BST1RPQ09MX0NIQVRfQ09NUExFVElPTlMQAhIdChlVUFNUUkVBTV9QUk9UT0NPTF9HRU5NRVNIEAMSHQoZVVBTVFJFQU1fUFJPVE9DT0xfQlVJTFRJThAEEhkKFVVQU1RSRUFNX1BST1RPQ09MX0ZBTBAFEh8KG1VQU1RSRUFNX1BST1RPQ09MX1JFUExJQ0FURRAGEh0KGVVQU1RSRUFNX1BST1RPQ09MX0NPTUZZVUkQBxIgChxVUFNUUkVBTV9QUk9UT0NPTF9FTEVWRU5MQUJTEAgqeQoSUmVmZXJlbmNlVHJhbnNwb3J0EiMKH1JFRkVSRU5DRV9UUkFOU1BPUlRfVU5TUEVDSUZJRUQQABIeChpSRUZFUkVOQ0VfVFJBTlNQT1JUX0lOTElORRABEh4KGlJFRkVSRU5DRV9UUkFOU1BPUlRfVVBMT0FEEAIqVgoKTG9zdEFuc3dlchIbChdMT1NUX0FOU1dFUl9VTlNQRUNJRklFRBAAEhUKEUxPU1RfQU5TV0VSX0FHQUlOEAESFAoQTE9TVF9BTlNXRVJfRkFJTBACKqsBCgtPdXRwdXRMaW1pdBIcChhPVVRQVVRfTElNSVRfVU5TUEVDSUZJRUQQABIbChdPVVRQVVRfTElNSVRfTUFYX1RPS0VOUxABEiYKIk9VVFBVVF9MSU1JVF9NQVhfQ09NUExFVElPTl9UT0tFTlMQAhIiCh5PVVRQVVRfTElNSVRfTUFYX09VVFBVVF9UT0tFTlMQAxIVChFPVVRQVVRfTElNSVRfTk9ORRAEKk8KCVZpZGVvTW9kZRIaChZWSURFT19NT0RFX1VOU1BFQ0lGSUVEEAASEgoOVklERU9fTU9ERV9UMlYQARISCg5WSURFT19NT0RFX0kyVhACKncKC1NhZmV0eUNoZWNrEhwKGFNBRkVUWV9DSEVDS19VTlNQRUNJRklFRBAAEhgKFFNBRkVUWV9DSEVDS19BUFBMSUVEEAESFQoRU0FGRVRZX0NIRUNLX05PTkUQAhIZChVTQUZFVFlfQ0hFQ0tfU1RBTkRBUkQQAypyCgtOYXRpdmVBdWRpbxIcChhOQVRJVkVfQVVESU9fVU5TUEVDSUZJRUQQABIVChFOQVRJVkVfQVVESU9fTk9ORRABEhUKEU5BVElWRV9BVURJT19NT05PEAISFwoTTkFUSVZFX0FVRElPX1NURVJFTxADMsYCCg5DYXRhbG9nU2VydmljZRJjCgtHZXRTbmFwc2hvdBImLmdlbm1lc2guY2F0YWxvZy52MS5HZXRTbmFwc2hvdFJlcXVlc3QaJy5nZW5tZXNoLmNhdGFsb2cudjEuR2V0U25hcHNob3RSZXNwb25zZSIDkAIBEmkKDldhdGNoU25hcHNob3RzEikuZ2VubWVzaC5jYXRhbG9nLnYxLldhdGNoU25hcHNob3RzUmVxdWVzdBoqLmdlbm1lc2guY2F0YWxvZy52MS5XYXRjaFNuYXBzaG90c1Jlc3BvbnNlMAESZAoKQ2hlY2tEcmFmdBIlLmdlbm1lc2guY2F0YWxvZy52MS5DaGVja0RyYWZ0UmVxdWVzdBomLmdlbm1lc2guY2F0YWxvZy52MS5DaGVja0RyYWZ0UmVzcG9uc2UiB5ACAejgGAJiBnByb3RvMw", [file_genmesh_common_v1_rpc_access]);
 
 /**
  * A draft.
@@ -809,6 +809,27 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
    * @generated from field: int64 audio_tokens_per_second = 21;
    */
   audioTokensPerSecond: bigint;
+
+  /**
+   * All prices, where there are more than the three above. Absent: there are only those.
+   *
+   * @generated from field: genmesh.catalog.v1.TextPrices prices = 23;
+   */
+  prices?: TextPrices | undefined;
+
+  /**
+   * The operator's own prices at the upstream, which callers are neither charged nor shown. Absent: unknown.
+   *
+   * @generated from field: genmesh.catalog.v1.TextPrices upstream_cost = 24;
+   */
+  upstreamCost?: TextPrices | undefined;
+
+  /**
+   * Calls of the upstream's tools that one request is held for. 0: unknown, 8.
+   *
+   * @generated from field: int32 tool_call_limit = 25;
+   */
+  toolCallLimit: number;
 };
 
 /**
@@ -817,6 +838,160 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
  */
 export const ChatSpecSchema: GenMessage<ChatSpec> = /*@__PURE__*/
   messageDesc(file_genmesh_catalog_v1_catalog_service, 13);
+
+/**
+ * The prices of a chat model.
+ *
+ * @generated from message genmesh.catalog.v1.TextPrices
+ */
+export type TextPrices = Message<"genmesh.catalog.v1.TextPrices"> & {
+  /**
+   * Prices of tokens.
+   *
+   * @generated from field: genmesh.catalog.v1.TokenPrices base = 1;
+   */
+  base?: TokenPrices | undefined;
+
+  /**
+   * Other prices for a long input, ascending. The last row whose bound the input exceeds applies to the whole request.
+   *
+   * @generated from field: repeated genmesh.catalog.v1.LongInputPrices long_input = 2;
+   */
+  longInput: LongInputPrices[];
+
+  /**
+   * Percent of all token prices, by the service tier that the answer names. A missing tier is 100.
+   *
+   * @generated from field: map<string, int32> served_tiers = 3;
+   */
+  servedTiers: { [key: string]: number };
+
+  /**
+   * USD micros for a call of an upstream's tool, by the family of the tool. A missing tool is free.
+   *
+   * @generated from field: map<string, int64> tool_calls = 4;
+   */
+  toolCalls: { [key: string]: bigint };
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.TextPrices.
+ * Use `create(TextPricesSchema)` to create a new message.
+ */
+export const TextPricesSchema: GenMessage<TextPrices> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 14);
+
+/**
+ * Prices of the classes of tokens, in USD micros for a million.
+ *
+ * @generated from message genmesh.catalog.v1.TokenPrices
+ */
+export type TokenPrices = Message<"genmesh.catalog.v1.TokenPrices"> & {
+  /**
+   * Input that is in no class below.
+   *
+   * @generated from field: int64 input = 1;
+   */
+  input: bigint;
+
+  /**
+   * Input that was read from a cache. Absent: the price of input.
+   *
+   * @generated from field: optional int64 cached_input = 2;
+   */
+  cachedInput?: bigint | undefined;
+
+  /**
+   * Output that is in no class below.
+   *
+   * @generated from field: int64 output = 3;
+   */
+  output: bigint;
+
+  /**
+   * Input that was written to a cache. Absent: the price of input.
+   *
+   * @generated from field: optional int64 cache_write = 4;
+   */
+  cacheWrite?: bigint | undefined;
+
+  /**
+   * Input that was written to a cache for long. Absent: the price of a cache write.
+   *
+   * @generated from field: optional int64 cache_write_long = 5;
+   */
+  cacheWriteLong?: bigint | undefined;
+
+  /**
+   * Audio in the input. Absent: the price of input.
+   *
+   * @generated from field: optional int64 audio_input = 6;
+   */
+  audioInput?: bigint | undefined;
+
+  /**
+   * Images in the input. Absent: the price of input.
+   *
+   * @generated from field: optional int64 image_input = 7;
+   */
+  imageInput?: bigint | undefined;
+
+  /**
+   * Audio that was read from a cache. Absent: the price of cached input.
+   *
+   * @generated from field: optional int64 cached_audio_input = 8;
+   */
+  cachedAudioInput?: bigint | undefined;
+
+  /**
+   * Audio in the output. Absent: the price of output.
+   *
+   * @generated from field: optional int64 audio_output = 9;
+   */
+  audioOutput?: bigint | undefined;
+
+  /**
+   * Images in the output. Absent: the price of output.
+   *
+   * @generated from field: optional int64 image_output = 10;
+   */
+  imageOutput?: bigint | undefined;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.TokenPrices.
+ * Use `create(TokenPricesSchema)` to create a new message.
+ */
+export const TokenPricesSchema: GenMessage<TokenPrices> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 15);
+
+/**
+ * Prices for a long input.
+ *
+ * @generated from message genmesh.catalog.v1.LongInputPrices
+ */
+export type LongInputPrices = Message<"genmesh.catalog.v1.LongInputPrices"> & {
+  /**
+   * They apply to an input of more tokens than this.
+   *
+   * @generated from field: int64 above_input_tokens = 1;
+   */
+  aboveInputTokens: bigint;
+
+  /**
+   * The prices.
+   *
+   * @generated from field: genmesh.catalog.v1.TokenPrices prices = 2;
+   */
+  prices?: TokenPrices | undefined;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.LongInputPrices.
+ * Use `create(LongInputPricesSchema)` to create a new message.
+ */
+export const LongInputPricesSchema: GenMessage<LongInputPrices> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 16);
 
 /**
  * Sizes and price of an image model.
@@ -865,6 +1040,13 @@ export type ImageSpec = Message<"genmesh.catalog.v1.ImageSpec"> & {
    * @generated from field: int32 max_images = 6;
    */
   maxImages: number;
+
+  /**
+   * Prices by quality and size. The first row that fits applies, and the credit price where none does.
+   *
+   * @generated from field: repeated genmesh.catalog.v1.ImageOption options = 7;
+   */
+  options: ImageOption[];
 };
 
 /**
@@ -872,7 +1054,42 @@ export type ImageSpec = Message<"genmesh.catalog.v1.ImageSpec"> & {
  * Use `create(ImageSpecSchema)` to create a new message.
  */
 export const ImageSpecSchema: GenMessage<ImageSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 14);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 17);
+
+/**
+ * A row of an image model's prices.
+ *
+ * @generated from message genmesh.catalog.v1.ImageOption
+ */
+export type ImageOption = Message<"genmesh.catalog.v1.ImageOption"> & {
+  /**
+   * The quality that it is for. Empty: any.
+   *
+   * @generated from field: string quality = 1;
+   */
+  quality: string;
+
+  /**
+   * The size that it is for. Empty: any.
+   *
+   * @generated from field: string size = 2;
+   */
+  size: string;
+
+  /**
+   * Credits for each image.
+   *
+   * @generated from field: int64 credits = 3;
+   */
+  credits: bigint;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.ImageOption.
+ * Use `create(ImageOptionSchema)` to create a new message.
+ */
+export const ImageOptionSchema: GenMessage<ImageOption> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 18);
 
 /**
  * Options of a video model.
@@ -942,7 +1159,7 @@ export type VideoSpec = Message<"genmesh.catalog.v1.VideoSpec"> & {
  * Use `create(VideoSpecSchema)` to create a new message.
  */
 export const VideoSpecSchema: GenMessage<VideoSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 15);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 19);
 
 /**
  * A row of a video model's prices.
@@ -991,7 +1208,7 @@ export type VideoOption = Message<"genmesh.catalog.v1.VideoOption"> & {
  * Use `create(VideoOptionSchema)` to create a new message.
  */
 export const VideoOptionSchema: GenMessage<VideoOption> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 16);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 20);
 
 /**
  * Voices and price of a speech model.
@@ -1040,7 +1257,7 @@ export type SpeechSpec = Message<"genmesh.catalog.v1.SpeechSpec"> & {
  * Use `create(SpeechSpecSchema)` to create a new message.
  */
 export const SpeechSpecSchema: GenMessage<SpeechSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 17);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 21);
 
 /**
  * Price of a music model.
@@ -1061,7 +1278,7 @@ export type MusicSpec = Message<"genmesh.catalog.v1.MusicSpec"> & {
  * Use `create(MusicSpecSchema)` to create a new message.
  */
 export const MusicSpecSchema: GenMessage<MusicSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 18);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 22);
 
 /**
  * Limits and price of an embedding model.
@@ -1096,7 +1313,7 @@ export type EmbeddingSpec = Message<"genmesh.catalog.v1.EmbeddingSpec"> & {
  * Use `create(EmbeddingSpecSchema)` to create a new message.
  */
 export const EmbeddingSpecSchema: GenMessage<EmbeddingSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 19);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 23);
 
 /**
  * Limit and price of a transcription model.
@@ -1124,7 +1341,7 @@ export type TranscriptionSpec = Message<"genmesh.catalog.v1.TranscriptionSpec"> 
  * Use `create(TranscriptionSpecSchema)` to create a new message.
  */
 export const TranscriptionSpecSchema: GenMessage<TranscriptionSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 20);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 24);
 
 /**
  * The kind of a model's results.
