@@ -105,14 +105,10 @@ export async function decide(
   }
 }
 
+const noTokens: ChargedTokens = { input: 0, cachedInput: 0, output: 0 };
+
 /** Nothing is charged, and the hold is released. */
-export const noCharge: Charge = {
-  amount: undefined,
-  input: 0,
-  cachedInput: 0,
-  output: 0,
-  estimated: false,
-};
+export const noCharge: Charge = { amount: undefined, ...noTokens, estimated: false };
 
 /**
  * A charge for tokens that genmesh counted, within the bounds of the request. An upstream that keeps to them by its own tokenizer can
@@ -122,11 +118,14 @@ export function estimatedCharge(
   { price, holdAmount, bounds }: Pick<Intent, "price" | "holdAmount" | "bounds">,
   input: number,
   output: number,
-  atLeast: ChargedTokens = noCharge,
+  atLeast: ChargedTokens = noTokens,
 ): Charge {
+  const { countedAudio: audioInput, countedImages: imageInput } = bounds;
   const tokens: ChargedTokens = {
+    ...(audioInput !== undefined && { audioInput }),
+    ...(imageInput !== undefined && { imageInput }),
+    ...atLeast,
     input: Math.max(Math.min(input, bounds.input), atLeast.input),
-    cachedInput: atLeast.cachedInput,
     output: Math.max(Math.min(output, bounds.output), atLeast.output),
   };
   return { amount: chargeOf(price, tokens, holdAmount), ...tokens, estimated: true };

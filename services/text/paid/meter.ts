@@ -154,7 +154,7 @@ function intentOf(
  */
 async function hold(
   intent: Intent,
-  { leastHold }: PreparedRequest,
+  { leastHold, heldContent }: PreparedRequest,
   paid: { openedAt: number; signal: AbortSignal; keyLimit: KeyLimit | undefined },
   { clock, holds }: MeterContext,
 ): Promise<Intent> {
@@ -164,7 +164,7 @@ async function hold(
   // The lease of the hold runs from the first request for it. A request that is sent later could have no hold any more.
   refuseLate(openedAt, clock);
   // The whole amount pays for the whole bound. A smaller amount pays for a smaller bound.
-  const output = outputWithin(intent.price, intent.bounds, holdAmount);
+  const output = outputWithin(intent.price, intent.bounds, holdAmount, heldContent);
   return { ...intent, holdAmount, bounds: { ...intent.bounds, output } };
 }
 
@@ -196,8 +196,8 @@ function withAffordable(error: unknown, request: PreparedRequest): unknown {
   // A billing of an earlier version named no amounts.
   if (metadata.spendable === undefined) return error;
   if (!request.heldByBound) return error;
-  const { price, bounds } = request;
-  const output = outputWithin(price, bounds, BigInt(metadata.spendable));
+  const { price, bounds, heldContent } = request;
+  const output = outputWithin(price, bounds, BigInt(metadata.spendable), heldContent);
   const hint = `With max_output_tokens of at most ${output} it would be accepted.`;
   return new RefusalError(reason, {
     message: output > 0 ? `${message} ${hint}` : message,

@@ -13,6 +13,7 @@ import { isNativeChat } from "../../upstreams/protocols.ts";
 import { untranslatable } from "../../upstreams/text/chat/request.ts";
 import { leastOutputTokens } from "../base/limits.ts";
 import type { SoundMeter } from "../files/measuring/meter.ts";
+import { listedTerms, type PricedParts, type Terms } from "../metering/held-content.ts";
 import { holdAmountOf, priceOf } from "../metering/pricing.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf, mediaTokensOf } from "../tokens/input-bound.ts";
@@ -110,7 +111,7 @@ export async function prepareRequest(
     developerPrompt,
     callerInstructions: checked.callerInstructions,
     maxOutputTokens: checked.maxOutputTokens,
-    ...holdOf(parsed, { checked, spec, upstreams, input, own }),
+    ...holdOf(parsed, { checked, spec, upstreams, input, own, body, media, mediaTokens }),
     media,
     mediaTokens,
     items: checked.items,
@@ -129,16 +130,21 @@ function holdOf(
     upstreams: readonly Upstream[];
     input: number;
     own: number;
-  },
-): Pick<PreparedRequest, "price" | "bounds" | "holdAmount" | "leastHold" | "heldByBound"> {
+  } & PricedParts,
+): Pick<
+  PreparedRequest,
+  "price" | "bounds" | "heldContent" | "holdAmount" | "leastHold" | "heldByBound"
+> {
   const { checked, spec, upstreams, input, own } = asked;
-  const price = priceOf(spec);
+  const plain = priceOf(spec);
+  const terms: Terms = plain.list ? listedTerms(plain, plain.list, asked) : { price: plain };
+  const { price, held, counted } = terms;
   const most = Number(spec.maxOutputTokens);
   const isCompact = operation === "compact";
   const isTold = upstreams.every(({ outputLimit }) => outputLimit !== untold);
   const heldByBound = !isCompact && isTold;
   const chosen = heldByBound ? checked.maxOutputTokens : undefined;
-  const bounds = { input, output: chosen ?? most };
+  const bounds = { input, output: chosen ?? most, ...counted };
   // A compaction is no longer than its input.
   const shortest = isCompact ? own : (checked.maxOutputTokens ?? 0);
   const least = { input, output: Math.min(most, Math.max(leastOutputTokens, shortest)) };
@@ -147,8 +153,9 @@ function holdOf(
   return {
     price,
     bounds,
-    holdAmount: holdAmountOf(price, bounds),
-    leastHold: mayFall ? holdAmountOf(price, least) : undefined,
+    ...(held && { heldContent: held }),
+    holdAmount: holdAmountOf(price, bounds, held),
+    leastHold: mayFall ? holdAmountOf(price, least, held) : undefined,
     heldByBound,
   };
 }
