@@ -71,7 +71,8 @@ export function usageStoreContract(connect: UsageStores): void {
       await a.open(intent);
       expect(await b.find(intent.requestId)).toMatchObject({ price, bounds });
       const classes = { cacheWrite: 1, audioOutput: 1, toolCalls: { web_search: 2 } };
-      const dear = { ...charge, ...classes, servedTier: "priority" };
+      const cost = { upstreamCost: 9_007_199_254_740_993n, upstreamCostSource: "catalog" } as const;
+      const dear: Charge = { ...charge, ...classes, ...cost, servedTier: "priority" };
       await a.close(intent.requestId, me, { ...settling, charge: dear }, at(start));
       expect((await b.find(intent.requestId))?.charge).toEqual(dear);
     });

@@ -294,6 +294,7 @@ async function finishJson(
     cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
     unseenTokens: unseenTokens(answer.unseen, 0),
     unseenInput: unseenInput(answer.unseen, request),
+    toolCalls: answer.unseen?.toolCalls,
     opaque: { values: opaque, upstream },
     ignored,
     async answer(cost, estimate) {

@@ -1,7 +1,9 @@
 import type { ReportedUsage } from "../../upstreams/text/port.ts";
 import { believableFactor } from "../base/limits.ts";
 import type { Charge, Closing, Intent, KeptAnswer } from "../store/store.ts";
-import { type ChargedTokens, chargeOf, type TokenBounds } from "./pricing.ts";
+import { chargeNotes } from "./charge-notes.ts";
+import { type ChargedTokens, chargeOf, type TextPrice, type TokenBounds } from "./pricing.ts";
+import { callsMade, classesOf } from "./reported-classes.ts";
 
 /**
  * How a request ended.
@@ -40,6 +42,8 @@ export interface End {
   cutAt?: number | undefined;
   /** The upstream carried out tools. So there was work, though there may be no output. */
   hasCalls?: boolean | undefined;
+  /** Calls of these tools that were seen, by their family. */
+  toolCalls?: ChargedTokens["toolCalls"] | undefined;
   /** An answer came that genmesh refuses for its size. Its input was read, and its output is unknown or empty. */
   hasAnswer?: boolean | undefined;
   /**
@@ -82,14 +86,21 @@ export async function decide(
     const closing: Closing = { kind: "settling", end: kind, charge, ...kept };
     return { end, closing, ...(estimate ? { estimate } : {}) };
   };
-  const verdict = verdictOf(kind, reported, bounds);
+  const verdict = verdictOf(kind, reported, bounds, price);
+  const details = reported?.details;
+  const calls = end.toolCalls || details ? callsMade(end.toolCalls, details) : undefined;
+  const isNoted = details || price.list || price.upstreamCost;
+  const notesOf = (tokens: ChargedTokens) =>
+    isNoted ? chargeNotes(price, tokens, details) : undefined;
   switch (verdict.kind) {
     case "free":
       return settling(noCharge);
     case "reported": {
-      const amount = chargeOf(price, verdict.tokens, holdAmount);
+      const tokens = calls ? { ...verdict.tokens, ...calls } : verdict.tokens;
+      const amount = chargeOf(price, tokens, holdAmount);
       const reasoning = reported ? reasoningOf(reported) : 0;
-      return settling({ amount, ...verdict.tokens, reasoning, estimated: false });
+      const notes = notesOf(tokens);
+      return settling({ amount, ...tokens, ...notes, reasoning, estimated: false });
     }
     case "count": {
       const [shown, seen] = await count();
@@ -99,16 +110,21 @@ export async function decide(
       // The upstream had generated nothing when genmesh ended the request.
       const hasMade = output > 0 || end.hasCalls || end.hasAnswer || reported !== undefined;
       if (kind === "ended" && !hasMade) return settling(noCharge);
-      const charge = estimatedCharge(intent, input, output, verdict.atLeast);
+      const counted = estimatedCharge(intent, input, output, { ...verdict.atLeast, ...calls });
+      const charge = { ...counted, ...notesOf(counted) };
       return { ...(await settling(charge, charge)), disbelieved: verdict.disbelieved };
     }
   }
 }
 
-const noTokens: ChargedTokens = { input: 0, cachedInput: 0, output: 0 };
-
 /** Nothing is charged, and the hold is released. */
-export const noCharge: Charge = { amount: undefined, ...noTokens, estimated: false };
+export const noCharge: Charge = {
+  amount: undefined,
+  input: 0,
+  cachedInput: 0,
+  output: 0,
+  estimated: false,
+};
 
 /**
  * A charge for tokens that genmesh counted, within the bounds of the request. An upstream that keeps to them by its own tokenizer can
@@ -118,15 +134,16 @@ export function estimatedCharge(
   { price, holdAmount, bounds }: Pick<Intent, "price" | "holdAmount" | "bounds">,
   input: number,
   output: number,
-  atLeast: ChargedTokens = noTokens,
+  atLeast: Partial<ChargedTokens> = {},
 ): Charge {
   const { countedAudio: audioInput, countedImages: imageInput } = bounds;
   const tokens: ChargedTokens = {
     ...(audioInput !== undefined && { audioInput }),
     ...(imageInput !== undefined && { imageInput }),
     ...atLeast,
-    input: Math.max(Math.min(input, bounds.input), atLeast.input),
-    output: Math.max(Math.min(output, bounds.output), atLeast.output),
+    input: Math.max(Math.min(input, bounds.input), atLeast.input ?? 0),
+    cachedInput: atLeast.cachedInput ?? 0,
+    output: Math.max(Math.min(output, bounds.output), atLeast.output ?? 0),
   };
   return { amount: chargeOf(price, tokens, holdAmount), ...tokens, estimated: true };
 }
@@ -136,10 +153,15 @@ export function verdictOf(
   end: EndKind,
   reported: ReportedUsage | undefined,
   bounds: TokenBounds,
+  price: Pick<TextPrice, "list" | "asksLongCache"> = {},
 ): Verdict {
   if (reported) {
-    if (!isBelievable(reported, bounds)) return { kind: "count", disbelieved: reported };
-    const tokens = tokensOf(reported);
+    const { details } = reported;
+    const classes = details && classesOf(reported, details, price.asksLongCache === true);
+    // Where no class has a price of its own, its number changes nothing.
+    const isOdd = details !== undefined && price.list !== undefined && !classes;
+    if (isOdd || !isBelievable(reported, bounds)) return { kind: "count", disbelieved: reported };
+    const tokens = classes ? { ...tokensOf(reported), ...classes } : tokensOf(reported);
     // A failed request is charged as reported, and nothing where the report is zero.
     const isWhole = !reported.isRunning || end === "failed" || end === "unsent";
     return isWhole ? { kind: "reported", tokens } : { kind: "count", atLeast: tokens };

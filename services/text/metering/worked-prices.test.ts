@@ -1,4 +1,7 @@
 import { describe, expect, test } from "vitest";
+import type { ReportedUsage, UsageDetails } from "../../upstreams/text/port.ts";
+import type { Intent } from "../store/store.ts";
+import { decide, type End } from "./charge.ts";
 import { type HeldContent, listedCost, type PriceList, type TokenPrices } from "./price-list.ts";
 import {
   type ChargedTokens,
@@ -263,5 +266,108 @@ describe("holds", () => {
         expect(outputWithin(price, bounds, least - 1n, held)).toBe(0);
       }
     }
+  });
+});
+
+describe("what an upstream reports", () => {
+  const bounds = { input: 10_000, output: 1_000 };
+  const decided = async (reported: ReportedUsage, price: TextPrice, end: Partial<End> = {}) => {
+    const intent = { bounds, price, holdAmount: endless } as Intent;
+    const { closing, disbelieved } = await decide(
+      { kind: "completed", reported, ...end },
+      intent,
+      async () => [70, 7],
+    );
+    return { charge: closing.charge, disbelieved };
+  };
+  const reported = (details: UsageDetails, cachedInputTokens = 0): ReportedUsage => ({
+    ...{ inputTokens: 1_000, cachedInputTokens, outputTokens: 10 },
+    details,
+  });
+
+  test("10: more reads and writes than input are counted here, and reviewed", async () => {
+    const odd = reported({ cacheWrite: 500 }, 600);
+    const { charge, disbelieved } = await decided(odd, written);
+    expect(charge).toMatchObject({ amount: 140n, input: 70, output: 7, estimated: true });
+    expect(disbelieved).toBe(odd);
+    // A catalog of three prices means what it meant.
+    expect(await decided(odd, old)).toMatchObject({
+      charge: { amount: 560n, estimated: false },
+      disbelieved: undefined,
+    });
+  });
+  test.each<[string, UsageDetails]>([
+    ["no number", { audioInput: Number.NaN }],
+    ["a number below 0", { imageInput: -1 }],
+    ["a part of a token", { audioOutput: 0.5 }],
+    ["more long writes than writes", { cacheWrite: 1, cacheWriteLong: 2 }],
+  ])("%s is not believed", async (_name, details) => {
+    const { charge } = await decided(reported(details), written);
+    expect(charge.estimated).toBe(true);
+  });
+  test("writes without their time are long where the request asked for long ones", async () => {
+    const long = priced(opus, { asksLongCache: true });
+    const { charge } = await decided(reported({ cacheWrite: 900 }), long);
+    expect(charge).toMatchObject({ cacheWriteLong: 900, amount: 7_800n });
+    const split = reported({ cacheWrite: 900, cacheWriteLong: 0 });
+    expect((await decided(split, long)).charge).toMatchObject({ cacheWrite: 900, amount: 5_100n });
+  });
+  test("32: by xAI's usage", async () => {
+    const usage = { inputTokens: 1_000, cachedInputTokens: 200, outputTokens: 500 };
+    expect((await decided(usage, priced(grok))).charge.amount).toBe(4_700n);
+  });
+  test("calls that were seen and calls that were reported are the same calls", async () => {
+    const toolCalls = { web_search: 2, x_search: 1 };
+    const price = priced({ ...grok, toolCalls: { web_search: 5_000n, x_search: 5_000n } });
+    const { charge } = await decided(reported({ unnamedCalls: 3 }), price, { toolCalls });
+    expect(charge).toMatchObject({ toolCalls, amount: 17_060n });
+    const more = await decided(reported({ unnamedCalls: 5, toolCalls: { x_search: 2 } }), price);
+    expect(more.charge.toolCalls).toEqual({ web_search: 3, x_search: 2 });
+  });
+  test("calls that were seen are charged where no usage was reported", async () => {
+    const price = priced(searching);
+    const end: End = { kind: "left", toolCalls: { web_search: 2 } };
+    const intent = { bounds, price, holdAmount: endless } as Intent;
+    const { closing } = await decide(end, intent, async () => [70, 7]);
+    // 70 × 2 + 7 × 10 + 2 × 10,000
+    expect(closing.charge).toMatchObject({ amount: 20_210n, estimated: true });
+  });
+  test("audio that is counted here has its own price", async () => {
+    const intent = {
+      bounds: { ...bounds, countedAudio: 50 },
+      price: priced(flash),
+      holdAmount: endless,
+    } as Intent;
+    const { closing } = await decide({ kind: "left" }, intent, async () => [70, 7]);
+    // 20 × 0.3 + 50 × 1 + 7 × 2.5
+    expect(closing.charge.amount).toBe(74n);
+  });
+  test("42: the operator's cost is that of the upstream's report, else of the catalog", async () => {
+    const price = priced(sol, { upstreamCost: listOf([1.8, 0.09, 2.25, null, 9]) });
+    const usage = { inputTokens: 68_000, cachedInputTokens: 60_000, outputTokens: 1_200 };
+    const wide = { input: 100_000, output: 2_000 };
+    const chargedFor = async (details: UsageDetails) => {
+      const intent = { bounds: wide, price, holdAmount: endless } as Intent;
+      const end: End = { kind: "completed", reported: { ...usage, details } };
+      return (await decide(end, intent, async () => [0, 0])).closing.charge;
+    };
+    const told = { amount: 37_500n, upstreamCost: 33_750n, upstreamCostSource: "catalog" };
+    expect(await chargedFor({ cacheWrite: 7_000 })).toMatchObject(told);
+    expect(await chargedFor({ cacheWrite: 7_000, costUsdMicros: 40_001 })).toMatchObject({
+      ...{ amount: 37_500n, upstreamCost: 40_001n, upstreamCostSource: "reported" },
+    });
+  });
+  test("the record says which row priced the request", async () => {
+    const usage = { inputTokens: 100_001, cachedInputTokens: 0, outputTokens: 1 };
+    const intent = {
+      bounds: { input: 200_000, output: 10 },
+      price: priced(haiku),
+      holdAmount: endless,
+    } as Intent;
+    const rowOf = async (inputTokens: number) => {
+      const end: End = { kind: "completed", reported: { ...usage, inputTokens } };
+      return (await decide(end, intent, async () => [0, 0])).closing.charge.priceAbove;
+    };
+    expect([await rowOf(100_000), await rowOf(100_001)]).toEqual([undefined, 100_000]);
   });
 });

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SqlRow } from "#kit/store/sqlite.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";
 import type { EndKind } from "../metering/charge.ts";
-import type { ChargedTokens, TextPrice } from "../metering/pricing.ts";
+import type { TextPrice } from "../metering/pricing.ts";
 import type { OpaqueMaker } from "../request/opaque.ts";
 import type { Charge, KeyedRecord, Review, Told, UsageRecord } from "./store.ts";
 
@@ -196,15 +196,21 @@ function morePricesOfText(
 
 /** A charge as JSON. Its amount is text, because it is money. */
 export function chargeText(charge: Charge): string {
-  return JSON.stringify({ ...charge, amount: charge.amount?.toString() ?? null });
+  return JSON.stringify({
+    ...charge,
+    amount: charge.amount?.toString() ?? null,
+    upstreamCost: charge.upstreamCost?.toString(),
+  });
 }
 
 function chargeOfText(text: string): Charge {
   const parsed: unknown = JSON.parse(text);
   const charge: JsonObject = isJsonObject(parsed) ? parsed : {};
-  const { amount, input, cachedInput, output, reasoning, estimated, ...classes } = charge;
+  const { amount, input, cachedInput, output, reasoning, estimated, upstreamCost, ...classes } =
+    charge;
   return {
-    ...(classes as Partial<ChargedTokens>),
+    ...(classes as Partial<Charge>),
+    ...(typeof upstreamCost === "string" ? { upstreamCost: BigInt(upstreamCost) } : {}),
     amount: typeof amount === "string" ? BigInt(amount) : undefined,
     input: Number(input),
     cachedInput: Number(cachedInput),

@@ -64,6 +64,12 @@ export interface Intent {
 export interface Charge extends ChargedTokens {
   /** USD micros. Undefined means no charge: the hold is released. */
   amount: bigint | undefined;
+  /** The bound of the price's row for a long input. Absent: the row without a bound. */
+  priceAbove?: number;
+  /** USD micros that the operator pays the upstream. Absent: unknown. */
+  upstreamCost?: bigint;
+  /** The source of that figure: the upstream's own report, or the catalog. */
+  upstreamCostSource?: "reported" | "catalog";
   /** Of the output, the tokens of reasoning that the upstream reported. Absent means none, or a charge of an earlier version. */
   reasoning?: number | undefined;
   /** Counted by genmesh, not reported by the upstream. */
