@@ -1,13 +1,18 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { TextOperation } from "../../upstreams/text/port.ts";
 import type { TakenMedia } from "../request/media.ts";
 import { fileTokens } from "../tokens/files.ts";
 import type { MediaTokens } from "../tokens/input-bound.ts";
+import { holdCalls } from "./held-calls.ts";
 import type { HeldContent, PriceList } from "./price-list.ts";
 import type { TextPrice, TokenBounds } from "./pricing.ts";
 
 /** The parts of a request that may have prices of their own. */
 export interface PricedParts {
+  operation: TextOperation;
+  /** Types of the tools that the upstream carries out. */
+  hostedTypes: readonly string[];
   body: JsonObject;
   media: TakenMedia;
   mediaTokens: MediaTokens;
@@ -21,9 +26,9 @@ export interface Terms {
   counted?: Pick<TokenBounds, "countedAudio" | "countedImages">;
 }
 
-/** The terms of a request to a model that has a price list. */
+/** The terms of a request to a model that has a price list. Writes the bound of calls of tools into the body. */
 export function listedTerms(price: TextPrice, list: PriceList, parts: PricedParts): Terms {
-  const { body, media, mediaTokens, spec } = parts;
+  const { body, media, mediaTokens, spec, hostedTypes } = parts;
   const audio = { held: 0, most: 0 };
   for (const file of media.files) {
     if (file.kind !== "audio") continue;
@@ -35,12 +40,18 @@ export function listedTerms(price: TextPrice, list: PriceList, parts: PricedPart
   const images = { held: mediaTokens.held - audio.held, most: mediaTokens.most - audio.most };
   const hasAudio = audio.held > 0 && prices(list, "audioInput", "cachedAudioInput");
   const hasImages = images.held > 0 && prices(list, "imageInput");
+  const toolCalls = hostedTypes.length > 0 && holdCalls(body, list, spec, parts);
   const asksLong = prices(list, "cacheWriteLong") && asksLongCache(body);
   return {
     price: asksLong ? { ...price, asksLongCache: true } : price,
     held: {
       ...(hasAudio && { audioInput: audio.held }),
       ...(hasImages && { imageInput: images.held }),
+      ...(asksFor(body, "audio") && { audioOutput: true }),
+      ...((asksFor(body, "image") || hostedTypes.includes("image_generation")) && {
+        imageOutput: true,
+      }),
+      ...(toolCalls && { toolCalls }),
     },
     counted: {
       ...(hasAudio && { countedAudio: audio.most }),
@@ -51,6 +62,11 @@ export function listedTerms(price: TextPrice, list: PriceList, parts: PricedPart
 
 function prices(list: PriceList, ...names: (keyof PriceList)[]): boolean {
   return names.some((name) => list[name] !== undefined);
+}
+
+/** Is the output to be of this kind, too? */
+function asksFor({ modalities }: JsonObject, kind: string): boolean {
+  return Array.isArray(modalities) && modalities.includes(kind);
 }
 
 /** Does a body ask for entries that stay in the cache for longer than usual, at the price of long writes? */

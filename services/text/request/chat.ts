@@ -86,6 +86,7 @@ export async function checkChat(
     body,
     callerInstructions: null,
     hosted: tools.hosted || searches,
+    hostedTypes: [...(tools.hostedTypes ?? []), ...(searches ? ["web_search"] : [])],
     toolTokens: toolTokensOf(tools),
     nameBytes: names.bytes,
     maxOutputTokens,

@@ -130,14 +130,17 @@ function holdOf(
     upstreams: readonly Upstream[];
     input: number;
     own: number;
-  } & PricedParts,
+  } & Omit<PricedParts, "operation" | "hostedTypes">,
 ): Pick<
   PreparedRequest,
   "price" | "bounds" | "heldContent" | "holdAmount" | "leastHold" | "heldByBound"
 > {
   const { checked, spec, upstreams, input, own } = asked;
   const plain = priceOf(spec);
-  const terms: Terms = plain.list ? listedTerms(plain, plain.list, asked) : { price: plain };
+  const { hostedTypes } = checked;
+  const terms: Terms = plain.list
+    ? listedTerms(plain, plain.list, { ...asked, operation, hostedTypes })
+    : { price: plain };
   const { price, held, counted } = terms;
   const most = Number(spec.maxOutputTokens);
   const isCompact = operation === "compact";

@@ -52,7 +52,10 @@ function familyOf({ type, action }: JsonObject): string | undefined {
   return family === "web_search" && !isSearch ? undefined : family;
 }
 
-/** The family of a tool that a request names: `web_search_preview` and `web_search_20260318` are `web_search`. */
+/**
+ * The family of a tool that a request names. `web_search_preview`, `web_search_20260318` and OpenRouter's `openrouter:web_search` are
+ * `web_search`.
+ */
 export function familyOfTool(type: string): string {
-  return type.replace(/_(preview|\d{8})(_.*)?$/, "");
+  return type.replace(/^.*:/, "").replace(/_(preview|\d{8}|\d{4}_\d\d_\d\d)(_.*)?$/, "");
 }
