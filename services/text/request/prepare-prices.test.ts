@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { ask, chat, png, prepare, refusalOf } from "../../../test/contract/usage.prepare.ts";
 import { snapshotWith } from "../../../test/contract/usage.world.ts";
 
-// What a request asks for decides its hold where a model has prices beside input, cached input and output.
+// A request decides its hold by what it asks for, where a model has prices beside input, cached input and output.
 
 const base = { input: 1_000_000n, cachedInput: 100_000n, output: 10_000_000n };
 const search = { type: "web_search" };
