@@ -17,6 +17,7 @@ import { billingWorld } from "./ledger.world.ts";
 import {
   accountId,
   fund,
+  pricedParts,
   randomRequests,
   type Spent,
   seeded,
@@ -202,7 +203,13 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
         const { line } = await world.billing.findLine({ accountId, keyId: one.keyId, id });
         expect(line?.id).toBe(one.answerId);
         expect(line?.record?.upstream).toBe("");
+        const { upstreamCostUsdMicros: _, ...shown } = pricedParts;
+        expect(line?.record?.priced).toMatchObject({ ...shown, upstreamCostSource: "" });
+        expect(line?.record?.priced?.upstreamCostUsdMicros).toBeUndefined();
       }
+      const forOperator = { accountId, pageSize: 1, forOperator: true };
+      const { lines } = await world.billing.listLines(forOperator);
+      expect(lines[0]?.record).toMatchObject({ upstream: "secret", priced: pricedParts });
       for (const asked of [
         { accountId, keyId: "key_other", id: one.answerId },
         { accountId: "acct_b", keyId: "", id: one.answerId },

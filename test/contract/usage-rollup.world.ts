@@ -43,6 +43,17 @@ export async function fund(world: World): Promise<void> {
   }
 }
 
+/** Parts with prices of their own, which all of the random requests have. */
+export const pricedParts = {
+  inputCacheWriteTokens: 3n,
+  outputImageTokens: 2n,
+  toolCalls: { web_search: 1n },
+  priceAboveInputTokens: 200_000n,
+  servedTier: "priority",
+  upstreamCostUsdMicros: 0n,
+  upstreamCostSource: "reported",
+};
+
 /** Makes requests and jobs with every kind of end, some hours apart. Answers those that ended. */
 export async function randomRequests(
   world: World,
@@ -69,6 +80,7 @@ export async function randomRequests(
     const [answerId, requestId] = [`resp_${number}`, `req_${number}`];
     const record = {
       ...{ model, operation, status, upstream: "secret", inputTokens, answerId, requestId },
+      priced: pricedParts,
       images: kind === "image" ? 1n : 0n,
       mediaMs: kind === "video" ? 4_000n : 0n,
       finishReason: "stop",

@@ -53,7 +53,7 @@ export class UsageNote {
   /** The same as a usage object of a protocol. Undefined where none was reported. */
   objectIn(names: UsageNames): JsonObject | undefined {
     if (!this.#largest) return undefined;
-    const { inputTokens, cachedInputTokens, outputTokens } = this.#largest;
+    const { inputTokens, cachedInputTokens, outputTokens, details: parts } = this.#largest;
     const object = plainUsage(names.input in this.#object ? this.#object : {}, names);
     if (object[names.input] === inputTokens && object[names.output] === outputTokens) return object;
     if (!isPlausible(this.#largest)) return object;
@@ -66,6 +66,7 @@ export class UsageNote {
       [names.inputDetails]: {
         ...(isJsonObject(details) ? details : {}),
         cached_tokens: cachedInputTokens,
+        ...(parts?.cacheWrite && { cache_write_tokens: parts.cacheWrite }),
       },
     };
   }

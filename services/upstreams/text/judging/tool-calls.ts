@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 export type ToolCalls = Readonly<Record<string, number>>;
 
 /** Families that one answer may have. No API has as many tools, and each is written down with the request. */
-const maxFamilies = 16;
+const maxFamilies = 8;
 
 /** Counts the calls of an answer's items, each of which is noted once. */
 export class CallCounter {
