@@ -1,6 +1,12 @@
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { entryColumns, entryDocument } from "#common/documents/entry-document.ts";
+import {
+  entryColumns,
+  entryDocument,
+  operatorEntryColumns,
+  operatorEntryCsv,
+  operatorEntryDocument,
+} from "#common/documents/entry-document.ts";
 import { csvLine } from "#kit/base/csv.ts";
 import type { Line, ListLinesResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "./context.ts";
@@ -31,10 +37,29 @@ export const exportFormats = { csv: "csv", jsonl: "jsonl" } as const;
 
 type ExportFormat = keyof typeof exportFormats;
 
-type EntryDocument = ReturnType<typeof entryDocument>;
+/** The lines of a file with entries, for its reader. */
+interface FileLines {
+  columns: readonly string[];
+  csv(line: Line): string;
+  document(line: Line): object;
+}
 
-const toCsvLine = (entry: EntryDocument) => csvLine(entryColumns.map((name) => entry[name]));
-const toJsonLine = (entry: EntryDocument) => `${JSON.stringify(entry)}\n`;
+/** For a caller. */
+const callerLines: FileLines = {
+  columns: entryColumns,
+  csv(line) {
+    const entry = entryDocument(line);
+    return csvLine(entryColumns.map((name) => entry[name]));
+  },
+  document: entryDocument,
+};
+
+/** For an operator. */
+export const operatorLines: FileLines = {
+  columns: operatorEntryColumns,
+  csv: operatorEntryCsv,
+  document: operatorEntryDocument,
+};
 
 /** Headers of a file with entries. */
 export function exportHeaders(reply: FastifyReply, format: ExportFormat, name: string): void {
@@ -48,14 +73,16 @@ export function exportEntries(
   first: ListLinesResponse,
   furtherPage: (token: string) => Promise<ListLinesResponse>,
   isWanted: (line: Line) => boolean = () => true,
+  { columns, csv, document } = callerLines,
 ): Readable {
-  const write = format === "csv" ? toCsvLine : toJsonLine;
+  const write = (line: Line) =>
+    format === "csv" ? csv(line) : `${JSON.stringify(document(line))}\n`;
   async function* text(): AsyncIterable<string> {
-    if (format === "csv") yield csvLine(entryColumns);
+    if (format === "csv") yield csvLine(columns);
     for (let { lines, nextPageToken } = first; ; ) {
       const end = lines.findIndex((line) => !isWanted(line));
       const wanted = end === -1 ? lines : lines.slice(0, end);
-      if (wanted.length > 0) yield wanted.map((line) => write(entryDocument(line))).join("");
+      if (wanted.length > 0) yield wanted.map(write).join("");
       if (end !== -1 || nextPageToken === "") return;
       ({ lines, nextPageToken } = await furtherPage(nextPageToken));
     }

@@ -24,6 +24,7 @@ import {
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { fieldsTaken } from "../services/upstreams/optional-fields.ts";
 import { servesText } from "../services/upstreams/protocols.ts";
+import { chatPricing } from "./model-prices.ts";
 
 /** An entry of `GET /models`: OpenAI's four fields, and the fields that a client needs to build a form for the model. */
 type CatalogEntry = JsonObject & {
@@ -122,11 +123,7 @@ function chatFields(chat: ChatSpec): JsonObject {
     reasoningAliases: { ...chat.reasoningAliases },
     inputModalities: chat.inputModalities,
     tools: chat.tools,
-    pricing: {
-      inputUsdMicrosPerMillionTokens: Number(chat.inputUsdMicrosPerMillionTokens),
-      cachedInputUsdMicrosPerMillionTokens: Number(chat.cachedInputUsdMicrosPerMillionTokens),
-      outputUsdMicrosPerMillionTokens: Number(chat.outputUsdMicrosPerMillionTokens),
-    },
+    pricing: chatPricing(chat),
   };
 }
 

@@ -1,6 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
 import { isoTime } from "#common/documents/answer-values.ts";
+import { pricedDocument } from "#common/documents/priced-document.ts";
 import { ErrorReason, isRefusal, refuse } from "#kit/base/errors.ts";
 import { accountOrKeyIdPattern } from "#kit/base/ids.ts";
 import { type Line, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
@@ -89,6 +90,7 @@ export function toRequestDocument(line: Line) {
       output: Number(record?.outputTokens ?? 0n),
       reasoning: Number(record?.reasoningTokens ?? 0n),
     },
+    ...pricedDocument(record?.priced),
     images: Number(record?.images ?? 0n),
     seconds: Number(record?.mediaMs ?? 0n) / 1_000,
     characters: Number(record?.characters ?? 0n),
@@ -100,6 +102,24 @@ export function toRequestDocument(line: Line) {
     finishReason: record?.finishReason || null,
   };
 }
+
+/** Parts of a request that may have prices of their own. */
+export const pricedProperties = {
+  inputCacheWriteTokens: integer("Of the input, tokens written to a cache."),
+  inputCacheWriteLongTokens: integer("Of these, tokens of long entries."),
+  inputAudioTokens: integer("Of the input, tokens of audio."),
+  inputImageTokens: integer("Of the input, tokens of images."),
+  outputAudioTokens: integer("Of the output, tokens of audio."),
+  outputImageTokens: integer("Of the output, tokens of images."),
+  toolCalls: object({}, [], {
+    additionalProperties: integer("Calls."),
+    description: "Calls of hosted tools, by their family.",
+  }),
+  priceAboveInputTokens: integer(
+    "The bound of the price's row for a long input; 0: the row without a bound.",
+  ),
+  servedTier: nullable(string("The service tier that the answer named.")),
+};
 
 /** A request that ended. It is a component of the description. */
 export const requestRecordSchema = {
@@ -130,6 +150,7 @@ export const requestRecordSchema = {
         output: integer("Charged, those of reasoning included."),
         reasoning: integer("Of these, tokens of reasoning."),
       }),
+      ...pricedProperties,
       images: integer("Images made."),
       seconds: number("Of video, music and speech that was made."),
       characters: integer("Of a speech, charged."),

@@ -46,6 +46,14 @@ export const maxTokens = 100_000_000;
 export const maxHiddenTokensPerSecond = 40_000;
 /** Most credits or USD micros of any price. A million dollars for a million units is a typing error. */
 export const maxPrice = 1_000_000_000_000;
+/** Rows of prices for a long input. The known price lists have one. */
+export const maxLongInputRows = 4;
+/** Most percent of the token prices for a service tier. With the largest price, a hold is still an integer that JSON keeps exactly. */
+export const maxTierPercent = 1_000;
+/** Most calls of tools for which one request is held. A hold for more would be a typing error of the operator's. */
+export const maxToolCalls = 1_000;
+/** Default of `toolCallLimit`: a search turn of today's models takes two to six. */
+export const defaultToolCalls = 8;
 /** Most seconds of one video: an hour, far above any model's. More is a typing error. */
 export const maxDurationSeconds = 3600;
 /** Most seconds of one audio file that is transcribed: a day, more than 25 MiB hold. */

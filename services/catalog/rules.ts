@@ -7,6 +7,7 @@ import { type CallableModel, callFaults, callShapeFaults, callsOf } from "./call
 import type { WorkflowFiles } from "./file.ts";
 import { laneFaults, membersOf, poolOf } from "./lanes.ts";
 import { bytesPerToken, maxWorkflows } from "./limits.ts";
+import { pricingFaults } from "./prices.ts";
 import type { CatalogFile, CatalogModel, CatalogModelOf } from "./schema.ts";
 
 /** Faults between the parts of a file, beyond their own types. */
@@ -284,6 +285,7 @@ function chatRules(file: CatalogFile, model: CatalogModelOf<"chat">, at: At): Ru
       ),
     () => aliasFaults(model, at),
     () => promptFaults(file, model, at),
+    () => pricingFaults(model.pricing, (...rest) => at("pricing", ...rest)),
     () =>
       eachValid(model.passParameters, (name, index) => {
         const message = "is decided here, whatever this list says";

@@ -22,7 +22,6 @@ import {
   maxModels,
   maxNameCharacters,
   maxPoolMembers,
-  maxPrice,
   maxReferences,
   maxSoundSeconds,
   maxTextCharacters,
@@ -32,6 +31,7 @@ import {
   maxUpstreams,
   maxWeight,
 } from "./limits.ts";
+import { chatPricing, label, price, tokens } from "./prices.ts";
 
 /** Name of an upstream. */
 const upstreamName = z
@@ -39,9 +39,6 @@ const upstreamName = z
   .max(maxNameCharacters)
   .regex(/^[A-Za-z0-9][\w.-]*$/, "must be a name of letters, digits, '.', '_' and '-'");
 
-const label = z.string().min(1).max(maxNameCharacters);
-const price = z.int().min(0).max(maxPrice);
-const tokens = z.int().min(1).max(maxTokens);
 const inFlight = z.int().min(1).max(maxInFlight).optional();
 const references = z.int().min(0).max(maxReferences).default(0);
 
@@ -102,11 +99,7 @@ const chat = z.strictObject({
   developerPrompt: z.string().max(maxDeveloperPromptCharacters).optional(),
   serviceTier: label.optional(),
   passParameters: listOf(label).default([]),
-  pricing: z.strictObject({
-    inputUsdMicrosPerMillionTokens: price,
-    cachedInputUsdMicrosPerMillionTokens: price.optional(),
-    outputUsdMicrosPerMillionTokens: price,
-  }),
+  pricing: chatPricing,
 });
 
 /** The fate of a job whose answer was lost. */

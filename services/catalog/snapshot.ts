@@ -19,6 +19,7 @@ import { protocols } from "../upstreams/protocols.ts";
 import { type CatalogCall, callsOf } from "./calls.ts";
 import type { WorkflowFiles } from "./file.ts";
 import { keyedOf, lanesOf } from "./lanes.ts";
+import { listOf, pricesOf } from "./prices.ts";
 import type { CatalogFile, CatalogModel, CatalogUpstream } from "./schema.ts";
 
 type UpstreamInit = MessageInitShape<typeof UpstreamSchema>;
@@ -103,6 +104,8 @@ function chatSpecOf(model: Extract<CatalogModel, { kind: "chat" }>) {
   const { pricing } = model;
   const cached =
     pricing.cachedInputUsdMicrosPerMillionTokens ?? pricing.inputUsdMicrosPerMillionTokens;
+  const prices = pricesOf(pricing);
+  const hasTools = Object.keys(pricing.toolCalls).length > 0;
   return {
     maxInputTokens: BigInt(model.maxInputTokens),
     maxOutputTokens: BigInt(model.maxOutputTokens),
@@ -124,6 +127,9 @@ function chatSpecOf(model: Extract<CatalogModel, { kind: "chat" }>) {
     outputUsdMicrosPerMillionTokens: BigInt(pricing.outputUsdMicrosPerMillionTokens),
     serviceTier: model.serviceTier ?? "",
     passParameters: model.passParameters,
+    ...(prices && { prices }),
+    ...(pricing.upstreamCost && { upstreamCost: listOf(pricing.upstreamCost) }),
+    ...(hasTools && { toolCallLimit: pricing.toolCallLimit }),
   };
 }
 

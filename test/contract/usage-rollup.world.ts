@@ -1,5 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { expect } from "vitest";
+import { HoldKind, type Line, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { billingWorld } from "./ledger.world.ts";
 
 /** The account of these tests. */
@@ -43,6 +44,27 @@ export async function fund(world: World): Promise<void> {
   }
 }
 
+/** Parts with prices of their own, which all of the random requests have. */
+export const pricedParts = {
+  inputCacheWriteTokens: 3n,
+  outputImageTokens: 2n,
+  toolCalls: { web_search: 1n },
+  priceAboveInputTokens: 200_000n,
+  servedTier: "priority",
+  upstreamCostUsdMicros: 0n,
+  upstreamCostSource: "reported",
+};
+/** A caller's line has the parts without the upstream and its cost. An operator's has both. */
+export async function expectParts({ billing }: World, line: Line | undefined): Promise<void> {
+  const { upstreamCostUsdMicros, upstreamCostSource, ...shown } = pricedParts;
+  expect(line?.record?.upstream).toBe("");
+  expect(line?.record?.priced).toMatchObject({ ...shown, upstreamCostSource: "" });
+  expect(line?.record?.priced?.upstreamCostUsdMicros).toBeUndefined();
+  const { lines } = await billing.listLines({ accountId, pageSize: 1, forOperator: true });
+  const cost = { upstreamCostUsdMicros, upstreamCostSource };
+  expect(lines[0]?.record).toMatchObject({ upstream: "secret", priced: cost });
+}
+
 /** Makes requests and jobs with every kind of end, some hours apart. Answers those that ended. */
 export async function randomRequests(
   world: World,
@@ -69,6 +91,7 @@ export async function randomRequests(
     const [answerId, requestId] = [`resp_${number}`, `req_${number}`];
     const record = {
       ...{ model, operation, status, upstream: "secret", inputTokens, answerId, requestId },
+      priced: pricedParts,
       images: kind === "image" ? 1n : 0n,
       mediaMs: kind === "video" ? 4_000n : 0n,
       finishReason: "stop",

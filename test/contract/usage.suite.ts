@@ -55,6 +55,27 @@ export function usageStoreContract(connect: UsageStores): void {
       });
       expect(await b.find("text_00000099")).toBeUndefined();
     });
+    test("all prices are kept as they were when it was accepted", async () => {
+      const [a, b] = await connect();
+      const row = { input: 9_007_199_254_740_993n, output: 3n, cacheWriteLong: 0n };
+      const list = {
+        ...row,
+        longInput: [{ aboveInputTokens: 200_000n, ...row }],
+        servedTiers: { priority: 200n },
+        toolCalls: { web_search: 10_000n },
+      };
+      const more = { list, asksLongCache: true, upstreamCost: row } as const;
+      const price = { input: row.input, cachedInput: 2n, output: 3n, ...more };
+      const bounds = { input: 100, output: 50, countedAudio: 7, countedImages: 8 };
+      const intent = intentOf(1, { price, bounds });
+      await a.open(intent);
+      expect(await b.find(intent.requestId)).toMatchObject({ price, bounds });
+      const classes = { cacheWrite: 1, audioOutput: 1, toolCalls: { web_search: 2 } };
+      const cost = { upstreamCost: 9_007_199_254_740_993n, upstreamCostSource: "catalog" } as const;
+      const dear: Charge = { ...charge, ...classes, ...cost, servedTier: "priority" };
+      await a.close(intent.requestId, me, { ...settling, charge: dear }, at(start));
+      expect((await b.find(intent.requestId))?.charge).toEqual(dear);
+    });
     test("a repeat is the same one", async () => {
       const [a, b] = await connect();
       expect(await a.open(keyed(1))).toBe(true);

@@ -5,7 +5,7 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isoMs } from "#kit/base/iso-time.ts";
 import type { Edge } from "../../context.ts";
 import { exportPage } from "../../limits.ts";
-import { exportEntries, exportFormats, exportHeaders } from "../../made-files.ts";
+import { exportEntries, exportFormats, exportHeaders, operatorLines } from "../../made-files.ts";
 import { takeTurn } from "../../plugins/reads.ts";
 import { queryOneOf } from "../../query.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
@@ -39,7 +39,7 @@ async function exported(call: AdminCall, { reads }: Edge) {
     untilTime?: ReturnType<typeof timestampFromMs>;
   }) => {
     using _turn = await takeTurn(reads, accountId, call.options.signal);
-    const asked = { accountId, onlyMoney: true, pageSize: exportPage, ...place };
+    const asked = { accountId, onlyMoney: true, pageSize: exportPage, forOperator: true, ...place };
     return await billing.listLines(asked, call.options);
   };
   // This page is read before the headers are sent, so that an error has its own status.
@@ -50,6 +50,7 @@ async function exported(call: AdminCall, { reads }: Edge) {
     first,
     (after) => page({ after }),
     ({ time }) => fromMs === undefined || !time || timestampMs(time) >= fromMs,
+    operatorLines,
   );
 }
 

@@ -76,6 +76,30 @@ export interface VideoOption {
   credits: number;
 }
 
+/** USD micros for a million tokens. An absent price is that of another class. */
+export interface TokenPrices {
+  inputUsdMicrosPerMillionTokens?: number;
+  cachedInputUsdMicrosPerMillionTokens?: number;
+  cacheWriteUsdMicrosPerMillionTokens?: number;
+  cacheWriteLongUsdMicrosPerMillionTokens?: number;
+  audioInputUsdMicrosPerMillionTokens?: number;
+  cachedAudioInputUsdMicrosPerMillionTokens?: number;
+  imageInputUsdMicrosPerMillionTokens?: number;
+  outputUsdMicrosPerMillionTokens?: number;
+  audioOutputUsdMicrosPerMillionTokens?: number;
+  imageOutputUsdMicrosPerMillionTokens?: number;
+}
+
+export interface Pricing extends TokenPrices {
+  longInput?: (TokenPrices & { aboveInputTokens: number })[];
+  /** Percent. */
+  servedTiers?: Record<string, number>;
+  /** USD micros for a call. */
+  toolCalls?: Record<string, number>;
+  usdMicrosPerMillionCharacters?: number;
+  usdMicrosPerMinute?: number;
+}
+
 export interface Model {
   id: string;
   kind: ModelKind;
@@ -87,7 +111,7 @@ export interface Model {
   reasoningEfforts?: string[];
   inputModalities?: string[];
   tools?: boolean;
-  pricing?: Record<string, number>;
+  pricing?: Pricing;
   creditPrice?: number;
   sizes?: string[];
   resolutions?: string[];
@@ -168,7 +192,7 @@ export interface UsagePage {
   next_page: string | null;
 }
 
-export interface RequestRecord {
+export interface RequestRecord extends PricedParts {
   id: string;
   requestId: string | null;
   createdAt: string;
@@ -242,7 +266,20 @@ export interface WebhookSecret {
 }
 
 /** The record of one request, in OpenRouter's format. */
-export interface Generation {
+/** Parts of a request that may have prices of their own. */
+export interface PricedParts {
+  inputCacheWriteTokens: number;
+  inputCacheWriteLongTokens: number;
+  inputAudioTokens: number;
+  inputImageTokens: number;
+  outputAudioTokens: number;
+  outputImageTokens: number;
+  toolCalls: Record<string, number>;
+  priceAboveInputTokens: number;
+  servedTier: string | null;
+}
+
+export interface Generation extends PricedParts {
   id: string;
   created_at: string;
   model: string;

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import { pricedDocument } from "#common/documents/priced-document.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
@@ -16,7 +17,7 @@ import {
   type RouteSchema,
   string,
 } from "../../schemas.ts";
-import { seenKey, toRequestDocument } from "../../usage-query.ts";
+import { pricedProperties, seenKey, toRequestDocument } from "../../usage-query.ts";
 
 const getGenerationSchema: RouteSchema = {
   operationId: "getGeneration",
@@ -56,6 +57,7 @@ const getGenerationSchema: RouteSchema = {
             keyId: string("The key that paid."),
             status: nullable(string("As in `GET /requests`.")),
             kind: string("As in `GET /requests`."),
+            ...pricedProperties,
           }),
         },
         ["data"],
@@ -119,12 +121,13 @@ function toGeneration(line: Line) {
     native_tokens_cached: tokens.cachedInput,
     num_media_prompt: null,
     num_media_completion: told.images || null,
-    num_search_results: null,
+    num_search_results: told.toolCalls.web_search ?? null,
     costUsdMicros,
     creditsCharged: told.creditsCharged,
     requestId: told.requestId,
     keyId: told.keyId,
     status: told.status,
     kind: told.kind,
+    ...pricedDocument(line.record?.priced),
   };
 }

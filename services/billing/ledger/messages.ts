@@ -20,6 +20,7 @@ import {
   WalletSchema,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Outcome, Refused } from "./operations.ts";
+import { pricedMessage, pricedText } from "./record-prices.ts";
 import type { WalletHold } from "./store.ts";
 import {
   chargeTold,
@@ -137,6 +138,7 @@ export function recordText(record: AgreedRecord): string {
     answerId: record.answerId || undefined,
     requestId: record.requestId || undefined,
     finishReason: record.finishReason || undefined,
+    priced: record.priced && pricedText(record.priced),
   });
 }
 
@@ -166,6 +168,7 @@ export function recordMessage(text: string): RequestRecord {
     answerId: String(fields.answerId ?? ""),
     requestId: String(fields.requestId ?? ""),
     finishReason: String(fields.finishReason ?? ""),
+    ...(isJsonObject(fields.priced) ? { priced: pricedMessage(fields.priced) } : {}),
     ...(startTime ? { startTime } : {}),
     ...(firstOutputTime ? { firstOutputTime } : {}),
     ...(endTime ? { endTime } : {}),

@@ -116,11 +116,16 @@ export function readKeyId(keyId: string): string | undefined {
   return keyId === "" ? undefined : readKeyIds([keyId])[0];
 }
 
-/** A line's message. */
-export function lineMessage(line: Line): LineMessage {
+/** A line's message. `forOperator`: it names the upstream that answered, and its cost. */
+export function lineMessage(line: Line, forOperator: boolean): LineMessage {
   const record = line.record === "" ? undefined : recordMessage(line.record);
-  // Only the operator may know which upstream answered.
-  if (record) record.upstream = "";
+  if (record && !forOperator) {
+    record.upstream = "";
+    if (record.priced) {
+      record.priced.upstreamCostSource = "";
+      delete record.priced.upstreamCostUsdMicros;
+    }
+  }
   return create(LineSchema, {
     cursor: placeToken(placeOf(line)),
     unit: unitMessage(line.wallet.unit),

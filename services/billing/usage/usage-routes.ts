@@ -60,7 +60,7 @@ export function createUsageRoutes({ store, usage, counting }: UsageRoutesContext
       await counting.catchUp(query.accountId);
       const { lines, next } = await usage.lines(query);
       return {
-        lines: lines.map(lineMessage),
+        lines: lines.map((line) => lineMessage(line, request.forOperator)),
         hasMore: next !== undefined,
         nextPageToken: next === undefined || query.before ? "" : placeToken(next),
       };
@@ -70,7 +70,7 @@ export function createUsageRoutes({ store, usage, counting }: UsageRoutesContext
       await counting.catchUp(accountId);
       const line = await usage.find(accountId, keyId, id);
       if (!line) refuse(ErrorReason.REQUEST_NOT_FOUND);
-      return { line: lineMessage(line) };
+      return { line: lineMessage(line, false) };
     },
     async listAccountHolds(request) {
       const accountId = readAccountId(request.accountId);

@@ -136,6 +136,7 @@ function recordMessage(record: RequestRecord): RequestRecordMessage {
     answerId: record.answerId ?? "",
     requestId: record.requestId ?? "",
     finishReason: record.finishReason ?? "",
+    ...(record.priced ? { priced: record.priced } : {}),
     ...(startMs === undefined ? {} : { startTime: timestampFromMs(startMs) }),
     ...(firstOutputMs === undefined ? {} : { firstOutputTime: timestampFromMs(firstOutputMs) }),
     ...(endMs === undefined ? {} : { endTime: timestampFromMs(endMs) }),

@@ -1,5 +1,7 @@
+import { csvLine } from "#kit/base/csv.ts";
 import { type Entry, EntryKind, type Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { isoTime, isoTimeOrNull, unitName } from "./answer-values.ts";
+import { operatorPricedDocument } from "./priced-document.ts";
 
 /** A change of a balance, as the public API shows it. */
 export function entryDocument(line: Line) {
@@ -37,6 +39,43 @@ export const entryColumns = [
   "request",
   "refundOf",
 ] as const satisfies readonly (keyof ReturnType<typeof entryDocument>)[];
+
+/** A change of a balance in an operator's file. It names the parts of the price, the upstream, and its cost. */
+export function operatorEntryDocument(line: Line) {
+  return { ...entryDocument(line), ...operatorPricedDocument(line.record) };
+}
+
+/** The columns of such a file, in their order. */
+export const operatorEntryColumns = [
+  ...entryColumns,
+  "inputCacheWriteTokens",
+  "inputCacheWriteLongTokens",
+  "inputAudioTokens",
+  "inputImageTokens",
+  "outputAudioTokens",
+  "outputImageTokens",
+  "toolCalls",
+  "priceAboveInputTokens",
+  "servedTier",
+  "upstream",
+  "upstreamCostUsdMicros",
+  "upstreamCostSource",
+] as const satisfies readonly (keyof ReturnType<typeof operatorEntryDocument>)[];
+
+/** A line of an operator's file in CSV. */
+export function operatorEntryCsv(line: Line): string {
+  const entry = operatorEntryDocument(line);
+  const cells = { ...entry, toolCalls: callsText(entry.toolCalls) };
+  return csvLine(operatorEntryColumns.map((name) => cells[name]));
+}
+
+/** Calls in one cell: `file_search=1 web_search=2`. */
+function callsText(calls: Record<string, number>): string {
+  return Object.entries(calls)
+    .map(([family, count]) => `${family}=${count}`)
+    .sort()
+    .join(" ");
+}
 
 const entryKinds = new Map<number, string>([
   [EntryKind.GRANT, "grant"],

@@ -1,7 +1,11 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Command, Option } from "commander";
 import { unitName } from "#common/documents/answer-values.ts";
-import { entryColumns, entryDocument } from "#common/documents/entry-document.ts";
+import {
+  operatorEntryColumns,
+  operatorEntryCsv,
+  operatorEntryDocument,
+} from "#common/documents/entry-document.ts";
 import { csvLine } from "#kit/base/csv.ts";
 import type { LedgerDifference } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { time, withExamples } from "./arguments.ts";
@@ -50,20 +54,19 @@ async function exportLines(
   { from, to, format }: ExportOptions,
 ): Promise<void> {
   await cli.peers().auth.getAccount({ accountId });
-  if (format === "csv") cli.out(csvLine(entryColumns));
+  if (format === "csv") cli.out(csvLine(operatorEntryColumns));
   const until = to === undefined ? {} : { untilTime: timestampFromMs(to) };
   for (let after = ""; ; ) {
     const page = await cli.peers().billing.listLines({
-      ...{ accountId, onlyMoney: true, pageSize: 1_000 },
+      ...{ accountId, onlyMoney: true, pageSize: 1_000, forOperator: true },
       ...(after === "" ? until : { after }),
     });
     for (const line of page.lines) {
       if (from !== undefined && line.time && timestampMs(line.time) < from) return;
-      const entry = entryDocument(line);
       cli.out(
         format === "csv"
-          ? csvLine(entryColumns.map((name) => entry[name]))
-          : `${JSON.stringify(entry)}\n`,
+          ? operatorEntryCsv(line)
+          : `${JSON.stringify(operatorEntryDocument(line))}\n`,
       );
     }
     if (page.nextPageToken === "") return;

@@ -248,6 +248,7 @@ export class EventRun extends Pushed<Uint8Array> implements Flow {
       opaque: { values: this.#opaque, upstream },
       cutAt: terminal?.isCut ? cutBoundOf(request, metered.bounds) : undefined,
       hasCalls: (unseen?.hostedCalls ?? 0) > 0,
+      toolCalls: unseen?.toolCalls,
       ignored,
       unseenTokens: unseenTokens(unseen, kind === "left" ? silence.tokens() : 0),
       unseenInput: unseenInput(unseen, request),

@@ -221,6 +221,7 @@ export class Sending {
       cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
       unseenTokens: unseenTokens(answer.unseen, 0),
       unseenInput: unseenInput(answer.unseen, request),
+      toolCalls: answer.unseen?.toolCalls,
       opaque: { values: opaque, upstream },
       ignored: this.#ignored,
       answer: isKept && ending !== "failed" ? keep : undefined,

@@ -31,8 +31,12 @@ export function createTextEvents(deps: { log: Logger; metrics: Metrics }): TextE
   const { log, metrics } = deps;
   const count = createCounters(metrics);
   return {
-    closed({ operation }, end, charge) {
+    closed({ operation, modelId }, end, charge) {
       count.requests.of(operation, end).value++;
+      if (charge.upstreamCostSource === "reported") {
+        const isBelow = (charge.upstreamCost ?? 0n) > (charge.amount ?? 0n);
+        count.costs.of(modelId, isBelow ? "below" : "covers").value++;
+      }
       if (charge.amount === undefined) return;
       const source = charge.estimated ? "estimated" : "reported";
       count.tokens.of("input", source).value += charge.input;
@@ -87,6 +91,11 @@ function createCounters(metrics: Metrics) {
       "genmesh_text_charged_usd_micros_total",
       "USD micros charged for text.",
       ["operation"],
+    ),
+    costs: metrics.counter(
+      "genmesh_text_upstream_costs_total",
+      "Text requests whose upstream reported its own cost, by whether the charge covers it.",
+      ["model", "charge"],
     ),
     firstOutput: metrics.histogram(
       "genmesh_text_first_output_seconds",

@@ -92,6 +92,8 @@ export const silentItemTokens = 64;
  * pages adds this many, the most of the usual tools.
  */
 export const hostedCallTokens = 20_000;
+/** Calls of the upstream's tools for which a request is held, where the catalog of an earlier release does not say. */
+export const usualToolCalls = 8;
 
 /** Pause between two attempts to end a request whose store or billing is away. The lease bounds their number. */
 export const closeRetryMs = 1_000;

@@ -2,7 +2,9 @@ import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import type { ReportedUsage } from "../../upstreams/text/port.ts";
 import { believableFactor } from "../base/limits.ts";
 import type { Charge, Closing, Intent, KeptAnswer } from "../store/store.ts";
-import { type ChargedTokens, chargeOf, type TokenBounds } from "./pricing.ts";
+import { chargeNotes } from "./charge-notes.ts";
+import { type ChargedTokens, chargeOf, type TextPrice, type TokenBounds } from "./pricing.ts";
+import { callsMade, classesOf } from "./reported-classes.ts";
 
 /**
  * How a request ended.
@@ -39,6 +41,8 @@ export interface End {
   cutAt?: number | undefined;
   /** The upstream carried out tools. So there was work, though there may be no output. */
   hasCalls?: boolean | undefined;
+  /** Calls of these tools that were seen, by their family. */
+  toolCalls?: ChargedTokens["toolCalls"] | undefined;
   /** An answer came that genmesh refuses for its size. Its input was read, and its output is unknown or empty. */
   hasAnswer?: boolean | undefined;
   /**
@@ -74,14 +78,17 @@ export function decide(
 ): Awaitable<Decision> {
   const { kind, reported } = end;
   const { bounds, price, holdAmount } = intent;
-  const verdict = verdictOf(kind, reported, bounds);
+  const verdict = verdictOf(kind, reported, bounds, price);
+  const calls = callsOf(end);
   switch (verdict.kind) {
     case "free":
       return settled(end, noCharge);
     case "reported": {
-      const amount = chargeOf(price, verdict.tokens, holdAmount);
+      const tokens = calls ? { ...verdict.tokens, ...calls } : verdict.tokens;
+      const amount = chargeOf(price, tokens, holdAmount);
       const reasoning = reported ? reasoningOf(reported) : 0;
-      return settled(end, { amount, ...verdict.tokens, reasoning, estimated: false });
+      const notes = notesOf(price, tokens, reported);
+      return settled(end, { amount, ...tokens, ...notes, reasoning, estimated: false });
     }
     case "count":
       return decideByCount(end, intent, verdict, count);
@@ -102,8 +109,22 @@ async function decideByCount(
   // The upstream had generated nothing when genmesh ended the request.
   const hasMade = output > 0 || end.hasCalls || end.hasAnswer || reported !== undefined;
   if (kind === "ended" && !hasMade) return settled(end, noCharge);
-  const charge = estimatedCharge(intent, input, output, atLeast);
+  const counted = estimatedCharge(intent, input, output, { ...atLeast, ...callsOf(end) });
+  const charge = { ...counted, ...notesOf(intent.price, counted, reported) };
   return { ...(await settled(end, charge, charge)), disbelieved };
+}
+
+/** The calls of the upstream's tools, where an answer or its usage tells of some. */
+function callsOf({ reported, toolCalls }: End) {
+  const details = reported?.details;
+  return toolCalls || details ? callsMade(toolCalls, details) : undefined;
+}
+
+/** Notes on a charge, where parts of a usage may have prices of their own. */
+function notesOf(price: TextPrice, tokens: ChargedTokens, reported: ReportedUsage | undefined) {
+  const details = reported?.details;
+  const isNoted = details || price.list || price.upstreamCost;
+  return isNoted ? chargeNotes(price, tokens, details) : undefined;
 }
 
 /** The decision for a charge. It waits for an answer that is kept. */
@@ -138,12 +159,16 @@ export function estimatedCharge(
   { price, holdAmount, bounds }: Pick<Intent, "price" | "holdAmount" | "bounds">,
   input: number,
   output: number,
-  atLeast: ChargedTokens = noCharge,
+  atLeast: Partial<ChargedTokens> = {},
 ): Charge {
+  const { countedAudio: audioInput, countedImages: imageInput } = bounds;
   const tokens: ChargedTokens = {
-    input: Math.max(Math.min(input, bounds.input), atLeast.input),
-    cachedInput: atLeast.cachedInput,
-    output: Math.max(Math.min(output, bounds.output), atLeast.output),
+    ...(audioInput !== undefined && { audioInput }),
+    ...(imageInput !== undefined && { imageInput }),
+    ...atLeast,
+    input: Math.max(Math.min(input, bounds.input), atLeast.input ?? 0),
+    cachedInput: atLeast.cachedInput ?? 0,
+    output: Math.max(Math.min(output, bounds.output), atLeast.output ?? 0),
   };
   return { amount: chargeOf(price, tokens, holdAmount), ...tokens, estimated: true };
 }
@@ -153,10 +178,15 @@ export function verdictOf(
   end: EndKind,
   reported: ReportedUsage | undefined,
   bounds: TokenBounds,
+  price: Pick<TextPrice, "list" | "asksLongCache"> = {},
 ): Verdict {
   if (reported) {
-    if (!isBelievable(reported, bounds)) return { kind: "count", disbelieved: reported };
-    const tokens = tokensOf(reported);
+    const { details } = reported;
+    const classes = details && classesOf(reported, details, price.asksLongCache === true);
+    // Where no class has a price of its own, its number changes nothing.
+    const isOdd = details !== undefined && price.list !== undefined && !classes;
+    if (isOdd || !isBelievable(reported, bounds)) return { kind: "count", disbelieved: reported };
+    const tokens = classes ? { ...tokensOf(reported), ...classes } : tokensOf(reported);
     // A failed request is charged as reported, and nothing where the report is zero.
     const isWhole = !reported.isRunning || end === "failed" || end === "unsent";
     return isWhole ? { kind: "reported", tokens } : { kind: "count", atLeast: tokens };

@@ -1,24 +1,55 @@
 import { costOf } from "#common/words/money.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { priceListOf } from "./catalog-prices.ts";
+import {
+  type HeldContent,
+  listedCost,
+  listedHold,
+  listedOutput,
+  type PriceList,
+} from "./price-list.ts";
 
 /** Prices of a model when a request was accepted: USD micros for a million tokens. */
 export interface TextPrice {
   input: bigint;
   cachedInput: bigint;
   output: bigint;
+  /** All prices, where there are more than these three. Then these alone decide. */
+  list?: PriceList;
+  /** The caller asked for long entries in the cache. Written tokens that are reported without their time are such entries then. */
+  asksLongCache?: true;
+  /** The operator's own prices at the upstream. They are never held and never charged. */
+  upstreamCost?: PriceList;
 }
 
-/** Tokens to be charged. The cached ones are a subset of the input. */
+/** Tokens to be charged. An absent class has none. */
 export interface ChargedTokens {
+  /** All input. The other kinds of input are subsets of it. */
   input: number;
   cachedInput: number;
+  /** All output. */
   output: number;
+  cacheWrite?: number;
+  cacheWriteLong?: number;
+  /** With the cached audio. */
+  audioInput?: number;
+  imageInput?: number;
+  cachedAudioInput?: number;
+  audioOutput?: number;
+  imageOutput?: number;
+  /** Calls of tools that the upstream carried out, by the family of the tool. */
+  toolCalls?: Readonly<Record<string, number>>;
+  /** The service tier that the answer names. */
+  servedTier?: string;
 }
 
 /** The most tokens that a request can use. */
 export interface TokenBounds {
   input: number;
   output: number;
+  /** The tokens of audio and of images in an input that genmesh counts, where they have prices of their own. Absent: none. */
+  countedAudio?: number;
+  countedImages?: number;
 }
 
 /** The price of a model in the catalog. */
@@ -27,11 +58,15 @@ export function priceOf(spec: ChatSpec): TextPrice {
     input: spec.inputUsdMicrosPerMillionTokens,
     cachedInput: spec.cachedInputUsdMicrosPerMillionTokens,
     output: spec.outputUsdMicrosPerMillionTokens,
+    ...(spec.prices && { list: priceListOf(spec.prices) }),
+    ...(spec.upstreamCost && { upstreamCost: priceListOf(spec.upstreamCost) }),
   };
 }
 
 /** USD micros to hold, so that no usage within the bounds is charged more. */
-export function holdAmountOf(price: TextPrice, bounds: TokenBounds): bigint {
+export function holdAmountOf(price: TextPrice, bounds: TokenBounds, held?: HeldContent): bigint {
+  const { list, asksLongCache = false } = price;
+  if (list) return listedHold(list, { ...bounds, ...held }, asksLongCache);
   return costOf([
     { units: BigInt(bounds.input), perMillion: dearestInput(price) },
     { units: BigInt(bounds.output), perMillion: price.output },
@@ -39,7 +74,14 @@ export function holdAmountOf(price: TextPrice, bounds: TokenBounds): bigint {
 }
 
 /** The most output tokens, within the bounds, that an amount pays for beside the input. 0 where it pays for none. */
-export function outputWithin(price: TextPrice, bounds: TokenBounds, amount: bigint): number {
+export function outputWithin(
+  price: TextPrice,
+  bounds: TokenBounds,
+  amount: bigint,
+  held?: HeldContent,
+): number {
+  const { list, asksLongCache = false } = price;
+  if (list) return listedOutput(list, { ...bounds, ...held }, amount, asksLongCache);
   const left = amount * tokensPerPrice - BigInt(bounds.input) * dearestInput(price);
   if (left < 0n) return 0;
   if (price.output === 0n) return bounds.output;
@@ -65,10 +107,12 @@ function dearestInput({ input, cachedInput }: TextPrice): bigint {
 
 /** USD micros to charge: at most the hold. */
 export function chargeOf(price: TextPrice, tokens: ChargedTokens, holdAmount: bigint): bigint {
-  const cost = costOf([
-    { units: BigInt(tokens.input - tokens.cachedInput), perMillion: price.input },
-    { units: BigInt(tokens.cachedInput), perMillion: price.cachedInput },
-    { units: BigInt(tokens.output), perMillion: price.output },
-  ]);
+  const cost = price.list
+    ? listedCost(price.list, tokens)
+    : costOf([
+        { units: BigInt(tokens.input - tokens.cachedInput), perMillion: price.input },
+        { units: BigInt(tokens.cachedInput), perMillion: price.cachedInput },
+        { units: BigInt(tokens.output), perMillion: price.output },
+      ]);
   return cost < holdAmount ? cost : holdAmount;
 }

@@ -102,7 +102,7 @@ export function createMeter(context: MeterContext): Meter {
         // The lease of the hold runs from the first request for it. A request that is sent later could have no hold any more.
         refuseLate(openedAt, clock);
         // The whole amount pays for the whole bound. A smaller amount pays for a smaller bound.
-        const output = outputWithin(asked.price, asked.bounds, held);
+        const output = outputWithin(asked.price, asked.bounds, held, request.heldContent);
         intent = { ...asked, holdAmount: held, bounds: { ...asked.bounds, output } };
       } catch (error) {
         await giveUp(asked, error, metering);
@@ -184,8 +184,8 @@ function withAffordable(error: unknown, request: PreparedRequest): unknown {
   // A billing of an earlier version named no amounts.
   if (metadata.spendable === undefined) return error;
   if (!request.heldByBound) return error;
-  const { price, bounds } = request;
-  const output = outputWithin(price, bounds, BigInt(metadata.spendable));
+  const { price, bounds, heldContent } = request;
+  const output = outputWithin(price, bounds, BigInt(metadata.spendable), heldContent);
   const hint = `With max_output_tokens of at most ${output} it would be accepted.`;
   return new RefusalError(reason, {
     message: output > 0 ? `${message} ${hint}` : message,

@@ -154,8 +154,9 @@ async function finishRow(
 }
 
 /** The numbers of a report. */
-function figuresOf({ inputTokens, cachedInputTokens, outputTokens }: ReportedUsage): ReportedUsage {
-  return { inputTokens, cachedInputTokens, outputTokens };
+function figuresOf(reported: ReportedUsage): ReportedUsage {
+  const { inputTokens, cachedInputTokens, outputTokens, details } = reported;
+  return { inputTokens, cachedInputTokens, outputTokens, ...(details && { details }) };
 }
 
 /** Leaves a note for the operator. The request is settled by the count of genmesh nevertheless. */

@@ -66,6 +66,44 @@ export function createTextHolds(client: HoldClient): TextHolds {
   };
 }
 
+/** The fields of a charge that no part with a price of its own has. */
+const plainFields: ReadonlySet<string> = new Set<keyof Charge>([
+  ...(["amount", "input", "cachedInput", "output", "reasoning", "estimated"] as const),
+]);
+
+function hasPricedParts(charge: Charge): boolean {
+  for (const name in charge) if (!plainFields.has(name)) return true;
+  return false;
+}
+
+function pricedPartsOf(charge: Charge): NonNullable<RequestRecord["priced"]> {
+  const { cacheWrite = 0, cacheWriteLong = 0, audioInput, imageInput } = charge;
+  const { audioOutput, imageOutput, toolCalls, priceAbove, servedTier } = charge;
+  const { upstreamCost, upstreamCostSource } = charge;
+  const counts = Object.entries({
+    inputCacheWriteTokens: cacheWrite + cacheWriteLong,
+    inputCacheWriteLongTokens: cacheWriteLong,
+    inputAudioTokens: audioInput,
+    inputImageTokens: imageInput,
+    outputAudioTokens: audioOutput,
+    outputImageTokens: imageOutput,
+    priceAboveInputTokens: priceAbove,
+  });
+  const told = counts.flatMap(([name, count = 0]) => (count > 0 ? [[name, BigInt(count)]] : []));
+  return {
+    ...Object.fromEntries(told),
+    ...(toolCalls && { toolCalls: callsOf(toolCalls) }),
+    ...(servedTier && { servedTier }),
+    ...(upstreamCost !== undefined && { upstreamCostUsdMicros: upstreamCost, upstreamCostSource }),
+  };
+}
+
+function callsOf(toolCalls: NonNullable<Charge["toolCalls"]>): Record<string, bigint> {
+  return Object.fromEntries(
+    Object.entries(toolCalls).map(([family, count]) => [family, BigInt(count)]),
+  );
+}
+
 /** The journal's record of a request. It holds nothing that its caller wrote. */
 function recordOf(request: DrawnRequest, charge: Charge, told: DrawNotes): RequestRecord {
   const isSound = request.operation === "transcriptions";
@@ -87,5 +125,6 @@ function recordOf(request: DrawnRequest, charge: Charge, told: DrawNotes): Reque
     startMs: request.openedAt,
     firstOutputMs: told.firstOutputAt,
     endMs: told.endedAt,
+    ...(hasPricedParts(charge) && { priced: pricedPartsOf(charge) }),
   };
 }

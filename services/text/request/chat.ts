@@ -84,6 +84,7 @@ export function* checkChat(
     body,
     callerInstructions: null,
     hosted: tools.hosted || searches,
+    hostedTypes: [...(tools.hostedTypes ?? []), ...(searches ? ["web_search"] : [])],
     toolTokens: toolTokensOf(tools),
     nameBytes: names.bytes,
     maxOutputTokens,

@@ -41,6 +41,8 @@ export interface CheckedBody {
   callerInstructions: string | null;
   /** True where a tool is run by the upstream itself, which puts text of its own into the input. */
   hosted: boolean;
+  /** Types of the tools that the upstream carries out. */
+  hostedTypes: readonly string[];
   /** Tokens that the upstream adds to describe tools that it knows by their type. */
   toolTokens: number;
   /** Bytes of names of tools that a template may write before each result of a call. */

@@ -11,8 +11,8 @@ import type { TextOperation } from "../../upstreams/text/port.ts";
 const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
   responses: new Set([
     // `ResponseCreateParams` of the openai package, 7.57, without names of state at the upstream (operator-state.ts). `access_programs`
-    // and `moderation` are missing, because they are about the operator's account. `prompt_cache_options` is missing, because a longer
-    // cache has its own entry in the usage and its own price.
+    // and `moderation` are missing, because they are about the operator's account. `prompt_cache_options` is sent where a longer cache
+    // has a price.
     "context_management",
     "image",
     "include",
@@ -40,7 +40,7 @@ const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
     "user",
   ]),
   chat: new Set([
-    // `ChatCompletionCreateParams` of the same package, without `audio`, which is refused, `moderation`, and `prompt_cache_options`.
+    // `ChatCompletionCreateParams` of the same package, without `audio`, which is refused, and `moderation`.
     // `prediction` is missing, because tokens of a rejected one are charged as output beyond its bound.
     "function_call",
     "functions",
@@ -113,6 +113,7 @@ function isPassed(name: string, api: "responses" | "chat", spec: ChatSpec): bool
     sampling.has(name) ||
     // The name of the bound at the upstream is decided later, by the name that the upstream knows.
     outputBounds.some((bound) => bound === name) ||
+    (name === "prompt_cache_options" && spec.prices?.base?.cacheWriteLong !== undefined) ||
     spec.passParameters.includes(name) ||
     spec.passParameters.includes("*")
   );

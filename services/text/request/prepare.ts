@@ -16,6 +16,7 @@ import { isNativeChat } from "../../upstreams/protocols.ts";
 import { untranslatable } from "../../upstreams/text/chat/request.ts";
 import { leastOutputTokens } from "../base/limits.ts";
 import type { SoundMeter } from "../files/measuring/meter.ts";
+import { listedTerms, type PricedParts, type Terms } from "../metering/held-content.ts";
 import { holdAmountOf, priceOf } from "../metering/pricing.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf, mediaTokensOf } from "../tokens/input-bound.ts";
@@ -114,7 +115,10 @@ function prepareChat(
           passParameters: spec.passParameters,
           callerInstructions: checked.callerInstructions,
           maxOutputTokens: checked.maxOutputTokens,
-          ...holdOf(parsed, { checked, spec, upstreams, input: input.bound, own }),
+          ...holdOf(parsed, {
+            ...{ checked, spec, upstreams, input: input.bound, own, body, media },
+            mediaTokens: input.mediaTokens,
+          }),
           mediaTokens: input.mediaTokens,
           items: checked.items,
           toolTokens: checked.toolTokens,
@@ -154,16 +158,24 @@ function holdOf(
     upstreams: readonly Upstream[];
     input: number;
     own: number;
-  },
-): Pick<PreparedRequest, "price" | "bounds" | "holdAmount" | "leastHold" | "heldByBound"> {
+  } & Omit<PricedParts, "operation" | "hostedTypes">,
+): Pick<
+  PreparedRequest,
+  "price" | "bounds" | "heldContent" | "holdAmount" | "leastHold" | "heldByBound"
+> {
   const { checked, spec, upstreams, input, own } = asked;
-  const price = priceOf(spec);
+  const plain = priceOf(spec);
+  const { hostedTypes } = checked;
+  const terms: Terms = plain.list
+    ? listedTerms(plain, plain.list, { ...asked, operation, hostedTypes })
+    : { price: plain };
+  const { price, held, counted } = terms;
   const most = Number(spec.maxOutputTokens);
   const isCompact = operation === "compact";
   const isTold = upstreams.every(({ outputLimit }) => outputLimit !== untold);
   const heldByBound = !isCompact && isTold;
   const chosen = heldByBound ? checked.maxOutputTokens : undefined;
-  const bounds = { input, output: chosen ?? most };
+  const bounds = { input, output: chosen ?? most, ...counted };
   // A compaction is no longer than its input.
   const shortest = isCompact ? own : (checked.maxOutputTokens ?? 0);
   const least = { input, output: Math.min(most, Math.max(leastOutputTokens, shortest)) };
@@ -172,8 +184,9 @@ function holdOf(
   return {
     price,
     bounds,
-    holdAmount: holdAmountOf(price, bounds),
-    leastHold: mayFall ? holdAmountOf(price, least) : undefined,
+    ...(held && { heldContent: held }),
+    holdAmount: holdAmountOf(price, bounds, held),
+    leastHold: mayFall ? holdAmountOf(price, least, held) : undefined,
     heldByBound,
   };
 }

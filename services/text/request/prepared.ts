@@ -1,6 +1,7 @@
 import type { JsonObject } from "#kit/base/json.ts";
 import type { Model, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Sound, TextOperation } from "../../upstreams/text/port.ts";
+import type { HeldContent } from "../metering/price-list.ts";
 import type { TextPrice, TokenBounds } from "../metering/pricing.ts";
 import type { MediaTokens } from "../tokens/input-bound.ts";
 import { noMedia, type TakenMedia } from "./media.ts";
@@ -34,6 +35,8 @@ export interface PreparedRequest {
   price: TextPrice;
   /** The tokens of the hold. Of output that is the caller's bound, or the model's maximum where the upstream cannot get a bound. */
   bounds: TokenBounds;
+  /** Parts that have prices of their own. Absent: none. */
+  heldContent?: HeldContent;
   /** USD micros. */
   holdAmount: bigint;
   /**

@@ -39,6 +39,7 @@ export function* checkResponses(
     body,
     callerInstructions,
     hosted: tools.hosted || found.tools.hosted,
+    hostedTypes: [...(tools.hostedTypes ?? []), ...(found.tools.hostedTypes ?? [])],
     toolTokens: toolTokensOf(tools, found.tools),
     nameBytes: found.names.bytes,
     maxOutputTokens,

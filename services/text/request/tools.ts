@@ -39,11 +39,17 @@ export interface CheckedTools {
   hosted: boolean;
   /** Types that the upstream describes to its model itself. */
   described: string[];
+  /** Types that the upstream carries out. Absent: none. */
+  hostedTypes?: Set<string>;
 }
 
 /** Notes the effect of a tool's type on the price. */
 function noteType(type: string, found: CheckedTools): void {
-  found.hosted ||= !callerTools.has(type);
+  if (!callerTools.has(type)) {
+    found.hosted = true;
+    found.hostedTypes ??= new Set();
+    found.hostedTypes.add(type);
+  }
   const isNew = describedTools.includes(type) && !found.described.includes(type);
   if (isNew) found.described.push(type);
 }

@@ -2,6 +2,7 @@ import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SqlRow } from "#kit/store/sqlite.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";
 import type { EndKind } from "../metering/charge.ts";
+import type { TextPrice } from "../metering/pricing.ts";
 import type { OpaqueMaker } from "../request/opaque.ts";
 import type { Charge, KeyedRecord, Review, Told, UsageRecord } from "./store.ts";
 
@@ -80,6 +81,10 @@ export const textSchema: readonly string[] = [
   CREATE INDEX text_kept_until ON text_kept (until);`,
   // Facts of a record beside its charge, as JSON. Null means none, or a row of an earlier version.
   "ALTER TABLE text_usage ADD COLUMN told TEXT",
+  // Prices beside the three, as JSON with amounts as text, and tokens that have such prices. Null means none.
+  `ALTER TABLE text_usage ADD COLUMN price_more TEXT;
+  ALTER TABLE text_usage ADD COLUMN counted_audio INTEGER;
+  ALTER TABLE text_usage ADD COLUMN counted_images INTEGER;`,
 ];
 
 /** A row of `text_usage`. */
@@ -95,8 +100,13 @@ export function recordOf(row: SqlRow): UsageRecord {
       input: BigInt(row.price_input as bigint),
       cachedInput: BigInt(row.price_cached as bigint),
       output: BigInt(row.price_output as bigint),
+      ...(typeof row.price_more === "string" ? morePricesOfText(row.price_more) : {}),
     },
-    bounds: { input: Number(row.bound_input), output: Number(row.bound_output) },
+    bounds: {
+      ...{ input: Number(row.bound_input), output: Number(row.bound_output) },
+      ...(row.counted_audio === null ? {} : { countedAudio: Number(row.counted_audio) }),
+      ...(row.counted_images === null ? {} : { countedImages: Number(row.counted_images) }),
+    },
     holdAmount: BigInt(row.hold_amount as bigint),
     holdCheckAt: Number(row.hold_check_at),
     inputTokens: Number(row.input_tokens),
@@ -171,19 +181,36 @@ function toldOfText(text: string): Told {
   return isJsonObject(told) ? (told as Told) : {};
 }
 
+/** The prices beside the three, as JSON. Amounts are text, because they are money. Null means none. */
+export function morePricesText(price: TextPrice): string | null {
+  const { input: _i, cachedInput: _c, output: _o, ...more } = price;
+  if (Object.keys(more).length === 0) return null;
+  return JSON.stringify(more, (_, value) => (typeof value === "bigint" ? `${value}` : value));
+}
+
+function morePricesOfText(
+  text: string,
+): Pick<TextPrice, "list" | "asksLongCache" | "upstreamCost"> {
+  return JSON.parse(text, (_, value) => (typeof value === "string" ? BigInt(value) : value));
+}
+
 /** A charge as JSON. Its amount is text, because it is money. */
 export function chargeText(charge: Charge): string {
-  return JSON.stringify({ ...charge, amount: charge.amount?.toString() ?? null });
+  return JSON.stringify({
+    ...charge,
+    amount: charge.amount?.toString() ?? null,
+    upstreamCost: charge.upstreamCost?.toString(),
+  });
 }
 
 function chargeOfText(text: string): Charge {
   const parsed: unknown = JSON.parse(text);
-  const { amount, input, cachedInput, output, reasoning, estimated }: JsonObject = isJsonObject(
-    parsed,
-  )
-    ? parsed
-    : {};
+  const charge: JsonObject = isJsonObject(parsed) ? parsed : {};
+  const { amount, input, cachedInput, output, reasoning, estimated, upstreamCost, ...classes } =
+    charge;
   return {
+    ...(classes as Partial<Charge>),
+    ...(typeof upstreamCost === "string" ? { upstreamCost: BigInt(upstreamCost) } : {}),
     amount: typeof amount === "string" ? BigInt(amount) : undefined,
     input: Number(input),
     cachedInput: Number(cachedInput),

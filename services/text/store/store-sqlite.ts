@@ -6,6 +6,7 @@ import {
   chargeText,
   keyedOf,
   makerOf,
+  morePricesText,
   recordOf,
   reviewOf,
   schemaName,
@@ -106,8 +107,9 @@ export function createSqliteUsageStore(db: SqliteDatabase): UsageStore {
 
 const insertSql = `INSERT INTO text_usage (request_id, account_id, key_id, operation, model_id, catalog_version,
   price_input, price_cached, price_output, bound_input, bound_output, hold_amount, hold_check_at, owner, opened_at,
-  status, dispatched, input_tokens, output_tokens, due_at, idem_key, fingerprint, told)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', 1, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
+  status, dispatched, input_tokens, output_tokens, due_at, idem_key, fingerprint, told,
+  price_more, counted_audio, counted_images)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', 1, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
 const checkpointSql = `UPDATE text_usage SET input_tokens = ?, output_tokens = ?, due_at = ?, told = coalesce(?, told)
   WHERE request_id = ? AND owner = ? AND status = 'open'`;
 const finishKeptSql = `UPDATE text_usage SET status = 'closed', due_at = ?, charge = json_set(charge, '$.amount', ?)
@@ -184,6 +186,9 @@ function intentValues(intent: Intent): SqlValue[] {
     idempotency?.key ?? null,
     idempotency?.fingerprint ?? null,
     toldText(intent.told),
+    morePricesText(price),
+    bounds.countedAudio ?? null,
+    bounds.countedImages ?? null,
   ];
 }
 

@@ -1,7 +1,7 @@
 import type { PutOffWork } from "#kit/time/lease-time.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";
 import type { EndKind } from "../metering/charge.ts";
-import type { TextPrice, TokenBounds } from "../metering/pricing.ts";
+import type { ChargedTokens, TextPrice, TokenBounds } from "../metering/pricing.ts";
 import type { OpaqueMaker } from "../request/opaque.ts";
 
 /** The slot in which a caller finds a request again. Only one request has it while it runs and while its answer is kept. */
@@ -60,13 +60,16 @@ export interface Intent {
   told?: Told;
 }
 
-/** The decided charge of a request. */
-export interface Charge {
+/** The decided charge of a request, with its tokens. */
+export interface Charge extends ChargedTokens {
   /** USD micros. Undefined means no charge: the hold is released. */
   amount: bigint | undefined;
-  input: number;
-  cachedInput: number;
-  output: number;
+  /** The bound of the price's row for a long input. Absent: the row without a bound. */
+  priceAbove?: number;
+  /** USD micros that the operator pays the upstream. Absent: unknown. */
+  upstreamCost?: bigint;
+  /** The source of that figure: the upstream's own report, or the catalog. */
+  upstreamCostSource?: "reported" | "catalog";
   /** Of the output, the tokens of reasoning that the upstream reported. Absent means none, or a charge of an earlier version. */
   reasoning?: number | undefined;
   /** Counted by genmesh, not reported by the upstream. */

@@ -38,6 +38,30 @@ export interface ReportedUsage {
   isRunning?: boolean;
   /** A subset of the output tokens. Absent: the upstream did not report it. It is for the record alone, and costs nothing more. */
   reasoningTokens?: number;
+  /** Parts that may have prices of their own. Absent: the upstream reported none. */
+  details?: UsageDetails;
+}
+
+/** Parts of a report that may have prices of their own. An absent one was not reported, or was 0. They are not checked yet. */
+export interface UsageDetails {
+  /** Input tokens that were written to a cache, those of long entries included. */
+  cacheWrite?: number;
+  /** Of these, the tokens of long entries. Absent: the report does not split them. */
+  cacheWriteLong?: number;
+  /** Input tokens of audio, those from a cache included. */
+  audioInput?: number;
+  cachedAudioInput?: number;
+  imageInput?: number;
+  audioOutput?: number;
+  imageOutput?: number;
+  /** Calls of the upstream's tools, by their family. */
+  toolCalls?: Readonly<Record<string, number>>;
+  /** Calls that were counted without a name of their tool. Those of `toolCalls` may be among them. */
+  unnamedCalls?: number;
+  /** The service tier that the answer names. */
+  servedTier?: string;
+  /** USD micros that the upstream itself charged, rounded up. */
+  costUsdMicros?: number;
 }
 
 /** The most output that a request paid for. */

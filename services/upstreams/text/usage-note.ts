@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
-import type { ReportedUsage } from "./port.ts";
+import type { ReportedUsage, UsageDetails } from "./port.ts";
 import { plainUsage, type UsageNames, usageIn } from "./usage.ts";
 
 const finalTypes: ReadonlySet<JsonValue | undefined> = new Set([
@@ -53,7 +53,7 @@ export class UsageNote {
   /** The same as a usage object of a protocol. Undefined where none was reported. */
   objectIn(names: UsageNames): JsonObject | undefined {
     if (!this.#largest) return undefined;
-    const { inputTokens, cachedInputTokens, outputTokens } = this.#largest;
+    const { inputTokens, cachedInputTokens, outputTokens, details: parts } = this.#largest;
     const object = plainUsage(names.input in this.#object ? this.#object : {}, names);
     if (object[names.input] === inputTokens && object[names.output] === outputTokens) return object;
     if (!isPlausible(this.#largest)) return object;
@@ -66,6 +66,7 @@ export class UsageNote {
       [names.inputDetails]: {
         ...(isJsonObject(details) ? details : {}),
         cached_tokens: cachedInputTokens,
+        ...(parts?.cacheWrite && { cache_write_tokens: parts.cacheWrite }),
       },
     };
   }
@@ -86,5 +87,40 @@ function larger(a: ReportedUsage, b: ReportedUsage): ReportedUsage {
   const outputTokens = Math.max(a.outputTokens, b.outputTokens);
   const reasoningTokens = b.reasoningTokens ?? a.reasoningTokens;
   const reasoning = reasoningTokens === undefined ? {} : { reasoningTokens };
-  return { inputTokens, cachedInputTokens, outputTokens, ...reasoning };
+  const details = a.details || b.details ? largerDetails(a, b) : undefined;
+  return {
+    ...{ inputTokens, cachedInputTokens, outputTokens },
+    ...reasoning,
+    ...(details && { details }),
+  };
 }
+
+/** Details that belong to the input of which they were a part. */
+const ofInput: ReadonlySet<string> = new Set<keyof UsageDetails>([
+  ...(["cacheWrite", "cacheWriteLong", "audioInput", "cachedAudioInput", "imageInput"] as const),
+]);
+
+/** The larger number of each detail. Those of the input stay together where they would add up to more than one report's input. */
+function largerDetails(a: ReportedUsage, b: ReportedUsage): UsageDetails {
+  const both: UsageDetails = largerOf({ ...a.details }, { ...b.details });
+  const isWithin = b.cachedInputTokens + (both.cacheWrite ?? 0) <= b.inputTokens;
+  if (a.inputTokens === b.inputTokens && isWithin) return both;
+  const { details = {} } = b.inputTokens >= a.inputTokens ? b : a;
+  const others = Object.entries(both).filter(([name]) => !ofInput.has(name));
+  const kept = Object.entries(details).filter(([name]) => ofInput.has(name));
+  return Object.fromEntries([...others, ...kept]);
+}
+
+function largerOf(a: Details, b: Details): Details {
+  const larger: Details = { ...a };
+  for (const [name, second] of Object.entries(b)) {
+    const first = larger[name];
+    if (typeof first === "number") larger[name] = Math.max(first, Number(second));
+    else if (typeof first === "object")
+      larger[name] = largerOf({ ...first }, { ...Object(second) });
+    else larger[name] = second;
+  }
+  return larger;
+}
+
+type Details = Record<string, unknown>;

@@ -1,18 +1,18 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { type Fields, only } from "./allowed.ts";
-import type { ReportedUsage } from "./port.ts";
+import type { ReportedUsage, UsageDetails } from "./port.ts";
 
 /**
  * Usage of a Responses object. Undefined where none was reported. A value that is no number becomes NaN, so that it is noticed and not
  * guessed.
  */
 export function usageOfResponse(usage: JsonValue | undefined): ReportedUsage | undefined {
-  return reported(usage, responseNames);
+  return reported(usage, responseNames, {});
 }
 
 /** Usage of a chat completion, like {@link usageOfResponse}. */
 export function usageOfChat(usage: JsonValue | undefined): ReportedUsage | undefined {
-  return reported(usage, chatNames);
+  return reported(usage, chatNames, {});
 }
 
 /** Usage as the upstream reported it, and the numbers in it. */
@@ -29,19 +29,22 @@ export function usageIn(answer: JsonObject): FoundUsage | undefined {
   const { usage, response, error, choices, x_groq } = answer;
   const [choice] = Array.isArray(choices) ? choices : [];
   const { delta, message } = isJsonObject(choice) ? choice : {};
-  const own = usageOf(usage);
+  const own = usageOf(usage, answer);
   if (own) return own;
   for (const place of [response, error, choice, delta, message, x_groq]) {
-    const found = isJsonObject(place) ? usageOf(place.usage) : undefined;
+    const around = place === response ? response : answer;
+    const found =
+      isJsonObject(place) && isJsonObject(around) ? usageOf(place.usage, around) : undefined;
     if (found) return found;
   }
   return undefined;
 }
 
-function usageOf(object: JsonValue | undefined): FoundUsage | undefined {
+/** `around`: the answer, chunk or response that the usage is about. */
+function usageOf(object: JsonValue | undefined, around: JsonObject): FoundUsage | undefined {
   if (!isJsonObject(object)) return undefined;
-  const response = usageOfResponse(object);
-  const chat = usageOfChat(object);
+  const response = reported(object, responseNames, around);
+  const chat = reported(object, chatNames, around);
   // Servers with two names for the same number leave one of them at zero.
   const isChat = !response || (chat && chat.outputTokens > response.outputTokens);
   const usage = isChat ? chat : response;
@@ -139,7 +142,11 @@ function isCount(value: JsonValue | undefined): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
-function reported(found: JsonValue | undefined, names: UsageNames): ReportedUsage | undefined {
+function reported(
+  found: JsonValue | undefined,
+  names: UsageNames,
+  around: JsonObject,
+): ReportedUsage | undefined {
   if (!isJsonObject(found)) return undefined;
   const usage = plainUsage(found, names);
   const { input, output } = names;
@@ -149,12 +156,124 @@ function reported(found: JsonValue | undefined, names: UsageNames): ReportedUsag
   const cached = isJsonObject(detail) ? detail.cached_tokens : undefined;
   const outputDetail = usage[names.outputDetails];
   const reasoning = isJsonObject(outputDetail) ? outputDetail.reasoning_tokens : undefined;
+  const details = hasDetails(usage, around, names) ? detailsIn(usage, around, names) : undefined;
   return {
     inputTokens: numberOf(usage[input]),
     cachedInputTokens: isPresent(cached) ? numberOf(cached) : 0,
     outputTokens: numberOf(usage[output]),
     ...(isPresent(reasoning) ? { reasoningTokens: numberOf(reasoning) } : {}),
+    ...(details && { details }),
   };
+}
+
+/** Details that cost no more than the tokens of which they are a part. */
+const plainDetails: ReadonlySet<string> = new Set([
+  "accepted_prediction_tokens",
+  "cached_tokens",
+  "reasoning_tokens",
+  "rejected_prediction_tokens",
+  "text_tokens",
+]);
+/** Other places of a usage, and of the answer around it, with parts that may have prices of their own. */
+const pricedPlaces = [
+  "cost",
+  "costUsdMicros",
+  "cost_in_usd_ticks",
+  "num_server_side_tools_used",
+  "server_tool_use",
+  "server_tool_use_details",
+  "service_tier",
+  "tool_usage",
+];
+
+/** Does a report have parts that may have prices of their own? Most have none. */
+function hasDetails(usage: JsonObject, around: JsonObject, names: UsageNames): boolean {
+  for (const place of [names.inputDetails, names.outputDetails]) {
+    const details = usage[place];
+    if (!isJsonObject(details)) continue;
+    for (const name in details) {
+      if (!plainDetails.has(name) && details[name] !== 0 && details[name] !== null) return true;
+    }
+  }
+  for (const name of pricedPlaces) {
+    if ((usage[name] ?? around[name] ?? null) !== null) return true;
+  }
+  return false;
+}
+
+/** The parts of a report that may have prices of their own. Undefined where it has none. */
+function detailsIn(
+  usage: JsonObject,
+  around: JsonObject,
+  names: UsageNames,
+): UsageDetails | undefined {
+  const input = within(usage, names.inputDetails);
+  const output = within(usage, names.outputDetails);
+  const split = within(input, "cache_write_tokens_details");
+  const long = split.ttl_12h_tokens;
+  const tools = isJsonObject(usage.tool_usage) ? usage.tool_usage : within(around, "tool_usage");
+  const drawn = within(tools, "image_gen").output_tokens;
+  const found: Record<keyof UsageDetails, unknown> = {
+    cacheWrite: sumIn(input.cache_write_tokens) ?? sumIn(split.ttl_30m_tokens, long),
+    cacheWriteLong: isPresent(long) ? numberOf(long) : undefined,
+    audioInput: sumIn(input.audio_tokens),
+    cachedAudioInput: sumIn(within(input, "cached_tokens_details").audio_tokens),
+    imageInput: sumIn(input.image_tokens, input.video_tokens),
+    audioOutput: sumIn(output.audio_tokens),
+    imageOutput: sumIn(output.image_tokens) ?? sumIn(drawn),
+    toolCalls: callsIn(usage, tools),
+    unnamedCalls: sumIn(usage.num_server_side_tools_used),
+    servedTier: tierIn(usage.service_tier ?? around.service_tier),
+    costUsdMicros: costIn(usage),
+  };
+  const told = Object.entries(found).filter(([, part]) => part !== undefined);
+  return told.length > 0 ? Object.fromEntries(told) : undefined;
+}
+
+function within(object: JsonObject, name: string): JsonObject {
+  const value = object[name];
+  return isJsonObject(value) ? value : {};
+}
+
+/** The sum of the numbers. Undefined where it is 0, or none is there. */
+function sumIn(...values: (JsonValue | undefined)[]): number | undefined {
+  const sum = values.filter(isPresent).reduce<number>((all, value) => all + numberOf(value), 0);
+  return sum === 0 ? undefined : sum;
+}
+
+/** Calls that a report counts by their tool: searches of Anthropic, OpenRouter and OpenAI, and Anthropic's fetches. */
+function callsIn(usage: JsonObject, tools: JsonObject): UsageDetails["toolCalls"] {
+  const server = within(usage, "server_tool_use");
+  const searches =
+    sumIn(server.web_search_requests) ??
+    sumIn(within(usage, "server_tool_use_details").web_search_requests) ??
+    sumIn(within(tools, "web_search").num_requests);
+  const fetches = sumIn(server.web_fetch_requests);
+  if (searches === undefined && fetches === undefined) return undefined;
+  return {
+    ...(searches !== undefined && { web_search: searches }),
+    ...(fetches !== undefined && { web_fetch: fetches }),
+  };
+}
+
+function tierIn(tier: JsonValue | undefined): string | undefined {
+  return typeof tier === "string" && /^[\w-]{1,64}$/.test(tier) ? tier : undefined;
+}
+
+/**
+ * USD micros that the upstream charged: a genmesh's own figure, xAI's ticks of 10^-10 dollars, or OpenRouter's dollars. Where the
+ * operator's own key pays a provider behind OpenRouter, that provider's price is added.
+ */
+function costIn(usage: JsonObject): number | undefined {
+  const { costUsdMicros, cost_in_usd_ticks: ticks, cost } = usage;
+  if (isCount(costUsdMicros)) return costUsdMicros;
+  if (isCount(ticks)) return Math.ceil(ticks / 10_000);
+  const { upstream_inference_cost: behind } = within(usage, "cost_details");
+  const added = usage.is_byok === true && typeof behind === "number" ? behind : 0;
+  if (typeof cost !== "number") return undefined;
+  // Dollars are decimals. Their digits behind the tenth are noise of the floating point.
+  const micros = Math.ceil(Number(((cost + added) * 1_000_000).toFixed(4)));
+  return isCount(micros) ? micros : undefined;
 }
 
 function isPresent(value: JsonValue | undefined): boolean {

@@ -6,6 +6,7 @@ import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
 import { Badge, Count, Credits, Fact, Money } from "../kit/values.tsx";
 import { modelKinds, triedKinds } from "../model-kinds.ts";
 import type { List, Model, VideoOption } from "../types.ts";
+import { PriceFacts } from "./priced-parts.tsx";
 
 /** The models with their limits, options and prices, as in `GET /models`. */
 export function Models() {
@@ -80,9 +81,6 @@ const words = (list: unknown): string | undefined =>
 function Facts({ model }: { model: Model }) {
   const { pricing } = model;
   const facts: [name: string, value: preact.ComponentChildren | undefined][] = [
-    ["Input", perMillion(pricing?.inputUsdMicrosPerMillionTokens)],
-    ["Cached input", perMillion(pricing?.cachedInputUsdMicrosPerMillionTokens)],
-    ["Output", perMillion(pricing?.outputUsdMicrosPerMillionTokens)],
     ["Price", priceOf(model)],
     ["Most input", model.maxInputTokens && `${count(model.maxInputTokens)} tokens`],
     ["Most output", model.maxOutputTokens && `${count(model.maxOutputTokens)} tokens`],
@@ -121,6 +119,7 @@ function Facts({ model }: { model: Model }) {
   ];
   return (
     <>
+      {pricing && <PriceFacts pricing={pricing} />}
       {facts.map(([name, value]) =>
         !value ? null : (
           <Fact key={name} name={name}>
@@ -130,10 +129,6 @@ function Facts({ model }: { model: Model }) {
       )}
     </>
   );
-}
-
-function perMillion(micros: number | undefined) {
-  return micros !== undefined && <Money micros={micros} digits="price" />;
 }
 
 function priceOf(model: Model): preact.ComponentChildren | undefined {

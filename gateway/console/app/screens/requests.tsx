@@ -10,6 +10,7 @@ import { type Column, Pager, Table } from "../kit/table.tsx";
 import { Count, Credits, Fact, Id, ModelId, Money, ShortId, Status, When } from "../kit/values.tsx";
 import { may } from "../session.ts";
 import type { Generation, List, RequestRecord } from "../types.ts";
+import { PartFacts } from "./priced-parts.tsx";
 
 const statuses = [
   "completed",
@@ -178,6 +179,7 @@ function OneRequest({ id }: { id: string }) {
               </Fact>
             </>
           )}
+          <PartFacts record={record} />
           <Fact name="First output">
             <Duration value={record.latency} />
           </Fact>

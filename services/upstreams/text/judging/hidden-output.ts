@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { textOfItem, thoughtOfChoice } from "../generated.ts";
+import { CallCounter, callsOf, mostCalls, type ToolCalls } from "./tool-calls.ts";
 
 /** Facts about output that an answer did not show, mostly reasoning. */
 export interface Unseen {
@@ -11,6 +12,8 @@ export interface Unseen {
   silentItems: number;
   /** Items of tools that the upstream carried out, whose results became input. Undefined where the protocol does not report them. */
   hostedCalls?: number | undefined;
+  /** Their calls that may have a price, by the family of the tool. Absent: none. */
+  toolCalls?: ToolCalls | undefined;
 }
 
 /** Notes the hidden output of one stream. */
@@ -24,6 +27,8 @@ export class UnseenNotes implements Unseen {
   #hosted: { begun: number; done: number; whole: number } | undefined;
   /** Characters of the reasoning item that is under way. */
   #shownNow = 0;
+  /** Calls by the last events of their items, and by the answer's end. */
+  #calls: { done: CallCounter; whole: ToolCalls } | undefined;
 
   get shownCharacters(): number {
     return this.#shown + this.#shownNow;
@@ -33,6 +38,10 @@ export class UnseenNotes implements Unseen {
     return this.#hosted && Math.max(this.#hosted.begun, this.#hosted.done, this.#hosted.whole);
   }
 
+  get toolCalls(): ToolCalls | undefined {
+    return this.#calls && mostCalls(this.#calls.done.counts, this.#calls.whole);
+  }
+
   /** Notes an event of the Responses protocol. */
   noteEvent(event: JsonObject): void {
     this.#hosted ??= { begun: 0, done: 0, whole: 0 };
@@ -40,9 +49,13 @@ export class UnseenNotes implements Unseen {
     if (type.endsWith(".delta")) this.#noteDelta(type, event.delta);
     else if (isJsonObject(event.item)) this.#noteItem(type, event.item);
     else if (isJsonObject(event.response) && Array.isArray(event.response.output)) {
-      const { sealedCharacters, shownCharacters, silentItems, hostedCalls } = unseenOf(
+      const { sealedCharacters, shownCharacters, silentItems, hostedCalls, toolCalls } = unseenOf(
         event.response,
       );
+      if (toolCalls) {
+        this.#calls ??= { done: new CallCounter(), whole: {} };
+        this.#calls.whole = mostCalls(this.#calls.whole, toolCalls);
+      }
       this.#hosted.whole = Math.max(this.#hosted.whole, hostedCalls ?? 0);
       this.silentItems = Math.max(this.silentItems, silentItems);
       this.sealedCharacters = Math.max(this.sealedCharacters, sealedCharacters);
@@ -65,7 +78,13 @@ export class UnseenNotes implements Unseen {
   #noteItem(type: string, item: JsonObject): void {
     const isReasoning = item.type === "reasoning";
     const isDone = type === "response.output_item.done";
-    if (this.#hosted && isHosted(item)) this.#hosted[isDone ? "done" : "begun"]++;
+    if (this.#hosted && isHosted(item)) {
+      this.#hosted[isDone ? "done" : "begun"]++;
+      if (isDone) {
+        this.#calls ??= { done: new CallCounter(), whole: {} };
+        this.#calls.done.note(item);
+      }
+    }
     if (!isDone) return;
     const sealed = sealedIn(item);
     this.sealedCharacters += sealed;
@@ -85,11 +104,13 @@ export function unseenOf(answer: JsonObject): Unseen {
     ...items.filter(({ type }) => type === "reasoning").map(textOfItem),
     ...choices.map(thoughtOfChoice),
   ];
+  const hosted = items.filter(isHosted);
   return {
     sealedCharacters: sealedIn(choices) + sealedIn(items),
     shownCharacters: thoughts.reduce((sum, { length }) => sum + length, 0),
     silentItems: items.filter(isSilent).length,
-    hostedCalls: Array.isArray(answer.output) ? items.filter(isHosted).length : undefined,
+    hostedCalls: Array.isArray(answer.output) ? hosted.length : undefined,
+    ...(hosted.length > 0 && { toolCalls: callsOf(hosted) }),
   };
 }
 

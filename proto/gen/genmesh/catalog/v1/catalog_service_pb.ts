@@ -11,7 +11,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file genmesh/catalog/v1/catalog_service.proto.
  */
 export const file_genmesh_catalog_v1_catalog_service: GenFile = /*@__PURE__*/
-  fileDesc("CihnZW5tZXNoL2NhdGFsb2cvdjEvY2F0YWxvZ19zZXJ2aWNlLnByb3RvEhJnZW5tZXNoLmNhdGFsb2cudjEiIQoRQ2hlY2tEcmFmdFJlcXVlc3QSDAoEeWFtbBgBIAEoCSKcAQoSQ2hlY2tEcmFmdFJlc3BvbnNlEg4KBm1vZGVscxgBIAEoBRIuCgZmYXVsdHMYAiADKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRGYXVsdBIwCgdjaGFuZ2VzGAMgAygLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlEhQKDGlzX3Nob3J0ZW5lZBgEIAEoCCIrCgpEcmFmdEZhdWx0EgwKBHBhdGgYASABKAkSDwoHbWVzc2FnZRgCIAEoCSLUAQoLRHJhZnRDaGFuZ2USDwoHc3ViamVjdBgBIAEoCRIyCgRraW5kGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlLktpbmQSLgoGZmllbGRzGAMgAygLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0RmllbGQiUAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9BRERFRBABEhAKDEtJTkRfUkVNT1ZFRBACEhAKDEtJTkRfQ0hBTkdFRBADIjkKCkRyYWZ0RmllbGQSDAoEcGF0aBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSDQoFYWZ0ZXIYAyABKAkiKwoSR2V0U25hcHNob3RSZXF1ZXN0EhUKDWtub3duX3ZlcnNpb24YASABKAkiRQoTR2V0U25hcHNob3RSZXNwb25zZRIuCghzbmFwc2hvdBgBIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5TbmFwc2hvdCIuChVXYXRjaFNuYXBzaG90c1JlcXVlc3QSFQoNa25vd25fdmVyc2lvbhgBIAEoCSJIChZXYXRjaFNuYXBzaG90c1Jlc3BvbnNlEi4KCHNuYXBzaG90GAEgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90IvABCghTbmFwc2hvdBIPCgd2ZXJzaW9uGAEgASgJEhgKEGRldmVsb3Blcl9wcm9tcHQYAiABKAkSPgoJdXBzdHJlYW1zGAMgAygLMisuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90LlVwc3RyZWFtc0VudHJ5EikKBm1vZGVscxgEIAMoCzIZLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbBpOCg5VcHN0cmVhbXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuVXBzdHJlYW06AjgBIuUDCghVcHN0cmVhbRIMCgRuYW1lGAEgASgJEjYKCHByb3RvY29sGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLlVwc3RyZWFtUHJvdG9jb2wSEAoIYmFzZV91cmwYAyABKAkSEwoLYXBpX2tleV9lbnYYBCABKAkSEgoKdGltZW91dF9tcxgFIAEoAxIXCg9pZGxlX3RpbWVvdXRfbXMYBiABKAMSGgoSY29ubmVjdF90aW1lb3V0X21zGAcgASgDEhUKDWlubGluZV9pbWFnZXMYCCABKAgSFgoObWF4X2NvbmN1cnJlbnQYCSABKAUSFgoOdG9rZW5fZGVsYXlfbXMYCiABKAUSNQoMb3V0cHV0X2xpbWl0GAsgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLk91dHB1dExpbWl0EjoKCnJlZmVyZW5jZXMYDCABKA4yJi5nZW5tZXNoLmNhdGFsb2cudjEuUmVmZXJlbmNlVHJhbnNwb3J0Eh4KFmNoYXJnZXNfd2hlbl9jYW5jZWxsZWQYFCABKAgSMwoLbG9zdF9hbnN3ZXIYFSABKA4yHi5nZW5tZXNoLmNhdGFsb2cudjEuTG9zdEFuc3dlchIUCgxhcGlfa2V5X2ZpbGUYFiABKAki6wUKBU1vZGVsEgoKAmlkGAEgASgJEisKBGtpbmQYAiABKA4yHS5nZW5tZXNoLmNhdGFsb2cudjEuTW9kZWxLaW5kEgwKBG5hbWUYAyABKAkSDgoGYWN0aXZlGAQgASgIEhIKCmlzX2RlZmF1bHQYBSABKAgSEAoIdXBzdHJlYW0YBiABKAkSFgoOdXBzdHJlYW1fbW9kZWwYByABKAkSGgoSZmFsbGJhY2tfdXBzdHJlYW1zGAggAygJEhMKC2Rlc2NyaXB0aW9uGAkgASgJEhYKDm1heF9jb25jdXJyZW50GAogASgFEiwKBGNoYXQYCyABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuQ2hhdFNwZWNIABIuCgVpbWFnZRgMIAEoCzIdLmdlbm1lc2guY2F0YWxvZy52MS5JbWFnZVNwZWNIABIuCgV2aWRlbxgNIAEoCzIdLmdlbm1lc2guY2F0YWxvZy52MS5WaWRlb1NwZWNIABIwCgZzcGVlY2gYDiABKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuU3BlZWNoU3BlY0gAEi4KBW11c2ljGA8gASgLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLk11c2ljU3BlY0gAEjYKCWVtYmVkZGluZxhGIAEoCzIhLmdlbm1lc2guY2F0YWxvZy52MS5FbWJlZGRpbmdTcGVjSAASPgoNdHJhbnNjcmlwdGlvbhhHIAEoCzIlLmdlbm1lc2guY2F0YWxvZy52MS5UcmFuc2NyaXB0aW9uU3BlY0gAEiwKBWNhbGxzGBAgAygLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLk1vZGVsQ2FsbBIzCgtsb3N0X2Fuc3dlchgRIAEoDjIeLmdlbm1lc2guY2F0YWxvZy52MS5Mb3N0QW5zd2VyEjEKBnNoYXJlcxgSIAMoCzIhLmdlbm1lc2guY2F0YWxvZy52MS5VcHN0cmVhbVNoYXJlQgYKBHNwZWMiWAoNVXBzdHJlYW1TaGFyZRIQCgh1cHN0cmVhbRgBIAEoCRINCgVsZXZlbBgCIAEoBRIOCgZ3ZWlnaHQYAyABKAESFgoOdXBzdHJlYW1fbW9kZWwYBCABKAkiagoJTW9kZWxDYWxsEgwKBG1vZGUYASABKAkSDQoFbW9kZWwYAiABKAkSDQoFaW5wdXQYAyABKAkSDgoGb3V0cHV0GAQgASgJEg8KB3JlZnVzZWQYBSABKAkSEAoId29ya2Zsb3cYBiABKAki6wUKCENoYXRTcGVjEhgKEG1heF9pbnB1dF90b2tlbnMYASABKAMSGQoRbWF4X291dHB1dF90b2tlbnMYAiABKAMSHAoUc2FmZXR5X21hcmdpbl90b2tlbnMYAyABKAMSGQoRcmVhc29uaW5nX2VmZm9ydHMYBCADKAkSTQoRcmVhc29uaW5nX2FsaWFzZXMYBSADKAsyMi5nZW5tZXNoLmNhdGFsb2cudjEuQ2hhdFNwZWMuUmVhc29uaW5nQWxpYXNlc0VudHJ5EhgKEGlucHV0X21vZGFsaXRpZXMYBiADKAkSDQoFdG9vbHMYByADKAkSHQoQZGV2ZWxvcGVyX3Byb21wdBgIIAEoCUgAiAEBEisKI2lucHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAkgASgDEjIKKmNhY2hlZF9pbnB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgKIAEoAxIsCiRvdXRwdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYCyABKAMSFAoMc2VydmljZV90aWVyGAwgASgJEhcKD3Bhc3NfcGFyYW1ldGVycxgNIAMoCRIdChVpbWFnZV90b2tlbnNfYXRfbGVhc3QYECABKAMSIAoYaGlkZGVuX3Rva2Vuc19wZXJfc2Vjb25kGBYgASgDEh0KFWltYWdlX3Rva2Vuc19wZXJfdGlsZRgSIAEoAxIZChFpbWFnZV90b2tlbnNfYmFzZRgTIAEoAxIfChdhdWRpb190b2tlbnNfcGVyX3NlY29uZBgVIAEoAxo3ChVSZWFzb25pbmdBbGlhc2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUITChFfZGV2ZWxvcGVyX3Byb21wdEoECBEQEkoECBQQFVIRdG9rZW5zX3Blcl9zZWNvbmRSE3BkZl90b2tlbnNfcGVyX3BhZ2UiiAEKCUltYWdlU3BlYxIUCgxjcmVkaXRfcHJpY2UYASABKAMSDQoFc2l6ZXMYAiADKAkSEwoLcmVzb2x1dGlvbnMYAyADKAkSFQoNYXNwZWN0X3JhdGlvcxgEIAMoCRIWCg5tYXhfcmVmZXJlbmNlcxgFIAEoBRISCgptYXhfaW1hZ2VzGAYgASgFItMCCglWaWRlb1NwZWMSMAoHb3B0aW9ucxgBIAMoCzIfLmdlbm1lc2guY2F0YWxvZy52MS5WaWRlb09wdGlvbhIVCg1hc3BlY3RfcmF0aW9zGAIgAygJEhYKDm1heF9yZWZlcmVuY2VzGAMgASgFEh4KFmFwcHJveF9ydW50aW1lX3NlY29uZHMYBCABKAUSOQoQdDJ2X3NhZmV0eV9jaGVjaxgFIAEoDjIfLmdlbm1lc2guY2F0YWxvZy52MS5TYWZldHlDaGVjaxI5ChBpMnZfc2FmZXR5X2NoZWNrGAYgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlNhZmV0eUNoZWNrEjUKDG5hdGl2ZV9hdWRpbxgHIAEoDjIfLmdlbm1lc2guY2F0YWxvZy52MS5OYXRpdmVBdWRpbxIYChBmaXJzdF9sYXN0X2ZyYW1lGAggASgIIooBCgtWaWRlb09wdGlvbhIYChBkdXJhdGlvbl9zZWNvbmRzGAEgASgFEhIKCnJlc29sdXRpb24YAiABKAkSLAoFbW9kZXMYAyADKA4yHS5nZW5tZXNoLmNhdGFsb2cudjEuVmlkZW9Nb2RlEg8KB2NyZWRpdHMYBCABKAMSDgoGYWN0aXZlGAUgASgIIu8BCgpTcGVlY2hTcGVjEg4KBnZvaWNlcxgBIAMoCRIRCglsYW5ndWFnZXMYAiADKAkSSwoPdXBzdHJlYW1fdm9pY2VzGDwgAygLMjIuZ2VubWVzaC5jYXRhbG9nLnYxLlNwZWVjaFNwZWMuVXBzdHJlYW1Wb2ljZXNFbnRyeRIPCgdmb3JtYXRzGD0gAygJEikKIXVzZF9taWNyb3NfcGVyX21pbGxpb25fY2hhcmFjdGVycxgDIAEoAxo1ChNVcHN0cmVhbVZvaWNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiIQoJTXVzaWNTcGVjEhQKDGNyZWRpdF9wcmljZRgBIAEoAyJqCg1FbWJlZGRpbmdTcGVjEhgKEG1heF9pbnB1dF90b2tlbnMYASABKAMSEgoKbWF4X2lucHV0cxgCIAEoBRIrCiNpbnB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgDIAEoAyJHChFUcmFuc2NyaXB0aW9uU3BlYxITCgttYXhfc2Vjb25kcxgBIAEoAxIdChV1c2RfbWljcm9zX3Blcl9taW51dGUYAiABKAMqzQEKCU1vZGVsS2luZBIaChZNT0RFTF9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPTU9ERUxfS0lORF9DSEFUEAESFAoQTU9ERUxfS0lORF9JTUFHRRACEhQKEE1PREVMX0tJTkRfVklERU8QAxIVChFNT0RFTF9LSU5EX1NQRUVDSBAEEhQKEE1PREVMX0tJTkRfTVVTSUMQBRIYChRNT0RFTF9LSU5EX0VNQkVERElORxBGEhwKGE1PREVMX0tJTkRfVFJBTlNDUklQVElPThBHKrYCChBVcHN0cmVhbVByb3RvY29sEiEKHVVQU1RSRUFNX1BST1RPQ09MX1VOU1BFQ0lGSUVEEAASHAoYVVBTVFJFQU1fUFJPVE9DT0xfT1BFTkFJEAESJgoiVVBTVFJFQU1fUFJPVE9DT0xfQ0hBVF9DT01QTEVUSU9OUxACEh0KGVVQU1RSRUFNX1BST1RPQ09MX0dFTk1FU0gQAxIdChlVUFNUUkVBTV9QUk9UT0NPTF9CVUlMVElOEAQSGQoVVVBTVFJFQU1fUFJPVE9DT0xfRkFMEAUSHwobVVBTVFJFQU1fUFJPVE9DT0xfUkVQTElDQVRFEAYSHQoZVVBTVFJFQU1fUFJPVE9DT0xfQ09NRllVSRAHEiAKHFVQU1RSRUFNX1BST1RPQ09MX0VMRVZFTkxBQlMQCCp5ChJSZWZlcmVuY2VUcmFuc3BvcnQSIwofUkVGRVJFTkNFX1RSQU5TUE9SVF9VTlNQRUNJRklFRBAAEh4KGlJFRkVSRU5DRV9UUkFOU1BPUlRfSU5MSU5FEAESHgoaUkVGRVJFTkNFX1RSQU5TUE9SVF9VUExPQUQQAipWCgpMb3N0QW5zd2VyEhsKF0xPU1RfQU5TV0VSX1VOU1BFQ0lGSUVEEAASFQoRTE9TVF9BTlNXRVJfQUdBSU4QARIUChBMT1NUX0FOU1dFUl9GQUlMEAIqqwEKC091dHB1dExpbWl0EhwKGE9VVFBVVF9MSU1JVF9VTlNQRUNJRklFRBAAEhsKF09VVFBVVF9MSU1JVF9NQVhfVE9LRU5TEAESJgoiT1VUUFVUX0xJTUlUX01BWF9DT01QTEVUSU9OX1RPS0VOUxACEiIKHk9VVFBVVF9MSU1JVF9NQVhfT1VUUFVUX1RPS0VOUxADEhUKEU9VVFBVVF9MSU1JVF9OT05FEAQqTwoJVmlkZW9Nb2RlEhoKFlZJREVPX01PREVfVU5TUEVDSUZJRUQQABISCg5WSURFT19NT0RFX1QyVhABEhIKDlZJREVPX01PREVfSTJWEAIqdwoLU2FmZXR5Q2hlY2sSHAoYU0FGRVRZX0NIRUNLX1VOU1BFQ0lGSUVEEAASGAoUU0FGRVRZX0NIRUNLX0FQUExJRUQQARIVChFTQUZFVFlfQ0hFQ0tfTk9ORRACEhkKFVNBRkVUWV9DSEVDS19TVEFOREFSRBADKnIKC05hdGl2ZUF1ZGlvEhwKGE5BVElWRV9BVURJT19VTlNQRUNJRklFRBAAEhUKEU5BVElWRV9BVURJT19OT05FEAESFQoRTkFUSVZFX0FVRElPX01PTk8QAhIXChNOQVRJVkVfQVVESU9fU1RFUkVPEAMyxgIKDkNhdGFsb2dTZXJ2aWNlEmMKC0dldFNuYXBzaG90EiYuZ2VubWVzaC5jYXRhbG9nLnYxLkdldFNuYXBzaG90UmVxdWVzdBonLmdlbm1lc2guY2F0YWxvZy52MS5HZXRTbmFwc2hvdFJlc3BvbnNlIgOQAgESaQoOV2F0Y2hTbmFwc2hvdHMSKS5nZW5tZXNoLmNhdGFsb2cudjEuV2F0Y2hTbmFwc2hvdHNSZXF1ZXN0GiouZ2VubWVzaC5jYXRhbG9nLnYxLldhdGNoU25hcHNob3RzUmVzcG9uc2UwARJkCgpDaGVja0RyYWZ0EiUuZ2VubWVzaC5jYXRhbG9nLnYxLkNoZWNrRHJhZnRSZXF1ZXN0GiYuZ2VubWVzaC5jYXRhbG9nLnYxLkNoZWNrRHJhZnRSZXNwb25zZSIHkAIB6OAYAmIGcHJvdG8z", [file_genmesh_common_v1_rpc_access]);
+  fileDesc("CihnZW5tZXNoL2NhdGFsb2cvdjEvY2F0YWxvZ19zZXJ2aWNlLnByb3RvEhJnZW5tZXNoLmNhdGFsb2cudjEiIQoRQ2hlY2tEcmFmdFJlcXVlc3QSDAoEeWFtbBgBIAEoCSKcAQoSQ2hlY2tEcmFmdFJlc3BvbnNlEg4KBm1vZGVscxgBIAEoBRIuCgZmYXVsdHMYAiADKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRGYXVsdBIwCgdjaGFuZ2VzGAMgAygLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlEhQKDGlzX3Nob3J0ZW5lZBgEIAEoCCIrCgpEcmFmdEZhdWx0EgwKBHBhdGgYASABKAkSDwoHbWVzc2FnZRgCIAEoCSLUAQoLRHJhZnRDaGFuZ2USDwoHc3ViamVjdBgBIAEoCRIyCgRraW5kGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlLktpbmQSLgoGZmllbGRzGAMgAygLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0RmllbGQiUAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9BRERFRBABEhAKDEtJTkRfUkVNT1ZFRBACEhAKDEtJTkRfQ0hBTkdFRBADIjkKCkRyYWZ0RmllbGQSDAoEcGF0aBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSDQoFYWZ0ZXIYAyABKAkiKwoSR2V0U25hcHNob3RSZXF1ZXN0EhUKDWtub3duX3ZlcnNpb24YASABKAkiRQoTR2V0U25hcHNob3RSZXNwb25zZRIuCghzbmFwc2hvdBgBIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5TbmFwc2hvdCIuChVXYXRjaFNuYXBzaG90c1JlcXVlc3QSFQoNa25vd25fdmVyc2lvbhgBIAEoCSJIChZXYXRjaFNuYXBzaG90c1Jlc3BvbnNlEi4KCHNuYXBzaG90GAEgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90IvABCghTbmFwc2hvdBIPCgd2ZXJzaW9uGAEgASgJEhgKEGRldmVsb3Blcl9wcm9tcHQYAiABKAkSPgoJdXBzdHJlYW1zGAMgAygLMisuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90LlVwc3RyZWFtc0VudHJ5EikKBm1vZGVscxgEIAMoCzIZLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbBpOCg5VcHN0cmVhbXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuVXBzdHJlYW06AjgBIuUDCghVcHN0cmVhbRIMCgRuYW1lGAEgASgJEjYKCHByb3RvY29sGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLlVwc3RyZWFtUHJvdG9jb2wSEAoIYmFzZV91cmwYAyABKAkSEwoLYXBpX2tleV9lbnYYBCABKAkSEgoKdGltZW91dF9tcxgFIAEoAxIXCg9pZGxlX3RpbWVvdXRfbXMYBiABKAMSGgoSY29ubmVjdF90aW1lb3V0X21zGAcgASgDEhUKDWlubGluZV9pbWFnZXMYCCABKAgSFgoObWF4X2NvbmN1cnJlbnQYCSABKAUSFgoOdG9rZW5fZGVsYXlfbXMYCiABKAUSNQoMb3V0cHV0X2xpbWl0GAsgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLk91dHB1dExpbWl0EjoKCnJlZmVyZW5jZXMYDCABKA4yJi5nZW5tZXNoLmNhdGFsb2cudjEuUmVmZXJlbmNlVHJhbnNwb3J0Eh4KFmNoYXJnZXNfd2hlbl9jYW5jZWxsZWQYFCABKAgSMwoLbG9zdF9hbnN3ZXIYFSABKA4yHi5nZW5tZXNoLmNhdGFsb2cudjEuTG9zdEFuc3dlchIUCgxhcGlfa2V5X2ZpbGUYFiABKAki6wUKBU1vZGVsEgoKAmlkGAEgASgJEisKBGtpbmQYAiABKA4yHS5nZW5tZXNoLmNhdGFsb2cudjEuTW9kZWxLaW5kEgwKBG5hbWUYAyABKAkSDgoGYWN0aXZlGAQgASgIEhIKCmlzX2RlZmF1bHQYBSABKAgSEAoIdXBzdHJlYW0YBiABKAkSFgoOdXBzdHJlYW1fbW9kZWwYByABKAkSGgoSZmFsbGJhY2tfdXBzdHJlYW1zGAggAygJEhMKC2Rlc2NyaXB0aW9uGAkgASgJEhYKDm1heF9jb25jdXJyZW50GAogASgFEiwKBGNoYXQYCyABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuQ2hhdFNwZWNIABIuCgVpbWFnZRgMIAEoCzIdLmdlbm1lc2guY2F0YWxvZy52MS5JbWFnZVNwZWNIABIuCgV2aWRlbxgNIAEoCzIdLmdlbm1lc2guY2F0YWxvZy52MS5WaWRlb1NwZWNIABIwCgZzcGVlY2gYDiABKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuU3BlZWNoU3BlY0gAEi4KBW11c2ljGA8gASgLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLk11c2ljU3BlY0gAEjYKCWVtYmVkZGluZxhGIAEoCzIhLmdlbm1lc2guY2F0YWxvZy52MS5FbWJlZGRpbmdTcGVjSAASPgoNdHJhbnNjcmlwdGlvbhhHIAEoCzIlLmdlbm1lc2guY2F0YWxvZy52MS5UcmFuc2NyaXB0aW9uU3BlY0gAEiwKBWNhbGxzGBAgAygLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLk1vZGVsQ2FsbBIzCgtsb3N0X2Fuc3dlchgRIAEoDjIeLmdlbm1lc2guY2F0YWxvZy52MS5Mb3N0QW5zd2VyEjEKBnNoYXJlcxgSIAMoCzIhLmdlbm1lc2guY2F0YWxvZy52MS5VcHN0cmVhbVNoYXJlQgYKBHNwZWMiWAoNVXBzdHJlYW1TaGFyZRIQCgh1cHN0cmVhbRgBIAEoCRINCgVsZXZlbBgCIAEoBRIOCgZ3ZWlnaHQYAyABKAESFgoOdXBzdHJlYW1fbW9kZWwYBCABKAkiagoJTW9kZWxDYWxsEgwKBG1vZGUYASABKAkSDQoFbW9kZWwYAiABKAkSDQoFaW5wdXQYAyABKAkSDgoGb3V0cHV0GAQgASgJEg8KB3JlZnVzZWQYBSABKAkSEAoId29ya2Zsb3cYBiABKAki6wYKCENoYXRTcGVjEhgKEG1heF9pbnB1dF90b2tlbnMYASABKAMSGQoRbWF4X291dHB1dF90b2tlbnMYAiABKAMSHAoUc2FmZXR5X21hcmdpbl90b2tlbnMYAyABKAMSGQoRcmVhc29uaW5nX2VmZm9ydHMYBCADKAkSTQoRcmVhc29uaW5nX2FsaWFzZXMYBSADKAsyMi5nZW5tZXNoLmNhdGFsb2cudjEuQ2hhdFNwZWMuUmVhc29uaW5nQWxpYXNlc0VudHJ5EhgKEGlucHV0X21vZGFsaXRpZXMYBiADKAkSDQoFdG9vbHMYByADKAkSHQoQZGV2ZWxvcGVyX3Byb21wdBgIIAEoCUgAiAEBEisKI2lucHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAkgASgDEjIKKmNhY2hlZF9pbnB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgKIAEoAxIsCiRvdXRwdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYCyABKAMSFAoMc2VydmljZV90aWVyGAwgASgJEhcKD3Bhc3NfcGFyYW1ldGVycxgNIAMoCRIdChVpbWFnZV90b2tlbnNfYXRfbGVhc3QYECABKAMSIAoYaGlkZGVuX3Rva2Vuc19wZXJfc2Vjb25kGBYgASgDEh0KFWltYWdlX3Rva2Vuc19wZXJfdGlsZRgSIAEoAxIZChFpbWFnZV90b2tlbnNfYmFzZRgTIAEoAxIfChdhdWRpb190b2tlbnNfcGVyX3NlY29uZBgVIAEoAxIuCgZwcmljZXMYFyABKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuVGV4dFByaWNlcxI1Cg11cHN0cmVhbV9jb3N0GBggASgLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLlRleHRQcmljZXMSFwoPdG9vbF9jYWxsX2xpbWl0GBkgASgFGjcKFVJlYXNvbmluZ0FsaWFzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhMKEV9kZXZlbG9wZXJfcHJvbXB0SgQIERASSgQIFBAVUhF0b2tlbnNfcGVyX3NlY29uZFITcGRmX3Rva2Vuc19wZXJfcGFnZSLkAgoKVGV4dFByaWNlcxItCgRiYXNlGAEgASgLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlRva2VuUHJpY2VzEjcKCmxvbmdfaW5wdXQYAiADKAsyIy5nZW5tZXNoLmNhdGFsb2cudjEuTG9uZ0lucHV0UHJpY2VzEkUKDHNlcnZlZF90aWVycxgDIAMoCzIvLmdlbm1lc2guY2F0YWxvZy52MS5UZXh0UHJpY2VzLlNlcnZlZFRpZXJzRW50cnkSQQoKdG9vbF9jYWxscxgEIAMoCzItLmdlbm1lc2guY2F0YWxvZy52MS5UZXh0UHJpY2VzLlRvb2xDYWxsc0VudHJ5GjIKEFNlcnZlZFRpZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgFOgI4ARowCg5Ub29sQ2FsbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIpoDCgtUb2tlblByaWNlcxINCgVpbnB1dBgBIAEoAxIZCgxjYWNoZWRfaW5wdXQYAiABKANIAIgBARIOCgZvdXRwdXQYAyABKAMSGAoLY2FjaGVfd3JpdGUYBCABKANIAYgBARIdChBjYWNoZV93cml0ZV9sb25nGAUgASgDSAKIAQESGAoLYXVkaW9faW5wdXQYBiABKANIA4gBARIYCgtpbWFnZV9pbnB1dBgHIAEoA0gEiAEBEh8KEmNhY2hlZF9hdWRpb19pbnB1dBgIIAEoA0gFiAEBEhkKDGF1ZGlvX291dHB1dBgJIAEoA0gGiAEBEhkKDGltYWdlX291dHB1dBgKIAEoA0gHiAEBQg8KDV9jYWNoZWRfaW5wdXRCDgoMX2NhY2hlX3dyaXRlQhMKEV9jYWNoZV93cml0ZV9sb25nQg4KDF9hdWRpb19pbnB1dEIOCgxfaW1hZ2VfaW5wdXRCFQoTX2NhY2hlZF9hdWRpb19pbnB1dEIPCg1fYXVkaW9fb3V0cHV0Qg8KDV9pbWFnZV9vdXRwdXQiXgoPTG9uZ0lucHV0UHJpY2VzEhoKEmFib3ZlX2lucHV0X3Rva2VucxgBIAEoAxIvCgZwcmljZXMYAiABKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuVG9rZW5QcmljZXMiugEKCUltYWdlU3BlYxIUCgxjcmVkaXRfcHJpY2UYASABKAMSDQoFc2l6ZXMYAiADKAkSEwoLcmVzb2x1dGlvbnMYAyADKAkSFQoNYXNwZWN0X3JhdGlvcxgEIAMoCRIWCg5tYXhfcmVmZXJlbmNlcxgFIAEoBRISCgptYXhfaW1hZ2VzGAYgASgFEjAKB29wdGlvbnMYByADKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuSW1hZ2VPcHRpb24iPQoLSW1hZ2VPcHRpb24SDwoHcXVhbGl0eRgBIAEoCRIMCgRzaXplGAIgASgJEg8KB2NyZWRpdHMYAyABKAMi0wIKCVZpZGVvU3BlYxIwCgdvcHRpb25zGAEgAygLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlZpZGVvT3B0aW9uEhUKDWFzcGVjdF9yYXRpb3MYAiADKAkSFgoObWF4X3JlZmVyZW5jZXMYAyABKAUSHgoWYXBwcm94X3J1bnRpbWVfc2Vjb25kcxgEIAEoBRI5ChB0MnZfc2FmZXR5X2NoZWNrGAUgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlNhZmV0eUNoZWNrEjkKEGkydl9zYWZldHlfY2hlY2sYBiABKA4yHy5nZW5tZXNoLmNhdGFsb2cudjEuU2FmZXR5Q2hlY2sSNQoMbmF0aXZlX2F1ZGlvGAcgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLk5hdGl2ZUF1ZGlvEhgKEGZpcnN0X2xhc3RfZnJhbWUYCCABKAgiigEKC1ZpZGVvT3B0aW9uEhgKEGR1cmF0aW9uX3NlY29uZHMYASABKAUSEgoKcmVzb2x1dGlvbhgCIAEoCRIsCgVtb2RlcxgDIAMoDjIdLmdlbm1lc2guY2F0YWxvZy52MS5WaWRlb01vZGUSDwoHY3JlZGl0cxgEIAEoAxIOCgZhY3RpdmUYBSABKAgi7wEKClNwZWVjaFNwZWMSDgoGdm9pY2VzGAEgAygJEhEKCWxhbmd1YWdlcxgCIAMoCRJLCg91cHN0cmVhbV92b2ljZXMYPCADKAsyMi5nZW5tZXNoLmNhdGFsb2cudjEuU3BlZWNoU3BlYy5VcHN0cmVhbVZvaWNlc0VudHJ5Eg8KB2Zvcm1hdHMYPSADKAkSKQohdXNkX21pY3Jvc19wZXJfbWlsbGlvbl9jaGFyYWN0ZXJzGAMgASgDGjUKE1Vwc3RyZWFtVm9pY2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIhCglNdXNpY1NwZWMSFAoMY3JlZGl0X3ByaWNlGAEgASgDImoKDUVtYmVkZGluZ1NwZWMSGAoQbWF4X2lucHV0X3Rva2VucxgBIAEoAxISCgptYXhfaW5wdXRzGAIgASgFEisKI2lucHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAMgASgDIkcKEVRyYW5zY3JpcHRpb25TcGVjEhMKC21heF9zZWNvbmRzGAEgASgDEh0KFXVzZF9taWNyb3NfcGVyX21pbnV0ZRgCIAEoAyrNAQoJTW9kZWxLaW5kEhoKFk1PREVMX0tJTkRfVU5TUEVDSUZJRUQQABITCg9NT0RFTF9LSU5EX0NIQVQQARIUChBNT0RFTF9LSU5EX0lNQUdFEAISFAoQTU9ERUxfS0lORF9WSURFTxADEhUKEU1PREVMX0tJTkRfU1BFRUNIEAQSFAoQTU9ERUxfS0lORF9NVVNJQxAFEhgKFE1PREVMX0tJTkRfRU1CRURESU5HEEYSHAoYTU9ERUxfS0lORF9UUkFOU0NSSVBUSU9OEEcqtgIKEFVwc3RyZWFtUHJvdG9jb2wSIQodVVBTVFJFQU1fUFJPVE9DT0xfVU5TUEVDSUZJRUQQABIcChhVUFNUUkVBTV9QUk9UT0NPTF9PUEVOQUkQARImCiJVUFNUUkVBTV9QUk9UT0NPTF9DSEFUX0NPTVBMRVRJT05TEAISHQoZVVBTVFJFQU1fUFJPVE9DT0xfR0VOTUVTSBADEh0KGVVQU1RSRUFNX1BST1RPQ09MX0JVSUxUSU4QBBIZChVVUFNUUkVBTV9QUk9UT0NPTF9GQUwQBRIfChtVUFNUUkVBTV9QUk9UT0NPTF9SRVBMSUNBVEUQBhIdChlVUFNUUkVBTV9QUk9UT0NPTF9DT01GWVVJEAcSIAocVVBTVFJFQU1fUFJPVE9DT0xfRUxFVkVOTEFCUxAIKnkKElJlZmVyZW5jZVRyYW5zcG9ydBIjCh9SRUZFUkVOQ0VfVFJBTlNQT1JUX1VOU1BFQ0lGSUVEEAASHgoaUkVGRVJFTkNFX1RSQU5TUE9SVF9JTkxJTkUQARIeChpSRUZFUkVOQ0VfVFJBTlNQT1JUX1VQTE9BRBACKlYKCkxvc3RBbnN3ZXISGwoXTE9TVF9BTlNXRVJfVU5TUEVDSUZJRUQQABIVChFMT1NUX0FOU1dFUl9BR0FJThABEhQKEExPU1RfQU5TV0VSX0ZBSUwQAiqrAQoLT3V0cHV0TGltaXQSHAoYT1VUUFVUX0xJTUlUX1VOU1BFQ0lGSUVEEAASGwoXT1VUUFVUX0xJTUlUX01BWF9UT0tFTlMQARImCiJPVVRQVVRfTElNSVRfTUFYX0NPTVBMRVRJT05fVE9LRU5TEAISIgoeT1VUUFVUX0xJTUlUX01BWF9PVVRQVVRfVE9LRU5TEAMSFQoRT1VUUFVUX0xJTUlUX05PTkUQBCpPCglWaWRlb01vZGUSGgoWVklERU9fTU9ERV9VTlNQRUNJRklFRBAAEhIKDlZJREVPX01PREVfVDJWEAESEgoOVklERU9fTU9ERV9JMlYQAip3CgtTYWZldHlDaGVjaxIcChhTQUZFVFlfQ0hFQ0tfVU5TUEVDSUZJRUQQABIYChRTQUZFVFlfQ0hFQ0tfQVBQTElFRBABEhUKEVNBRkVUWV9DSEVDS19OT05FEAISGQoVU0FGRVRZX0NIRUNLX1NUQU5EQVJEEAMqcgoLTmF0aXZlQXVkaW8SHAoYTkFUSVZFX0FVRElPX1VOU1BFQ0lGSUVEEAASFQoRTkFUSVZFX0FVRElPX05PTkUQARIVChFOQVRJVkVfQVVESU9fTU9OTxACEhcKE05BVElWRV9BVURJT19TVEVSRU8QAzLGAgoOQ2F0YWxvZ1NlcnZpY2USYwoLR2V0U25hcHNob3QSJi5nZW5tZXNoLmNhdGFsb2cudjEuR2V0U25hcHNob3RSZXF1ZXN0GicuZ2VubWVzaC5jYXRhbG9nLnYxLkdldFNuYXBzaG90UmVzcG9uc2UiA5ACARJpCg5XYXRjaFNuYXBzaG90cxIpLmdlbm1lc2guY2F0YWxvZy52MS5XYXRjaFNuYXBzaG90c1JlcXVlc3QaKi5nZW5tZXNoLmNhdGFsb2cudjEuV2F0Y2hTbmFwc2hvdHNSZXNwb25zZTABEmQKCkNoZWNrRHJhZnQSJS5nZW5tZXNoLmNhdGFsb2cudjEuQ2hlY2tEcmFmdFJlcXVlc3QaJi5nZW5tZXNoLmNhdGFsb2cudjEuQ2hlY2tEcmFmdFJlc3BvbnNlIgeQAgHo4BgCYgZwcm90bzM", [file_genmesh_common_v1_rpc_access]);
 
 /**
  * A draft.
@@ -866,6 +866,27 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
    * @generated from field: int64 audio_tokens_per_second = 21;
    */
   audioTokensPerSecond: bigint;
+
+  /**
+   * All prices, where there are more than the three above. Absent: there are only those.
+   *
+   * @generated from field: genmesh.catalog.v1.TextPrices prices = 23;
+   */
+  prices?: TextPrices | undefined;
+
+  /**
+   * The operator's own prices at the upstream, which callers are neither charged nor shown. Absent: unknown.
+   *
+   * @generated from field: genmesh.catalog.v1.TextPrices upstream_cost = 24;
+   */
+  upstreamCost?: TextPrices | undefined;
+
+  /**
+   * Calls of the upstream's tools that one request is held for. 0: unknown, 8.
+   *
+   * @generated from field: int32 tool_call_limit = 25;
+   */
+  toolCallLimit: number;
 };
 
 /**
@@ -874,6 +895,160 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
  */
 export const ChatSpecSchema: GenMessage<ChatSpec> = /*@__PURE__*/
   messageDesc(file_genmesh_catalog_v1_catalog_service, 14);
+
+/**
+ * The prices of a chat model.
+ *
+ * @generated from message genmesh.catalog.v1.TextPrices
+ */
+export type TextPrices = Message<"genmesh.catalog.v1.TextPrices"> & {
+  /**
+   * Prices of tokens.
+   *
+   * @generated from field: genmesh.catalog.v1.TokenPrices base = 1;
+   */
+  base?: TokenPrices | undefined;
+
+  /**
+   * Other prices for a long input, ascending. The last row whose bound the input exceeds applies to the whole request.
+   *
+   * @generated from field: repeated genmesh.catalog.v1.LongInputPrices long_input = 2;
+   */
+  longInput: LongInputPrices[];
+
+  /**
+   * Percent of all token prices, by the service tier that the answer names. A missing tier is 100.
+   *
+   * @generated from field: map<string, int32> served_tiers = 3;
+   */
+  servedTiers: { [key: string]: number };
+
+  /**
+   * USD micros for a call of an upstream's tool, by the family of the tool. A missing tool is free.
+   *
+   * @generated from field: map<string, int64> tool_calls = 4;
+   */
+  toolCalls: { [key: string]: bigint };
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.TextPrices.
+ * Use `create(TextPricesSchema)` to create a new message.
+ */
+export const TextPricesSchema: GenMessage<TextPrices> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 15);
+
+/**
+ * Prices of the classes of tokens, in USD micros for a million.
+ *
+ * @generated from message genmesh.catalog.v1.TokenPrices
+ */
+export type TokenPrices = Message<"genmesh.catalog.v1.TokenPrices"> & {
+  /**
+   * Input that is in no class below.
+   *
+   * @generated from field: int64 input = 1;
+   */
+  input: bigint;
+
+  /**
+   * Input that was read from a cache. Absent: the price of input.
+   *
+   * @generated from field: optional int64 cached_input = 2;
+   */
+  cachedInput?: bigint | undefined;
+
+  /**
+   * Output that is in no class below.
+   *
+   * @generated from field: int64 output = 3;
+   */
+  output: bigint;
+
+  /**
+   * Input that was written to a cache. Absent: the price of input.
+   *
+   * @generated from field: optional int64 cache_write = 4;
+   */
+  cacheWrite?: bigint | undefined;
+
+  /**
+   * Input that was written to a cache for long. Absent: the price of a cache write.
+   *
+   * @generated from field: optional int64 cache_write_long = 5;
+   */
+  cacheWriteLong?: bigint | undefined;
+
+  /**
+   * Audio in the input. Absent: the price of input.
+   *
+   * @generated from field: optional int64 audio_input = 6;
+   */
+  audioInput?: bigint | undefined;
+
+  /**
+   * Images in the input. Absent: the price of input.
+   *
+   * @generated from field: optional int64 image_input = 7;
+   */
+  imageInput?: bigint | undefined;
+
+  /**
+   * Audio that was read from a cache. Absent: the price of cached input.
+   *
+   * @generated from field: optional int64 cached_audio_input = 8;
+   */
+  cachedAudioInput?: bigint | undefined;
+
+  /**
+   * Audio in the output. Absent: the price of output.
+   *
+   * @generated from field: optional int64 audio_output = 9;
+   */
+  audioOutput?: bigint | undefined;
+
+  /**
+   * Images in the output. Absent: the price of output.
+   *
+   * @generated from field: optional int64 image_output = 10;
+   */
+  imageOutput?: bigint | undefined;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.TokenPrices.
+ * Use `create(TokenPricesSchema)` to create a new message.
+ */
+export const TokenPricesSchema: GenMessage<TokenPrices> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 16);
+
+/**
+ * Prices for a long input.
+ *
+ * @generated from message genmesh.catalog.v1.LongInputPrices
+ */
+export type LongInputPrices = Message<"genmesh.catalog.v1.LongInputPrices"> & {
+  /**
+   * They apply to an input of more tokens than this.
+   *
+   * @generated from field: int64 above_input_tokens = 1;
+   */
+  aboveInputTokens: bigint;
+
+  /**
+   * The prices.
+   *
+   * @generated from field: genmesh.catalog.v1.TokenPrices prices = 2;
+   */
+  prices?: TokenPrices | undefined;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.LongInputPrices.
+ * Use `create(LongInputPricesSchema)` to create a new message.
+ */
+export const LongInputPricesSchema: GenMessage<LongInputPrices> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 17);
 
 /**
  * Sizes and price of an image model.
@@ -922,6 +1097,13 @@ export type ImageSpec = Message<"genmesh.catalog.v1.ImageSpec"> & {
    * @generated from field: int32 max_images = 6;
    */
   maxImages: number;
+
+  /**
+   * Prices by quality and size. The first row that fits applies, and the credit price where none does.
+   *
+   * @generated from field: repeated genmesh.catalog.v1.ImageOption options = 7;
+   */
+  options: ImageOption[];
 };
 
 /**
@@ -929,7 +1111,42 @@ export type ImageSpec = Message<"genmesh.catalog.v1.ImageSpec"> & {
  * Use `create(ImageSpecSchema)` to create a new message.
  */
 export const ImageSpecSchema: GenMessage<ImageSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 15);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 18);
+
+/**
+ * A row of an image model's prices.
+ *
+ * @generated from message genmesh.catalog.v1.ImageOption
+ */
+export type ImageOption = Message<"genmesh.catalog.v1.ImageOption"> & {
+  /**
+   * The quality that it is for. Empty: any.
+   *
+   * @generated from field: string quality = 1;
+   */
+  quality: string;
+
+  /**
+   * The size that it is for. Empty: any.
+   *
+   * @generated from field: string size = 2;
+   */
+  size: string;
+
+  /**
+   * Credits for each image.
+   *
+   * @generated from field: int64 credits = 3;
+   */
+  credits: bigint;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.ImageOption.
+ * Use `create(ImageOptionSchema)` to create a new message.
+ */
+export const ImageOptionSchema: GenMessage<ImageOption> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 19);
 
 /**
  * Options of a video model.
@@ -999,7 +1216,7 @@ export type VideoSpec = Message<"genmesh.catalog.v1.VideoSpec"> & {
  * Use `create(VideoSpecSchema)` to create a new message.
  */
 export const VideoSpecSchema: GenMessage<VideoSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 16);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 20);
 
 /**
  * A row of a video model's prices.
@@ -1048,7 +1265,7 @@ export type VideoOption = Message<"genmesh.catalog.v1.VideoOption"> & {
  * Use `create(VideoOptionSchema)` to create a new message.
  */
 export const VideoOptionSchema: GenMessage<VideoOption> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 17);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 21);
 
 /**
  * Voices and price of a speech model.
@@ -1097,7 +1314,7 @@ export type SpeechSpec = Message<"genmesh.catalog.v1.SpeechSpec"> & {
  * Use `create(SpeechSpecSchema)` to create a new message.
  */
 export const SpeechSpecSchema: GenMessage<SpeechSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 18);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 22);
 
 /**
  * Price of a music model.
@@ -1118,7 +1335,7 @@ export type MusicSpec = Message<"genmesh.catalog.v1.MusicSpec"> & {
  * Use `create(MusicSpecSchema)` to create a new message.
  */
 export const MusicSpecSchema: GenMessage<MusicSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 19);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 23);
 
 /**
  * Limits and price of an embedding model.
@@ -1153,7 +1370,7 @@ export type EmbeddingSpec = Message<"genmesh.catalog.v1.EmbeddingSpec"> & {
  * Use `create(EmbeddingSpecSchema)` to create a new message.
  */
 export const EmbeddingSpecSchema: GenMessage<EmbeddingSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 20);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 24);
 
 /**
  * Limit and price of a transcription model.
@@ -1181,7 +1398,7 @@ export type TranscriptionSpec = Message<"genmesh.catalog.v1.TranscriptionSpec"> 
  * Use `create(TranscriptionSpecSchema)` to create a new message.
  */
 export const TranscriptionSpecSchema: GenMessage<TranscriptionSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 21);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 25);
 
 /**
  * The kind of a model's results.

@@ -1,0 +1,40 @@
+import type { JsonObject } from "#kit/base/json.ts";
+import type { ChatSpec, TokenPrices } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+
+// The file's bounds keep every int64 of a catalog well inside the range that a JSON number holds exactly.
+
+/** The prices of a chat model under the names of the catalog file. The operator's own cost is never among them. */
+export function chatPricing(chat: ChatSpec): JsonObject {
+  const { prices } = chat;
+  return {
+    inputUsdMicrosPerMillionTokens: Number(chat.inputUsdMicrosPerMillionTokens),
+    cachedInputUsdMicrosPerMillionTokens: Number(chat.cachedInputUsdMicrosPerMillionTokens),
+    outputUsdMicrosPerMillionTokens: Number(chat.outputUsdMicrosPerMillionTokens),
+    ...(prices && {
+      ...rowOf(prices.base),
+      ...(prices.longInput.length > 0 && {
+        longInput: prices.longInput.map((row) => ({
+          aboveInputTokens: Number(row.aboveInputTokens),
+          ...rowOf(row.prices),
+        })),
+      }),
+      ...(Object.keys(prices.servedTiers).length > 0 && { servedTiers: { ...prices.servedTiers } }),
+      ...(Object.keys(prices.toolCalls).length > 0 && {
+        toolCalls: Object.fromEntries(
+          Object.entries(prices.toolCalls).map(([family, price]) => [family, Number(price)]),
+        ),
+        toolCallLimit: chat.toolCallLimit,
+      }),
+    }),
+  };
+}
+
+/** A row's prices as the file gives them: a class without a price of its own is left out. */
+function rowOf(row: TokenPrices | undefined): JsonObject {
+  const { $typeName: _, $unknown: __, ...prices } = row ?? ({} as TokenPrices);
+  return Object.fromEntries(
+    Object.entries(prices)
+      .filter(([, price]) => price !== undefined)
+      .map(([name, price]) => [`${name}UsdMicrosPerMillionTokens`, Number(price)]),
+  );
+}

@@ -1,0 +1,97 @@
+import type { ServerResponse } from "node:http";
+import { afterAll, expect, test } from "vitest";
+import { chat } from "./catalog.ts";
+import { ownWorldOnly, startWorld } from "./world.ts";
+
+// One request whose usage has every part that may have a price of its own: its charge, and all views of it, show the same numbers.
+
+const perToken = (micros: number) => micros * 1_000_000;
+const row = {
+  inputUsdMicrosPerMillionTokens: perToken(2),
+  cachedInputUsdMicrosPerMillionTokens: perToken(1),
+  outputUsdMicrosPerMillionTokens: perToken(10),
+  cacheWriteUsdMicrosPerMillionTokens: perToken(3),
+  cacheWriteLongUsdMicrosPerMillionTokens: perToken(4),
+  audioInputUsdMicrosPerMillionTokens: perToken(20),
+};
+const double = Object.fromEntries(Object.entries(row).map(([name, price]) => [name, 2 * price]));
+const pricing = {
+  ...row,
+  longInput: [{ aboveInputTokens: 999, ...double }],
+  servedTiers: { priority: 200 },
+  toolCalls: { web_search: 10_000 },
+  toolCallLimit: 3,
+  upstreamCost: { inputUsdMicrosPerMillionTokens: 500_000, outputUsdMicrosPerMillionTokens: 0 },
+};
+const window = { maxInputTokens: 20_000, maxOutputTokens: 1_000, tools: ["web_search"] };
+
+ownWorldOnly();
+const world = await startWorld({
+  catalog: (usual) => ({
+    ...usual,
+    models: [...usual.models, chat("priced", { ...window, pricing })],
+  }),
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+const usage = {
+  input_tokens: 1_000,
+  output_tokens: 50,
+  total_tokens: 1_050,
+  input_tokens_details: {
+    cached_tokens: 100,
+    cache_write_tokens: 300,
+    cache_write_tokens_details: { ttl_30m_tokens: 200, ttl_12h_tokens: 100 },
+    audio_tokens: 40,
+  },
+  output_tokens_details: { reasoning_tokens: 0 },
+};
+const message = { type: "message", id: "msg_1", role: "assistant", status: "completed" };
+const output = [
+  { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search" } },
+  { ...message, content: [{ type: "output_text", text: "Found.", annotations: [] }] },
+];
+// (560 × 2 + 40 × 20 + 100 × 1 + 200 × 3 + 100 × 4 + 50 × 10) × 2 for the long input × 2 for the tier, and a search.
+const charged = 4 * 3_520 + 10_000;
+const parts = {
+  inputCacheWriteTokens: 300,
+  inputCacheWriteLongTokens: 100,
+  inputAudioTokens: 40,
+  inputImageTokens: 0,
+  outputAudioTokens: 0,
+  outputImageTokens: 0,
+  toolCalls: { web_search: 1 },
+  priceAboveInputTokens: 999,
+  servedTier: "priority",
+};
+
+test("all views of a request show its parts and its one charge", async () => {
+  const caller = await world.caller({ usdMicros: 10_000_000n });
+  let sent: unknown;
+  world.play({
+    kind: "custom",
+    async handle(seen: { body?: unknown }, answer: ServerResponse) {
+      sent = seen.body;
+      answer.writeHead(200, { "content-type": "application/json" });
+      const found = { id: "resp_1", object: "response", created_at: 1, status: "completed" };
+      answer.end(
+        JSON.stringify({ ...found, model: "up", output, usage, service_tier: "priority" }),
+      );
+    },
+  });
+  const tools = [{ type: "web_search" }];
+  const { json } = await caller.post("/responses", { model: "priced", input: "Hi", tools });
+  expect(sent).toMatchObject({ max_tool_calls: 3 });
+  expect(json.usage).toMatchObject({
+    costUsdMicros: charged,
+    input_tokens_details: { cached_tokens: 100, cache_write_tokens: 300 },
+  });
+  expect((await caller.settled()).monthSpend).toBe(charged);
+  const { json: listed, text } = await caller.get("/requests");
+  expect(listed.data[0]).toMatchObject({ ...parts, costUsdMicros: charged });
+  expect(text).not.toMatch(/upstreamCost|main/);
+  const { json: models } = await caller.get("/models");
+  const { upstreamCost: _, ...shown } = pricing;
+  const model = models.data.find((one: { id: string }) => one.id === "priced");
+  expect(model.pricing).toEqual(shown);
+});
