@@ -11,6 +11,7 @@ import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import {
   type ChatSpec,
   type EmbeddingSpec,
+  type ImageOption,
   type ImageSpec,
   type Model,
   ModelKind,
@@ -161,8 +162,14 @@ function imageFields(image: ImageSpec): JsonObject {
     availableAspectRatios: [...imageRatios(image)],
     maxReferences: image.maxReferences,
     maxImages: image.maxImages || maxImages,
+    ...(image.options.length > 0 && { imageOptions: image.options.map(toImageOption) }),
     maxPromptCharacters,
   };
+}
+
+/** A row as the catalog gives it. */
+function toImageOption({ quality, size, credits }: ImageOption): JsonObject {
+  return { ...(quality && { quality }), ...(size && { size }), credits: Number(credits) };
 }
 
 function videoFields(video: VideoSpec): JsonObject {

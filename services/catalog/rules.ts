@@ -96,6 +96,7 @@ function protocolFaults(file: CatalogFile, model: CatalogModel, at: At): FoundFa
         ...whereValid(() => referenceFaults(model, name, at)),
         ...whereValid(() => modalityFaults(model, name, at)),
         ...whereValid(() => formatFaults(model, name, at)),
+        ...whereValid(() => qualityFaults(model, name, at)),
         ...whereValid(() => catalogRules[name]?.check?.(model, at) ?? []),
       ]),
     ),
@@ -206,6 +207,18 @@ function formatFaults(model: CatalogModel, name: ProtocolName, at: At): FoundFau
     const message = `${name} makes ${made.join(", ")} alone`;
     return made.includes(format) ? [] : [{ path: at("formats", index), message }];
   });
+}
+
+/** Rows for a quality that one of the upstreams is not told. It would make any quality at that price. */
+function qualityFaults(model: CatalogModel, name: ProtocolName, at: At): FoundFault[] {
+  if (model.kind !== "image") return [];
+  const { serves }: Capabilities = protocols[name];
+  if (serves.image?.takesQuality) return [];
+  const article = /^[aeiou]/.test(name) ? "an" : "a";
+  const message = `${article} ${name} upstream takes no quality`;
+  return eachValid(model.imageOptions, ({ quality }, index) =>
+    quality === undefined ? [] : [{ path: at("imageOptions", index, "quality"), message }],
+  );
 }
 
 function upstreamRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {

@@ -117,6 +117,10 @@ const image = z.strictObject({
   availableAspectRatios: ratios.default([]),
   maxReferences: references,
   maxImages: z.int().min(1).max(maxImages).default(maxImages),
+  imageOptions: z
+    .array(z.strictObject({ quality: label.optional(), size: size.optional(), credits: price }))
+    .max(maxListItems)
+    .default([]),
   call: callSchema.optional(),
 });
 

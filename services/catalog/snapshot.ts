@@ -145,6 +145,10 @@ function specOf(model: CatalogModel): NonNullable<ModelInit["spec"]> {
         aspectRatios: model.availableAspectRatios,
         maxReferences: model.maxReferences,
         maxImages: model.maxImages,
+        options: model.imageOptions.map(({ quality = "", size = "", credits }) => ({
+          ...{ quality, size },
+          credits: BigInt(credits),
+        })),
       };
       return { case: "image", value };
     }

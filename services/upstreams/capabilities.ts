@@ -97,6 +97,8 @@ export interface JobAbilities {
   progress: "percent" | "queue" | "outputs" | "none";
   /** The ways in which it takes reference images. Absent: it takes none. */
   references?: ReferenceAbilities;
+  /** For images: a request may name its quality. */
+  takesQuality?: true;
   /** Fields of a request that only some models know. Absent: none, or those that the model's template places. */
   takes?: readonly OptionalField[];
 }

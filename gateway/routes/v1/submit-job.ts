@@ -68,6 +68,9 @@ const requests: Record<FamilyName, Schema> = {
       prompt,
       n: integer("Number of images.", { minimum: 1, maximum: maxImages, default: 1 }),
       size: string("E.g. `1024x1024`, `1792x1024`, `auto`."),
+      quality: string(
+        "One of the model's `imageOptions`, or `auto`, which costs what the dearest does.",
+      ),
       response_format: string("Wait for the images, and have them so.", {
         enum: ["b64_json", "url"],
       }),

@@ -2,7 +2,7 @@ import { optionalNumber, optionalString } from "#common/words/body.ts";
 import { imageRatios, maxImages } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
-import type { ImageSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { ImageOption, ImageSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import {
   type Dimensions,
   type ImageShape,
@@ -32,11 +32,48 @@ export function readImage(
   const shape = withSize({ size, resolution, aspectRatio }, spec);
   const { maxReferences } = spec;
   checkReferenceCount(references, maxReferences, [{ maxReferences }]);
+  const quality = readQuality(body, spec);
   return {
     mode: "",
-    price: spec.creditPrice * BigInt(count),
-    request: { kind: "image", prompt, count, ...pixelsOf(shape), ...shape },
+    price: creditsOf(spec, quality, shape.size) * BigInt(count),
+    request: {
+      ...{ kind: "image", prompt, count, ...pixelsOf(shape), ...shape },
+      ...(quality !== undefined && { quality }),
+    },
   };
+}
+
+/** The qualities for which a model has prices. Most models have none. */
+export function qualitiesOf({ options }: ImageSpec): string[] {
+  return [...new Set(options.map(({ quality }) => quality).filter((one) => one !== ""))];
+}
+
+/** The quality that the caller chose. Undefined where it left it open, or the model has no prices by quality. */
+function readQuality(body: JsonObject, spec: ImageSpec): string | undefined {
+  const qualities = qualitiesOf(spec);
+  if (qualities.length === 0) return undefined;
+  const quality = optionalString(body, "quality", { oneOf: ["auto", ...qualities] });
+  return quality === "auto" ? undefined : quality;
+}
+
+/**
+ * The credits for one image: those of the first row that fits, or the model's usual price where none does. Where the caller leaves
+ * quality or size open, the upstream may make the dearest, so that row counts.
+ */
+function creditsOf(spec: ImageSpec, quality: string | undefined, size = "auto"): bigint {
+  const { options, creditPrice } = spec;
+  // The empty name is for all qualities and sizes without a row.
+  const qualities = quality === undefined ? [...qualitiesOf(spec), ""] : [quality];
+  const sizes = size === "auto" ? [...options.map((row) => row.size), ""] : [size];
+  const prices = qualities.flatMap((made) =>
+    sizes.flatMap((large) => {
+      const fits = (row: ImageOption) =>
+        (row.quality === "" || row.quality === made) && (row.size === "" || row.size === large);
+      return options.find(fits)?.credits ?? [];
+    }),
+  );
+  if (prices.length === 0) return creditPrice;
+  return prices.reduce((most, credits) => (credits > most ? credits : most));
 }
 
 /** The pixels of a shape. A resolution whose name holds no pixels is left to the upstream. */

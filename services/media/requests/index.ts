@@ -16,7 +16,7 @@ import { spread } from "../../upstreams/pools/choice.ts";
 import type { Job, JobSpec, MediaKind } from "../jobs/job.ts";
 import type { ReferenceInput } from "../references/port.ts";
 import { readModelId, type Spelled } from "./fields.ts";
-import { readImage } from "./image.ts";
+import { qualitiesOf, readImage } from "./image.ts";
 import { readMusic } from "./music.ts";
 import { checkOpenAiImage } from "./openai-image.ts";
 import { checkCount, checkExtras, readExtras, readMetadata } from "./optional-fields.ts";
@@ -73,7 +73,10 @@ export function checkRequest(
       message: "The API key may not use this model.",
     });
   }
-  if (form !== BodyForm.UNSPECIFIED) checkOpenAiImage(body);
+  if (form !== BodyForm.UNSPECIFIED) {
+    const { spec } = model;
+    checkOpenAiImage(body, spec.case === "image" && qualitiesOf(spec.value).length > 0);
+  }
   const references = kind === "music" ? [] : readReferences(body, publicBaseUrl, form);
   const priced = readPriced(body, references, model);
   const upstreams = upstreamsOf(model, view);
@@ -180,6 +183,7 @@ function bodyOfSpec({ spec, pinned }: Pick<Job, "spec" | "pinned">): JsonObject 
         size: request.size ?? null,
         resolution: request.resolution ?? null,
         aspectRatio: request.aspectRatio ?? null,
+        ...(request.quality && { quality: request.quality }),
         ...references,
       };
     case "video":

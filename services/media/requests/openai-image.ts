@@ -44,9 +44,13 @@ const unknown: Readonly<Record<string, readonly JsonValue[]>> = {
   style: [],
 };
 
-/** Refuses a parameter whose effect would be missing in the images with UNSUPPORTED_PARAMETER, by its name. */
-export function checkOpenAiImage(body: JsonObject): void {
+/**
+ * Refuses a parameter whose effect would be missing in the images with UNSUPPORTED_PARAMETER, by its name. `takesQuality`: the model has
+ * prices by quality, and checks the quality itself.
+ */
+export function checkOpenAiImage(body: JsonObject, takesQuality: boolean): void {
   for (const [param, same] of Object.entries(unknown)) {
+    if (param === "quality" && takesQuality) continue;
     const value = body[param] ?? null;
     if (value !== null && !same.includes(value)) {
       refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param });

@@ -19,7 +19,7 @@ export const genmesh = {
   keys: [...remoteKeys, ...jobKeys, "inlineImages"],
   serves: {
     chat: { responses: true, chat: "native", files: true },
-    image: { ...job, references },
+    image: { ...job, references, takesQuality: true },
     video: { ...job, references },
     music: job,
     speech: { submit: "repeatable", formats: soundFormats },

@@ -111,8 +111,9 @@ function bodyOf(request: GenerationRequest, fileIds: readonly string[]): JsonObj
   const references = fileIds.length > 0 ? { referenceFileIds: [...fileIds] } : {};
   switch (request.kind) {
     case "image": {
-      const { prompt, count: n, size, resolution, aspectRatio } = request;
-      return { prompt, n, ...sent({ size, resolution, aspectRatio }), ...extras, ...references };
+      const { prompt, count: n, size, resolution, aspectRatio, quality } = request;
+      const shape = sent({ size, resolution, aspectRatio, quality });
+      return { prompt, n, ...shape, ...extras, ...references };
     }
     case "video": {
       const { prompt, durationSeconds: seconds, resolution, aspectRatio } = request;

@@ -16,6 +16,8 @@ export type GenerationRequest = GenerationExtras &
         size: string | undefined;
         resolution: string | undefined;
         aspectRatio: string | undefined;
+        /** The caller's own choice, where the model has a price for it. Absent: none. */
+        quality?: string;
       }
     | {
         kind: "video";

@@ -15,6 +15,7 @@ export const openai = {
       cancel: false,
       progress: "outputs",
       references: { sent: "form" },
+      takesQuality: true,
     },
     // Its one reference is the first frame.
     video: {

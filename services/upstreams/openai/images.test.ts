@@ -68,10 +68,10 @@ describe("images of an OpenAI upstream", () => {
   test("are asked for in the caller's own words where there are some", async () => {
     await using upstream = await start();
     await using world = await createWorld();
-    const request = { ...imageRequest, size: "auto" };
+    const request = { ...imageRequest, size: "auto", quality: "high" };
     const open = upstreamAt(upstream.baseUrl, "OPENAI", { apiKeyEnv: "" });
     await world.upstreams.generate(world.task({ upstream: open, request }).task);
-    expect(upstream.requests[0]?.body.size).toBe("auto");
+    expect(upstream.requests[0]?.body).toMatchObject({ size: "auto", quality: "high" });
     expect(upstream.requests[0]?.headers.authorization).toBeUndefined();
   });
 

@@ -55,6 +55,7 @@ async function callOf(task: GenerationTask, request: ImageRequest): Promise<Call
     prompt: request.prompt,
     n: request.count,
     size: request.size ?? `${request.width}x${request.height}`,
+    ...(request.quality && { quality: request.quality }),
   };
   const call = { upstream, method: "POST", once: true, signal } as const;
   if (references.length === 0) {
