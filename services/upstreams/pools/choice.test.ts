@@ -1,5 +1,7 @@
-import { expect, test } from "vitest";
-import { inOrder } from "./choice.ts";
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, test } from "vitest";
+import { ModelSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { inOrder, spread } from "./choice.ts";
 import { lane } from "./lanes.fixture.ts";
 
 const conversations = Array.from({ length: 10_000 }, (_, at) => `account model ${at}`);
@@ -66,4 +68,26 @@ test("a conversation's order is what it was in an earlier version, so an upgrade
       .join(""),
   );
   expect(orders).toEqual(["badc", "bdca", "cadb"]);
+});
+
+describe("jobs, which are no part of a conversation,", () => {
+  const upstreams = ["a", "b", "spare"].map((name) => lane(name).upstream);
+  const shares = [
+    { upstream: "a", level: 0, weight: 3 },
+    { upstream: "b", level: 0, weight: 1 },
+    { upstream: "spare", level: 1, weight: 1 },
+  ];
+
+  test("are spread by the weights, with the next level last", () => {
+    const model = create(ModelSchema, { shares });
+    const orders = Array.from({ length: 10_000 }, () => spread(upstreams, model));
+    const share = orders.filter(([first]) => first?.name === "a").length / orders.length;
+    // Forty times the spread that chance has.
+    expect(Math.abs(share - 0.75)).toBeLessThan(0.17);
+    expect(new Set(orders.map((order) => order[2]?.name))).toEqual(new Set(["spare"]));
+  });
+
+  test("go by the catalog's order where nothing is shared", () => {
+    expect(spread(upstreams, create(ModelSchema, {}))).toEqual(upstreams);
+  });
 });
