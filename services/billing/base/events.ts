@@ -88,7 +88,7 @@ export function createBillingEvents(deps: {
       count.oldest.of().value = ageMs / 1_000;
     },
     sweepFailed(error) {
-      log.error({ err: error }, "holds could not be read");
+      log[levelOf(error)]({ err: error }, "holds could not be read");
     },
     countingFailed(wallet, error) {
       log[levelOf(error)]({ err: error, ...wallet }, "usage could not be counted");
