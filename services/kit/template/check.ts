@@ -39,7 +39,8 @@ export function templateFaults(template: Template, offer: Offer): TemplateFault[
     }
     if (part.kind !== "map") continue;
     const values = offer.values.get(placeholder.name);
-    const missing = Array.isArray(values) ? values.filter((v) => !part.keys.includes(v)) : [];
+    const isOpen = !Array.isArray(values) || part.keys.includes("*");
+    const missing = isOpen ? [] : values.filter((v) => !part.keys.includes(v));
     for (const value of missing) {
       faults.push({
         path: part.path,
