@@ -56,6 +56,7 @@ function upstreamOf(name: string, upstream: CatalogUpstream): UpstreamInit {
     chargesWhenCancelled: upstream.chargesWhenCancelled ?? false,
     maxConcurrent: upstream.maxConcurrent ?? 0,
     tokenDelayMs: upstream.tokenDelayMs ?? 0,
+    jobs: upstream.jobs === undefined ? "" : JSON.stringify(upstream.jobs),
     ...(outputLimit && { outputLimit: outputLimits[outputLimit] }),
     ...(references && { references: transports[references] }),
     ...(lostAnswer && { lostAnswer: lostAnswers[lostAnswer] }),
@@ -84,7 +85,7 @@ function modelOf(model: CatalogModel, workflows: WorkflowFiles): ModelInit {
 
 function callOf(
   mode: string,
-  { model = "", workflow: file = "", input, output, refused = "" }: CatalogCall,
+  { model = "", workflow: file = "", input, output = "", refused = "" }: CatalogCall,
   workflows: WorkflowFiles,
 ): CallInit {
   const text = workflows.get(file)?.text;

@@ -29,8 +29,9 @@ export function attemptFailed(
   }
   const fields = { ...named(work), fault, reason: error.message };
   const isOurs = ownMistakes.some((type) => error.cause instanceof type);
+  const isRefusedOf = error instanceof NotTakenError && error.refusal === "denied";
   const isDenied = found !== undefined && [401, 402, 403, 404].includes(found.status);
-  if (isDenied && fault !== "content_policy") {
+  if (found && (isRefusedOf || isDenied) && fault !== "content_policy") {
     log.error({ ...fields, ...answered(found) }, "media upstream denies what is configured");
   } else if (isOurs) {
     log.error({ ...fields, stack: (error.cause as Error).stack }, "media driver broke");
@@ -47,7 +48,7 @@ export function cancelFailed(log: Logger, work: Work, error: Error): void {
 }
 
 /** The environment variable with an upstream's key is not set. */
-export function keyMissing(log: Logger, upstream: Upstream): void {
+export function keyMissing(log: Logger, upstream: Pick<Upstream, "name" | "apiKeyEnv">): void {
   const fields = { upstream: upstream.name, variable: upstream.apiKeyEnv };
   log.error(fields, "the variable of a media upstream's key is not set");
 }

@@ -9,6 +9,7 @@ import type { CallContext } from "../call.ts";
 import { checkComfyUiOnline } from "../comfyui/online.ts";
 import { checkElevenLabsOnline } from "../elevenlabs/online.ts";
 import { checkFalOnline } from "../fal/online.ts";
+import { checkDeclaredOnline } from "../jobs/online.ts";
 import { checkListedOnline } from "../openai/online.ts";
 import { type ProtocolName, protocolName } from "../protocols.ts";
 import { checkReplicateOnline } from "../replicate/online.ts";
@@ -24,6 +25,7 @@ export type OnlineCheck = (asked: {
   upstream: Upstream;
   model: Model;
   read: Read;
+  secrets: CallContext["secrets"];
 }) => Promise<OnlineFault[]>;
 
 /** The check of each protocol. The built-in models need no server. */
@@ -35,6 +37,7 @@ const checks: Readonly<Record<Exclude<ProtocolName, "builtin">, OnlineCheck>> = 
   replicate: checkReplicateOnline,
   comfyui: checkComfyUiOnline,
   elevenlabs: checkElevenLabsOnline,
+  jobs: checkDeclaredOnline,
 };
 
 /**
@@ -46,6 +49,7 @@ export async function checkOnline(
   context: CallContext,
 ): Promise<FoundFault[]> {
   const read = createRead(context);
+  const { secrets } = context;
   const faults: FoundFault[] = [];
   const known = new Set<string>();
   for (const [index, model] of models.entries()) {
@@ -54,7 +58,12 @@ export async function checkOnline(
       const upstream = upstreams[name];
       const protocol = upstream && protocolName(upstream.protocol);
       if (!protocol || protocol === "builtin") continue;
-      for (const { call, path, message } of await checks[protocol]({ upstream, model, read })) {
+      for (const { call, path, message } of await checks[protocol]({
+        upstream,
+        model,
+        read,
+        secrets,
+      })) {
         const inCall = call ? ["call", ...(call.mode === "" ? [] : [call.mode])] : [];
         const at: FaultPath = ["models", index, ...inCall, ...path];
         const fault = { path: at, message: `${message} (${name})` };
