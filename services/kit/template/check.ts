@@ -32,7 +32,8 @@ export function templateFaults(template: Template, offer: Offer): TemplateFault[
     const placeholder = part.kind === "map" ? part.of : part.placeholder;
     placed.add(placeholder.name);
     for (const at of referencesIn(placeholder, offer)) references.add(at);
-    const fault = nameFault(placeholder, offer);
+    const isLeftOut = part.kind === "placeholder" && part.isEach === true;
+    const fault = isLeftOut ? undefined : nameFault(placeholder, offer);
     if (fault) {
       faults.push({ path: part.path, message: fault });
       continue;

@@ -30,7 +30,8 @@ export type TemplatePath = readonly (string | number)[];
 
 /** A part of a template that a check looks at. */
 export type TemplatePart =
-  | { kind: "placeholder"; path: TemplatePath; placeholder: Placeholder }
+  /** `isEach`: it stands for an object for each reference, or none where there is none. */
+  | { kind: "placeholder"; path: TemplatePath; placeholder: Placeholder; isEach?: true }
   | { kind: "map"; path: TemplatePath; of: Placeholder; keys: readonly string[] }
   | { kind: "fault"; path: TemplatePath; message: string };
 
@@ -125,7 +126,7 @@ function partsOfEach(each: JsonObject, path: TemplatePath): TemplatePart[] {
   const parts = Object.entries(inside).flatMap(([key, value]) =>
     partsWithin(value, [...path, key], true),
   );
-  return [{ kind: "placeholder", path: at, placeholder }, ...parts];
+  return [{ kind: "placeholder", path: at, placeholder, isEach: true }, ...parts];
 }
 
 function placeholderOf(text: string): Placeholder | undefined {
