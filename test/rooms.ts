@@ -53,6 +53,7 @@ upstreams/comfyui | how ComfyUI is asked | kit, upstreams/by-template, upstreams
 upstreams/elevenlabs | how ElevenLabs is asked | kit, upstreams/media, upstreams/online
 upstreams/fal | how fal is asked | kit, upstreams/by-template, upstreams/media, upstreams/online
 upstreams/genmesh | how another genmesh is asked | kit, upstreams/media, upstreams/openai, upstreams/text
+upstreams/jobs | how a vendor is asked whose HTTP the catalog declares | kit, upstreams/by-template, upstreams/media, upstreams/online
 upstreams/openai | how OpenAI's API is asked for images, video and speech | kit, upstreams/media, upstreams/online
 upstreams/replicate | how Replicate is asked | kit, upstreams/by-template, upstreams/media, upstreams/online
 

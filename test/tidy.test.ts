@@ -81,7 +81,7 @@ describe("the house is tidy", () => {
 
   test("the gateway and the catalog read the table of protocols, and load no driver", () => {
     const table =
-      /^services\/upstreams\/(protocols|capabilities|catalog-rules|optional-fields|[a-z-]+\/(capabilities|catalog))\.ts$/;
+      /^services\/upstreams\/(protocols|capabilities|catalog-rules|optional-fields|[a-z-]+\/(capabilities|catalog)|jobs\/(abilities|declaration|paths))\.ts$/;
     const graph = importGraph(product, { values: true });
     const reached = new Set(product.filter((file) => /^(gateway|services\/catalog)\//.test(file)));
     for (const file of reached) for (const to of graph.get(file) ?? []) reached.add(to);

@@ -27,30 +27,59 @@ export const workflowName = z
  * How an upstream's model is called: its name there, its input as a template, and the place of its outputs in an answer. For a
  * workflow: its file, the values for its inputs, and the node that makes the outputs.
  */
-export const callSchema = z
-  .strictObject({
-    model: z
-      .string()
-      .max(maxNameCharacters)
-      .regex(/^[\w.-]+(\/[\w.-]+)*(:[\w.-]+)?$/, "must be a model's name like owner/name")
-      .optional(),
-    workflow: workflowName.optional(),
-    input: z.record(z.string(), z.json()),
-    output: z.string().min(1).max(maxTextCharacters),
-    /** The place in an answer that states which outputs were refused for their content, as booleans. */
-    refused: outputPath.optional(),
-  })
-  .superRefine(({ workflow, output }, { addIssue }) => {
-    if (workflow !== undefined || outputPath.safeParse(output).success) return;
-    addIssue({ code: "custom", path: ["output"], message: notAPath });
-  });
+const callKeys = {
+  model: z
+    .string()
+    .max(maxNameCharacters)
+    .regex(/^[\w.-]+(\/[\w.-]+)*(:[\w.-]+)?$/, "must be a model's name like owner/name")
+    .optional(),
+  workflow: workflowName.optional(),
+  input: z.record(z.string(), z.json()),
+  /** Absent where the upstream answers with the file itself. */
+  output: z.string().min(1).max(maxTextCharacters).optional(),
+  /** The place in an answer that states which outputs were refused for their content, as booleans. */
+  refused: outputPath.optional(),
+};
+export const callSchema = z.strictObject(callKeys).superRefine(checkOutput);
 
-/** The calls of a video model: from text, from a reference, from a first and a last frame. */
-export const videoCallSchema = z.strictObject({
-  t2v: callSchema.optional(),
-  i2v: callSchema.optional(),
-  firstLast: callSchema.optional(),
-});
+function checkOutput(
+  { workflow, output }: { workflow?: string | undefined; output?: string | undefined },
+  { addIssue }: z.RefinementCtx,
+): void {
+  const isNode = workflow !== undefined || output === undefined;
+  if (isNode || outputPath.safeParse(output).success) return;
+  addIssue({ code: "custom", path: ["output"], message: notAPath });
+}
+
+/** Modes of a video that may have a call of their own. */
+const videoModes = ["t2v", "i2v", "firstLast", "references"] as const;
+
+/**
+ * The calls of a video model: from text, from a reference, from a first and a last frame, from several references. Or one call for all
+ * of them.
+ */
+export const videoCallSchema = z
+  .strictObject({
+    ...callKeys,
+    input: callKeys.input.optional(),
+    t2v: callSchema.optional(),
+    i2v: callSchema.optional(),
+    firstLast: callSchema.optional(),
+    references: callSchema.optional(),
+  })
+  .superRefine((call, context) => {
+    checkOutput(call, context);
+    const ofModes = videoModes.filter((mode) => call[mode] !== undefined);
+    const isOne = (["model", "workflow", "input", "output"] as const).some(
+      (key) => call[key] !== undefined,
+    );
+    for (const mode of isOne ? ofModes : []) {
+      context.addIssue({ code: "custom", path: [mode], message: "is beside a call for all modes" });
+    }
+    if (isOne && call.input === undefined) {
+      context.addIssue({ code: "custom", path: ["input"], message: "is required" });
+    }
+  });
 
 /** A call of a catalog file. */
 export type CatalogCall = z.output<typeof callSchema>;
@@ -60,8 +89,8 @@ export type CallableModel = CatalogModelOf<"image" | "video" | "music">;
 
 type CallableVideo = CatalogModelOf<"video">;
 
-/** The modes of a video's calls. "" is the only call of another kind. */
-export type CallMode = "" | "t2v" | "i2v" | "firstLast";
+/** The modes of a video's calls. "" is a model's only call. */
+export type CallMode = "" | (typeof videoModes)[number];
 
 /** A model's calls by their mode, each with its place below `call`. */
 export function callsOf(
@@ -69,9 +98,11 @@ export function callsOf(
 ): { mode: CallMode; path: FaultPath; call: CatalogCall }[] {
   if (model.call === undefined) return [];
   if (model.kind !== "video") return [{ mode: "", path: [], call: model.call }];
-  const { call } = model;
-  return (["t2v", "i2v", "firstLast"] as const).flatMap((mode) => {
-    const one = call[mode];
+  const { t2v, i2v, firstLast, references, input, ...rest } = model.call;
+  if (input !== undefined) return [{ mode: "", path: [], call: { ...rest, input } }];
+  const ofModes = { t2v, i2v, firstLast, references };
+  return videoModes.flatMap((mode) => {
+    const one = ofModes[mode];
     return one ? [{ mode, path: [mode], call: one }] : [];
   });
 }
@@ -127,7 +158,7 @@ function modesNeeded(
   model: CallableModel,
   calls: readonly { mode: CallMode; call: CatalogCall }[],
 ): CallMode[] {
-  if (model.kind !== "video") return [];
+  if (model.kind !== "video" || calls.some(({ mode }) => mode === "")) return [];
   const modes = model.videoOptions.flatMap((row) => (row.active ? row.modes : []));
   const fromReference = calls.find(({ mode }) => mode === "i2v");
   const placesLast =
@@ -144,7 +175,7 @@ function modesNeeded(
 
 /** The values that the generations of a mode offer to the input of their call. */
 function offerOf(model: CallableModel, mode: CallMode): Offer {
-  const everyKind = { seed: "any", negativePrompt: "any" } as const;
+  const everyKind = { seed: "any", negativePrompt: "any", model: "any", job: "any" } as const;
   switch (model.kind) {
     case "image": {
       const several = model.maxImages > 1;
@@ -168,7 +199,9 @@ function offerOf(model: CallableModel, mode: CallMode): Offer {
     }
     case "video": {
       const ofMode = mode === "t2v" ? "t2v" : "i2v";
-      const rows = model.videoOptions.filter((row) => row.active && row.modes.includes(ofMode));
+      const rows = model.videoOptions.filter(
+        (row) => row.active && (mode === "" || row.modes.includes(ofMode)),
+      );
       const seconds = texts([...new Set(rows.map((row) => row.durationSeconds))]);
       const resolutions = [...new Set(rows.map((row) => row.resolution))];
       return {
@@ -216,7 +249,8 @@ function ratiosOf({ availableAspectRatios: ratios }: Pick<CallableVideo, "availa
 /** References that the call of a mode gets. A first and a last frame use their own call, where there is one. */
 function referencesOf({ maxReferences, firstLastFrame, call }: CallableVideo, mode: CallMode) {
   if (mode === "t2v") return 0;
-  return mode === "i2v" && firstLastFrame && call?.firstLast ? 1 : maxReferences;
+  const hasOwn = call?.references ?? (firstLastFrame ? call?.firstLast : undefined);
+  return mode === "i2v" && hasOwn ? 1 : maxReferences;
 }
 
 function valuesOf(values: Record<string, readonly string[] | "any">): Offer["values"] {

@@ -2,18 +2,22 @@ import type { JsonObject } from "#kit/base/json.ts";
 import { eachValid, type FaultPath, type FoundFault, whereValid } from "#kit/base/valid-parts.ts";
 import type { Capabilities } from "../upstreams/capabilities.ts";
 import { catalogRules } from "../upstreams/catalog-rules.ts";
+import { declarationFaults, declaredCallFaults } from "../upstreams/jobs/catalog.ts";
 import { type ProtocolName, protocols } from "../upstreams/protocols.ts";
 import { type CallableModel, callFaults, callShapeFaults, callsOf } from "./calls.ts";
 import type { WorkflowFiles } from "./file.ts";
 import { laneFaults, membersOf, poolOf } from "./lanes.ts";
 import { bytesPerToken, maxWorkflows } from "./limits.ts";
 import { pricingFaults } from "./prices.ts";
-import type { CatalogFile, CatalogModel, CatalogModelOf } from "./schema.ts";
+import type { CatalogFile, CatalogModel, CatalogModelOf, CatalogUpstream } from "./schema.ts";
 
 /** Faults between the parts of a file, beyond their own types. */
 export function crossFaults(file: CatalogFile, workflows: WorkflowFiles): FoundFault[] {
   const ids = new Set<string>();
   const defaults = new Set<CatalogModel["kind"]>();
+  const ofUpstreams = Object.entries(file.upstreams).flatMap(([name, upstream]) =>
+    whereValid(() => declaredFaults(upstream, ["upstreams", name, "jobs"])),
+  );
   const ofModels = eachValid(file.models, (model, index) => {
     const at = (...rest: FaultPath): FaultPath => ["models", index, ...rest];
     return [
@@ -22,7 +26,16 @@ export function crossFaults(file: CatalogFile, workflows: WorkflowFiles): FoundF
       ...ownCallFaults(file, model, at, workflows),
     ];
   });
-  return [...laneFaults(file), ...ofModels];
+  return [...ofUpstreams, ...laneFaults(file), ...ofModels];
+}
+
+/** Faults of an upstream's declaration. */
+function declaredFaults({ jobs, baseUrl = "" }: CatalogUpstream, path: FaultPath): FoundFault[] {
+  if (!jobs) return [];
+  return declarationFaults(jobs, baseUrl).map((fault) => ({
+    path: [...path, ...fault.path],
+    message: fault.message,
+  }));
 }
 
 /** Ids and names that earlier models use. */
@@ -154,19 +167,33 @@ function ownCallFaults(
       if (callsBy === undefined) return [];
       return calls.flatMap(({ path, call }) => {
         const inCall: At = (...rest) => at("call", ...path, ...rest);
-        const { input, output, workflow } = call;
+        const { input, output = "", workflow } = call;
         const found = workflow === undefined ? undefined : workflows.get(workflow);
         const offered = {
           ...(workflow !== undefined && { workflow: found ?? { fault: notRead } }),
           ...{ input: input as JsonObject, output },
         };
+        const outputs = model.kind === "image" ? model.maxImages : 1;
         return [
           ...callShapeFaults(call, callsBy, inCall),
+          ...(name !== "jobs" && output === ""
+            ? [{ path: inCall("output"), message: "is required" }]
+            : []),
+          ...declarationsOf(file, model).flatMap((declaration) =>
+            declaredCallFaults(declaration, { input: offered.input, output, outputs }, inCall),
+          ),
           ...(catalogRules[name]?.checkCall?.(offered, inCall) ?? []),
         ];
       });
     });
   });
+}
+
+/** The declarations of a model's upstreams. */
+function declarationsOf(file: CatalogFile, model: CatalogModel) {
+  return [model.upstream, ...model.fallbackUpstreams].flatMap(
+    (name) => file.upstreams[name]?.jobs ?? [],
+  );
 }
 
 const notRead = `was not read: a catalog has at most ${maxWorkflows} workflows`;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { maxImages } from "#common/words/request-bounds.ts";
 import { soundFormats } from "#kit/sound/formats.ts";
 import type { UpstreamKey } from "../upstreams/capabilities.ts";
+import { declarationSchema } from "../upstreams/jobs/declaration.ts";
 import { type ProtocolName, protocolNames, protocols } from "../upstreams/protocols.ts";
 import { callSchema, videoCallSchema } from "./calls.ts";
 import {
@@ -235,6 +236,8 @@ const upstreamKeys = {
     .optional(),
   /** How it gets reference images. */
   references: z.enum(["inline", "upload"]).optional(),
+  /** The HTTP of an upstream. */
+  jobs: declarationSchema,
   tokenDelayMs: z.int().min(0).max(maxTokenDelayMs).default(defaultTokenDelayMs),
 } as const satisfies Record<UpstreamKey, z.ZodType>;
 

@@ -58,6 +58,7 @@ function upstreamOf(upstream: CatalogUpstream): UpstreamInit {
     chargesWhenCancelled: upstream.chargesWhenCancelled ?? false,
     maxConcurrent: upstream.maxConcurrent ?? 0,
     tokenDelayMs: upstream.tokenDelayMs ?? 0,
+    jobs: upstream.jobs === undefined ? "" : JSON.stringify(upstream.jobs),
     ...(outputLimit && { outputLimit: outputLimits[outputLimit] }),
     ...(references && { references: transports[references] }),
     ...(lostAnswer && { lostAnswer: lostAnswers[lostAnswer] }),
@@ -91,7 +92,7 @@ function modelOf(file: CatalogFile, model: CatalogModel, workflows: WorkflowFile
 
 function callOf(
   mode: string,
-  { model = "", workflow: file = "", input, output, refused = "" }: CatalogCall,
+  { model = "", workflow: file = "", input, output = "", refused = "" }: CatalogCall,
   workflows: WorkflowFiles,
 ): CallInit {
   const text = workflows.get(file)?.text;

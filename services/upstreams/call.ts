@@ -127,10 +127,19 @@ export function anyObjectIn(bytes: Buffer): JsonObject | undefined {
 /** An error's body, where it is a JSON object and comes soon. Otherwise an empty one. Never rejects. */
 export async function readErrorBody({ body }: HttpReply): Promise<JsonObject> {
   const timer = setTimeout(() => body.close(), answerLimits.errorMs);
-  const object = await readObject(body, answerLimits.errorBytes).catch(() => undefined);
+  const object = await readError(body).catch(() => undefined);
   clearTimeout(timer);
   body.release();
   return object ?? {};
+}
+
+/** Google's servers answer with a list of one error. */
+async function readError(body: HttpBody): Promise<JsonObject | undefined> {
+  const bytes = await body.whole(answerLimits.errorBytes);
+  if (isTooDeep(bytes)) return undefined;
+  const value: unknown = JSON.parse(bytes.toString());
+  const first: unknown = Array.isArray(value) ? value[0] : value;
+  return isJsonObject(first) ? first : undefined;
 }
 
 /** The error in an error's body: its `error`, or the body itself. */

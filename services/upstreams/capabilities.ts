@@ -17,6 +17,7 @@ export type UpstreamKey =
   | (typeof remoteKeys)[number]
   | (typeof jobKeys)[number]
   | "inlineImages"
+  | "jobs"
   | "outputLimit"
   | "references"
   | "tokenDelayMs";

@@ -32,6 +32,8 @@ export function isTaken(
   const used = calls.filter(
     (call) =>
       call.mode === mode ||
+      call.mode === "" ||
+      (call.mode === "references" && mode === "i2v") ||
       (call.mode === "firstLast" && request.kind === "video" && request.firstLastFrame),
   );
   return used.length > 0 && used.every(({ input }) => isPlaced(name, input));

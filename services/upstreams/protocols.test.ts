@@ -80,11 +80,12 @@ test("each row has a protocol of the wire to itself", () => {
 });
 
 describe("a row says what its drivers do", () => {
-  // A piece of music by builtin takes seconds to render. builtin/media.test.ts checks that row.
+  // A piece of music by builtin takes seconds to render. builtin/media.test.ts checks that row. The tests of jobs check its own.
   const made = protocolNames.flatMap((name) =>
-    jobKinds.flatMap((kind) =>
-      rows[name].serves[kind] && !(name === "builtin" && kind === "music") ? [{ name, kind }] : [],
-    ),
+    jobKinds.flatMap((kind) => {
+      const isElsewhere = name === "jobs" || (name === "builtin" && kind === "music");
+      return rows[name].serves[kind] && !isElsewhere ? [{ name, kind }] : [];
+    }),
   );
   test.each(made)("$kind at $name", async ({ name, kind }) => {
     const abilities = rows[name].serves[kind];
@@ -148,13 +149,16 @@ test("what text and workers ask of the table", () => {
   expect(all.filter((one) => servesText(one, "compact"))).toEqual([OPENAI, GENMESH, BUILTIN]);
   expect(all.filter(isNativeChat)).toEqual([GENMESH, CHAT_COMPLETIONS]);
   expect(all.filter(isLocal)).toEqual([BUILTIN]);
-  expect(all.filter((one) => isRepeatable(one, "video"))).toEqual([GENMESH, BUILTIN]);
+  expect(all.filter((one) => isRepeatable({ protocol: one, jobs: "" }, "video"))).toEqual([
+    GENMESH,
+    BUILTIN,
+  ]);
 });
 
 test("a protocol that only a newer version knows serves nothing here", () => {
   expect(protocolName(unknown)).toBeUndefined();
   expect(servesText(unknown, "chat")).toBe(false);
   expect(servesText(unknown, "responses")).toBe(false);
-  expect(isRepeatable(unknown, "image")).toBe(false);
+  expect(isRepeatable({ protocol: unknown, jobs: "" }, "image")).toBe(false);
   expect(isLocal(unknown)).toBe(false);
 });

@@ -1,11 +1,13 @@
-import type { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type Upstream, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { builtin } from "./builtin/capabilities.ts";
-import type { Capabilities, ServedKind } from "./capabilities.ts";
+import type { Capabilities, JobAbilities, ServedKind } from "./capabilities.ts";
 import { chatCompletions } from "./chat-completions/capabilities.ts";
 import { comfyui } from "./comfyui/capabilities.ts";
 import { elevenlabs } from "./elevenlabs/capabilities.ts";
 import { fal } from "./fal/capabilities.ts";
 import { genmesh } from "./genmesh/capabilities.ts";
+import { declaredAbilities } from "./jobs/abilities.ts";
+import { jobs } from "./jobs/capabilities.ts";
 import { openai } from "./openai/capabilities.ts";
 import { replicate } from "./replicate/capabilities.ts";
 
@@ -23,6 +25,7 @@ export const protocols = {
   replicate,
   comfyui,
   elevenlabs,
+  jobs,
 } as const satisfies Record<string, Capabilities>;
 
 /** A protocol's name in the catalog. */
@@ -67,12 +70,22 @@ export function isNativeChat(protocol: UpstreamProtocol): boolean {
   return capabilitiesOf(protocol)?.serves.chat?.chat === "native";
 }
 
+/** The abilities of an upstream for jobs of a kind. Undefined where it serves none, or only a newer version knows its protocol. */
+export function jobAbilitiesOf(
+  upstream: Pick<Upstream, "protocol" | "jobs">,
+  kind: "image" | "video" | "music",
+): JobAbilities | undefined {
+  const abilities = capabilitiesOf(upstream.protocol)?.serves[kind];
+  if (!abilities || upstream.protocol !== UpstreamProtocol.JOBS) return abilities;
+  return { ...abilities, ...declaredAbilities(upstream) };
+}
+
 /** May a job of the kind be requested again there without being paid for twice? */
 export function isRepeatable(
-  protocol: UpstreamProtocol,
+  upstream: Pick<Upstream, "protocol" | "jobs">,
   kind: "image" | "video" | "music",
 ): boolean {
-  return capabilitiesOf(protocol)?.serves[kind]?.submit === "repeatable";
+  return jobAbilitiesOf(upstream, kind)?.submit === "repeatable";
 }
 
 /** Is it generated in this process? */

@@ -62,3 +62,8 @@ test.each(["${references}", "${references[0]}", "${references:string}"])(
     expect(found).toEqual([{ path: ["r"], message: "places reference 1 of at most 0" }]);
   },
 );
+
+test("an object for each reference is left out where generations have none", () => {
+  const template = { p: "${prompt}", r: { $each: "${references[0]}", url: "${item}" } };
+  expect(templateFaults(template, { ...offer, maxReferences: 0 })).toEqual([]);
+});

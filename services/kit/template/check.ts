@@ -32,14 +32,16 @@ export function templateFaults(template: Template, offer: Offer): TemplateFault[
     const placeholder = part.kind === "map" ? part.of : part.placeholder;
     placed.add(placeholder.name);
     for (const at of referencesIn(placeholder, offer)) references.add(at);
-    const fault = nameFault(placeholder, offer);
+    const isLeftOut = part.kind === "placeholder" && part.isEach === true;
+    const fault = isLeftOut ? undefined : nameFault(placeholder, offer);
     if (fault) {
       faults.push({ path: part.path, message: fault });
       continue;
     }
     if (part.kind !== "map") continue;
     const values = offer.values.get(placeholder.name);
-    const missing = Array.isArray(values) ? values.filter((v) => !part.keys.includes(v)) : [];
+    const isOpen = !Array.isArray(values) || part.keys.includes("*");
+    const missing = isOpen ? [] : values.filter((v) => !part.keys.includes(v));
     for (const value of missing) {
       faults.push({
         path: part.path,

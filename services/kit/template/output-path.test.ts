@@ -6,6 +6,10 @@ const answer = {
   video: { url: "v" },
   output: "single",
   list: ["x", null, "y"],
+  steps: [
+    { type: "thought", url: "t" },
+    { type: "model_output", url: "m" },
+  ],
 };
 
 test.each([
@@ -18,11 +22,24 @@ test.each([
   ["list[*]", ["x", "y"]],
   ["video.url.more", []],
   ["constructor.name", []],
+  ["steps[type=model_output].url", ["m"]],
+  ["steps[type=other].url", []],
+  ["video[url=v].url", ["v"]],
 ])("%s reads %j", (text, found) => {
   expect(readOutputPath(parseOutputPath(text) ?? [], answer)).toEqual(found);
 });
 
-test.each([[""], ["."], [".a"], ["a..b"], ["a."], ["a[b]"], ["a[-1]"], ["a b"], ["a]"], ["[*]a"]])(
-  "%j is no path",
-  (text) => expect(parseOutputPath(text)).toBeUndefined(),
-);
+test.each([
+  [""],
+  ["."],
+  [".a"],
+  ["a..b"],
+  ["a."],
+  ["a[b]"],
+  ["a[-1]"],
+  ["a b"],
+  ["a]"],
+  ["[*]a"],
+  ["a[=b]"],
+  ["a[b=]"],
+])("%j is no path", (text) => expect(parseOutputPath(text)).toBeUndefined());

@@ -1,24 +1,34 @@
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 
-/** The place of a value in an upstream's answer: `images[*].url`, `video.url`, `output[*]`. */
-export type OutputPath = readonly (string | number | "*")[];
+/**
+ * The place of a value in an upstream's answer: `images[*].url`, `video.url`, `output[*]`. `steps[type=video].url` keeps the items of a
+ * list whose `type` is `video`.
+ */
+export type OutputPath = readonly (string | number | "*" | Having)[];
+
+/** Items of a list that have this text under this name. */
+interface Having {
+  name: string;
+  text: string;
+}
 
 /** Steps of a path: the deepest answers that upstreams give have five. */
 const maxSteps = 16;
 
-const step = /\.?([A-Za-z_][\w-]*)|\[(\*|\d{1,3})\]/y;
+const step = /\.?([A-Za-z_][\w-]*)|\[(\*|\d{1,3})\]|\[([A-Za-z_][\w-]*)=([\w.:-]+)\]/y;
 
 /** Reads a path. Undefined where the text is none. */
 export function parseOutputPath(text: string): OutputPath | undefined {
-  const steps: (string | number)[] = [];
+  const steps: (string | number | Having)[] = [];
   step.lastIndex = 0;
   while (step.lastIndex < text.length) {
     const isFirst = step.lastIndex === 0;
     const found = step.exec(text);
     if (!found || steps.length === maxSteps) return undefined;
-    const [all, name, index] = found;
+    const [all, name, index, having, wanted = ""] = found;
     if (name !== undefined && all.startsWith(".") === isFirst) return undefined;
-    steps.push(name ?? (index === "*" ? "*" : Number(index)));
+    const item = having === undefined ? undefined : { name: having, text: wanted };
+    steps.push(name ?? item ?? (index === "*" ? "*" : Number(index)));
   }
   return steps.length > 0 ? steps : undefined;
 }
@@ -32,6 +42,10 @@ export function readOutputPath(path: OutputPath, answer: JsonValue): JsonValue[]
     found = found.flatMap((value): JsonValue[] => {
       if (part === "*") return Array.isArray(value) ? value : [value];
       if (typeof part === "number") return Array.isArray(value) ? value.slice(part, part + 1) : [];
+      if (typeof part === "object") {
+        const items = Array.isArray(value) ? value : [value];
+        return items.filter((item) => isJsonObject(item) && item[part.name] === part.text);
+      }
       return isJsonObject(value) && Object.hasOwn(value, part) ? [value[part] ?? null] : [];
     });
   }

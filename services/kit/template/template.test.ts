@@ -7,6 +7,7 @@ const values = {
   audio: false,
   references: ["one", "two"],
   lyrics: undefined,
+  photo: "data:image/png;base64,iVBO",
   musicMode: "instrumental",
 };
 
@@ -29,6 +30,31 @@ describe("a filled template", () => {
     ["a map's null leaves it out", { n: { $map: "${seconds}", 5: null } }, {}],
     ["a map without the value leaves it out", { n: { $map: "${seconds}", 6: 1 } }, {}],
     ["a map's value is a template", { $map: "${seconds}", 5: "${prompt}" }, "a $& fox"],
+    ["a map's every other value", { n: { $map: "${seconds}", 6: 1, "*": "x" } }, { n: "x" }],
+    ["nothing of an absent value, also with *", { n: { $map: "${lyrics}", "*": 1 } }, {}],
+    [
+      "an object for each reference, within a list",
+      ["a", { $each: "${references}", url: "${item}", n: 1 }],
+      ["a", { url: "one", n: 1 }, { url: "two", n: 1 }],
+    ],
+    [
+      "a list of them as a value",
+      { all: { $each: "${references}", at: ["${item}"] } },
+      { all: [{ at: ["one"] }, { at: ["two"] }] },
+    ],
+    [
+      "one object of one reference",
+      { a: { $each: "${references[1]}", u: "${item}" } },
+      { a: { u: "two" } },
+    ],
+    [
+      "nothing of a reference that is not there",
+      { a: { $each: "${references[2]}", u: "${item}" } },
+      {},
+    ],
+    ["the bytes of a data URI", "${photo:base64}", "iVBO"],
+    ["its media type", "${photo:mimeType}", "image/png"],
+    ["no bytes of another text", { a: "${prompt:base64}" }, {}],
     ["an unknown name is absent", { a: "${constructor}" }, {}],
   ])("%s", (_, template, filled) => {
     expect(fill(template, values)).toEqual(filled);
@@ -53,6 +79,24 @@ describe("the parts of a template", () => {
     "%s is a fault",
     (text) => expect(partsOf({ a: text })).toMatchObject([{ kind: "fault", path: ["a"] }]),
   );
+
+  test("a reference within $each is placed once, by $each", () => {
+    expect(
+      partsOf({ a: { $each: "${references}", url: "${item}", b: "${prompt}" } }),
+    ).toMatchObject([
+      { kind: "placeholder", path: ["a", "$each"], placeholder: { name: "references" } },
+      { kind: "placeholder", path: ["a", "b"], placeholder: { name: "prompt" } },
+    ]);
+  });
+
+  test.each([
+    [{ a: "${item}" }, ["a"]],
+    [{ a: { $each: "${prompt}" } }, ["a", "$each"]],
+    [{ a: { $each: "${references:string}" } }, ["a", "$each"]],
+    [{ a: { $each: 5 } }, ["a", "$each"]],
+  ])("%j has a fault", (template, path) => {
+    expect(partsOf(template)).toMatchObject([{ kind: "fault", path }]);
+  });
 
   test.each([["${a}s"], [5], ["x"]])("a map of %s is a fault", ($map) =>
     expect(partsOf({ $map, 5: 1 })).toMatchObject([{ kind: "fault", path: ["$map"] }]),

@@ -22,13 +22,13 @@ export function mayBegin(job: AtUpstream): boolean {
   if (lostAnswer === LostAnswer.AGAIN || lostAnswer === LostAnswer.FAIL) {
     return lostAnswer === LostAnswer.AGAIN;
   }
-  return job.spec.kind === "image" || isRepeatable(upstreamOf(job).protocol, job.spec.kind);
+  return job.spec.kind === "image" || isRepeatable(upstreamOf(job), job.spec.kind);
 }
 
 /** May its upstream have begun a generation that a second request would not resume, but start and pay once more? */
 export function isAnswerAwaited(job: AtUpstream): boolean {
   if (!mayHaveBegun(job)) return false;
-  return !(mayBegin(job) && isRepeatable(upstreamOf(job).protocol, job.spec.kind));
+  return !(mayBegin(job) && isRepeatable(upstreamOf(job), job.spec.kind));
 }
 
 const answerLostMessage =

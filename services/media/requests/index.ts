@@ -84,7 +84,7 @@ export function checkRequest(
   checkExtras(request, model, upstreams);
   if (kind !== "image") checkCount(body, model);
   const metadata = readMetadata(body);
-  const call = callFor(priced.request, model.calls);
+  const call = callFor(priced.request, references.length, model.calls);
   const named = optionalOutsideUrl(body, "webhookUrl", maxWebhookUrlLength);
   const webhookUrl = named ?? (admission?.webhookUrl || undefined);
   return {
@@ -115,14 +115,20 @@ function upstreamsOf(model: FoundModel, view: CatalogView): readonly Upstream[] 
   return upstreams.map((upstream) => ({ ...upstream, lostAnswer }));
 }
 
-/** The call for the request's mode. A first and a last frame may have a separate one. */
-function callFor(request: GenerationRequest, calls: readonly ModelCall[]): ModelCall | undefined {
+/** The call for the request's mode. A first and a last frame, and several references, may have a separate one. */
+function callFor(
+  request: GenerationRequest,
+  references: number,
+  calls: readonly ModelCall[],
+): ModelCall | undefined {
   const modes =
     request.kind !== "video"
       ? [""]
       : request.firstLastFrame
-        ? ["firstLast", "i2v"]
-        : [request.mode];
+        ? ["firstLast", "i2v", ""]
+        : references > 1
+          ? ["references", request.mode, ""]
+          : [request.mode, ""];
   return modes.flatMap((mode) => calls.filter((call) => call.mode === mode))[0];
 }
 

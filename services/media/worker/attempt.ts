@@ -13,7 +13,7 @@ import {
   type MediaUpstreams,
   NotTakenError,
 } from "../../upstreams/media/port.ts";
-import { capabilitiesOf } from "../../upstreams/protocols.ts";
+import { jobAbilitiesOf } from "../../upstreams/protocols.ts";
 import { cancelAtUpstream } from "../jobs/cancel-upstream.ts";
 import { type FinishContext, finish } from "../jobs/finish.ts";
 import {
@@ -121,8 +121,7 @@ interface Begun {
 
 /** Could the job's upstream cancel a task that it has named? */
 function canCancel(job: Job): boolean {
-  const abilities = capabilitiesOf(upstreamOf(job).protocol)?.serves[job.spec.kind];
-  return abilities?.cancel === true;
+  return jobAbilitiesOf(upstreamOf(job), job.spec.kind)?.cancel === true;
 }
 
 function spanOf({ jobId, attempts, spec: { kind } }: Job) {

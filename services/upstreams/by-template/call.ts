@@ -14,7 +14,9 @@ export function callOf({ call }: Pick<GenerationTask, "call">): ModelCall {
 /** The input for a task's model. `references`: the upstream's form of each reference. */
 export function inputOf(task: GenerationTask, references: readonly string[]): JsonObject {
   const template: Template = JSON.parse(callOf(task).input);
-  const input = fill(template, valuesOf(task, references));
+  const { jobId: job, call } = task;
+  const named = { model: call?.model, job };
+  const input = fill(template, { ...valuesOf(task, references), ...named });
   if (!isJsonObject(input)) throw failed("the model's call has no input");
   return input;
 }

@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { parseOutputPath, readOutputPath } from "#kit/template/output-path.ts";
 import type { DriverContext } from "../media/context.ts";
+import type { Download } from "../media/download.ts";
 import { failed } from "../media/faults.ts";
 import { fetchOutputs } from "../media/fetch-output.ts";
 import type { FileAnswers } from "../media/file-answers.ts";
@@ -8,8 +9,8 @@ import { type GeneratedOutput, GenerationError, type GenerationTask } from "../m
 import { callOf } from "./call.ts";
 
 /**
- * Gets, verifies and stores the outputs that an answer names, or holds, at the place that the model's call gives. No key is sent for
- * them, because their upstream gives them to everyone with their URL. Outputs that the answer marks as refused are left out. The others
+ * Gets, verifies and stores the outputs that an answer names, or holds, at the place that the model's call gives. By default no key is
+ * sent for them, because their upstream gives them to everyone with their URL. Outputs that the answer marks as refused are left out. The others
  * were made and cost the operator the same. Rejects with `content_policy` where none is left, and with `failed` where there are too
  * few.
  */
@@ -18,6 +19,7 @@ export async function outputsOf(
   task: GenerationTask,
   answer: JsonObject,
   answers: FileAnswers,
+  key: NonNullable<Download["key"]> = "none",
 ): Promise<GeneratedOutput[]> {
   const { request } = task;
   const call = callOf(task);
@@ -36,7 +38,7 @@ export async function outputsOf(
     throw new GenerationError("content_policy", "the upstream refused some of what it made");
   }
   const made = urls.slice(0, count).filter((_, index) => !isInPlace || refused[index] !== true);
-  const files = made.map((url) => ({ url: answers.text(url), key: "none" }) as const);
+  const files = made.map((url) => ({ url: answers.text(url), key }) as const);
   return fetchOutputs(context, task, answers, files);
 }
 

@@ -48,6 +48,7 @@ export function uploadedUrl(value: unknown): string {
   return value;
 }
 
-function dataUri({ mimeType, bytes }: LoadedReference): string {
+/** A reference as a data URI. */
+export function dataUri({ mimeType, bytes }: LoadedReference): string {
   return `data:${mimeType};base64,${Buffer.from(bytes).toString("base64")}`;
 }

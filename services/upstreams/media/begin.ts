@@ -1,5 +1,4 @@
 import type { JsonValue } from "#kit/base/json.ts";
-import type { JsonReply } from "./exchange.ts";
 import { errorOfBeginning, failed } from "./faults.ts";
 import { generateLimits } from "./limits.ts";
 import type { GenerationTask } from "./port.ts";
@@ -9,11 +8,11 @@ import type { GenerationTask } from "./port.ts";
  * not asked again here. The job waits in the queue, where it takes no place of the upstream's. `takesKey`: the request carries our
  * idempotency key.
  */
-export async function begin(
+export async function begin<T>(
   task: GenerationTask,
   { takesKey }: { takesKey: boolean },
-  send: () => Promise<JsonReply>,
-): Promise<JsonReply> {
+  send: () => Promise<T>,
+): Promise<T> {
   await task.sending();
   try {
     return await send();

@@ -24,8 +24,11 @@ export interface Download {
   upstream: Upstream;
   /** Absolute, or relative to the upstream's base URL. */
   url: string;
-  /** "none": no key is sent, even within the upstream's origin. */
-  key?: "none";
+  /**
+   * "none": no key is sent, even within the upstream's origin. An {@link OwnKey}: it is sent as the catalog says. Default: as its
+   * protocol sends it, to the upstream's origin.
+   */
+  key?: "none" | OwnKey;
   /** More bytes are a `failed` GenerationError. */
   maxBytes: number;
   /** The media type in the request's `accept`. */
@@ -33,6 +36,14 @@ export interface Download {
   /** The upstream's own digest of the bytes, in hexadecimal. */
   sha256?: string | undefined;
   signal: AbortSignal;
+}
+
+/** The key of an upstream whose catalog entry says how the key is sent, and to which origins. */
+export interface OwnKey {
+  /** May a file at this URL have the key? */
+  isFor(url: URL): boolean;
+  /** The headers that carry it. */
+  headers(): Promise<Readonly<Record<string, string>>>;
 }
 
 /** Redirects that are followed within the upstream's origin: as many as the guarded fetcher follows. */
@@ -97,12 +108,16 @@ export async function downloadOnce<T>(
   const take = (chunks: AsyncIterable<Uint8Array>) => sink(checked(chunks, sha256));
   let url = resolved(what.url, `${upstream.baseUrl}/`);
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
-    if (!isWithin(upstream, url)) {
+    const own = typeof key === "object" ? key : undefined;
+    if (!(own ? own.isFor(url) : isWithin(upstream, url))) {
       const request = { maxBytes, accept, signal, ...outsideTimes };
       return context.fetcher.fetchStream(url.href, request, take);
     }
-    const call = { upstream, method: "GET", url: url.href, accept, key, signal } as const;
-    const reply = await exchange(context, call);
+    const call = { upstream, method: "GET", url: url.href, accept, signal } as const;
+    const keyed = own
+      ? { key: "none" as const, headers: await own.headers() }
+      : { key: key as "none" };
+    const reply = await exchange(context, { ...call, ...keyed });
     try {
       if (reply.status < 300) return await take(bodyOf(reply, maxBytes));
       const { location } = reply.headers;

@@ -7,6 +7,8 @@ import { speakElevenLabs } from "../elevenlabs/speech.ts";
 import { cancelAtFal, generateAtFal } from "../fal/jobs.ts";
 import { cancelAtGenmesh, generateAtGenmesh } from "../genmesh/jobs.ts";
 import { speakAtGenmesh } from "../genmesh/speech.ts";
+import { cancelByDeclaration } from "../jobs/cancel.ts";
+import { generateByDeclaration } from "../jobs/generate.ts";
 import { generateOpenAiImages } from "../openai/images.ts";
 import { speakOpenAi } from "../openai/speech.ts";
 import { generateOpenAiVideo } from "../openai/videos.ts";
@@ -84,6 +86,11 @@ const jobDrivers: {
     image: { generate: generateAtReplicate, cancel: cancelAtReplicate },
     video: { generate: generateAtReplicate, cancel: cancelAtReplicate },
     music: { generate: generateAtReplicate, cancel: cancelAtReplicate },
+  },
+  jobs: {
+    image: { generate: generateByDeclaration, cancel: cancelByDeclaration },
+    video: { generate: generateByDeclaration, cancel: cancelByDeclaration },
+    music: { generate: generateByDeclaration, cancel: cancelByDeclaration },
   },
 };
 

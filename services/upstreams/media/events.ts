@@ -33,8 +33,9 @@ export function attemptFailed(
   }
   const fields = { ...named(work), fault, reason: error.message };
   const isOurs = ownMistakes.some((type) => error.cause instanceof type);
+  const isRefusedOf = error instanceof NotTakenError && error.refusal === "denied";
   const isDenied = found !== undefined && [401, 402, 403, 404].includes(found.status);
-  if (isDenied && fault !== "content_policy") {
+  if (found && (isRefusedOf || isDenied) && fault !== "content_policy") {
     log.error({ ...fields, ...answered(found) }, "media upstream denies what is configured");
   } else if (isOurs) {
     log.error({ ...fields, stack: (error.cause as Error).stack }, "media driver broke");

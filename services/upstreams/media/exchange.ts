@@ -23,6 +23,10 @@ import { KeyMissingError, StatusError, UnconnectedError, UnreadableError } from 
 export interface Call extends Omit<UpstreamCall, "isStream" | "onSent"> {
   /** Default: `application/json`. */
   accept?: string;
+  /** The error that the body of a refusal means. Undefined: its status decides, which `error` has. */
+  refusal?:
+    | ((status: number, body: JsonObject, error: StatusError) => Error | undefined)
+    | undefined;
 }
 
 /** A success, and its body as an object. */
@@ -39,7 +43,7 @@ export interface JsonReply {
  */
 export async function exchange(
   context: DriverContext,
-  { accept = "application/json", headers, ...call }: Call,
+  { accept = "application/json", headers, refusal, ...call }: Call,
 ): Promise<HttpReply> {
   const abilities = capabilitiesOf(call.upstream.protocol);
   const key = call.key ?? abilities?.key;
@@ -55,7 +59,7 @@ export async function exchange(
       onSent,
     });
     if (reply.status < 400) return reply;
-    throw await statusErrorOf(reply, context.clock.now(), abilities);
+    throw await refusalOf(reply, context.clock.now(), { ...abilities, refusal });
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
     if (error.kind === "misconfigured") {
@@ -97,24 +101,29 @@ export function urlOf(upstream: Upstream, path: string): string {
   return `${upstream.baseUrl}${path}`;
 }
 
-async function statusErrorOf(
+async function refusalOf(
   reply: HttpReply,
   nowMs: number,
-  { emptyAccount = [], tooEarly }: Pick<Capabilities, "emptyAccount" | "tooEarly"> = {},
-): Promise<StatusError> {
+  {
+    emptyAccount = [],
+    tooEarly,
+    refusal,
+  }: Pick<Capabilities, "emptyAccount" | "tooEarly"> & Pick<Call, "refusal">,
+): Promise<Error> {
   const { status } = reply;
   const body = await readErrorBody(reply);
   const error = isJsonObject(body.error) ? errorIn(body) : (detailIn(body) ?? body);
   const code = knownCode([error.code, error.status, error.type]);
   const retryAfterMs = retryAfterOf(reply.headers, nowMs);
   const words = [error.code, error.type, error.status];
-  return new StatusError(status, {
+  const found = new StatusError(status, {
     ...(code ? { code } : {}),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     isCharged: typeof error.costUsdMicros === "number" && error.costUsdMicros > 0,
     isAccountEmpty: emptyAccount.includes(status) || isEmptyAccount(status, words),
     isTooEarly: tooEarly !== undefined && body.detail === tooEarly,
   });
+  return refusal?.(status, body, found) ?? found;
 }
 
 /** The error in `detail`, or the first of a list of them, as FastAPI servers answer. Of a list, a refusal for content comes first. */

@@ -9,6 +9,7 @@ import type { CallContext } from "../call.ts";
 import { checkComfyUiOnline } from "../comfyui/online.ts";
 import { checkElevenLabsOnline } from "../elevenlabs/online.ts";
 import { checkFalOnline } from "../fal/online.ts";
+import { checkDeclaredOnline } from "../jobs/online.ts";
 import { checkListedOnline } from "../openai/online.ts";
 import { type ProtocolName, protocolName } from "../protocols.ts";
 import { checkReplicateOnline } from "../replicate/online.ts";
@@ -24,6 +25,7 @@ export type OnlineCheck = (asked: {
   upstream: Upstream;
   model: Model;
   read: Read;
+  secrets: CallContext["secrets"];
 }) => Promise<OnlineFault[]>;
 
 /** The check of each protocol. The built-in models need no server. */
@@ -35,6 +37,7 @@ const checks: Readonly<Record<Exclude<ProtocolName, "builtin">, OnlineCheck>> = 
   replicate: checkReplicateOnline,
   comfyui: checkComfyUiOnline,
   elevenlabs: checkElevenLabsOnline,
+  jobs: checkDeclaredOnline,
 };
 
 /**
@@ -46,6 +49,7 @@ export async function checkOnline(
   context: CallContext,
 ): Promise<FoundFault[]> {
   const read = createRead(context);
+  const { secrets } = context;
   const faults: FoundFault[] = [];
   const known = new Set<string>();
   for (const [index, model] of models.entries()) {
@@ -55,7 +59,8 @@ export async function checkOnline(
       const protocol = upstream && protocolName(upstream.protocol);
       if (!protocol || protocol === "builtin") continue;
       const own = model.shares.find((one) => one.upstream === name)?.upstreamModel;
-      const asked = { upstream, model: own ? { ...model, upstreamModel: own } : model, read };
+      const offered = own ? { ...model, upstreamModel: own } : model;
+      const asked = { upstream, model: offered, read, secrets };
       for (const { call, path, message } of await checks[protocol](asked)) {
         const inCall = call ? ["call", ...(call.mode === "" ? [] : [call.mode])] : [];
         const at: FaultPath = ["models", index, ...inCall, ...path];

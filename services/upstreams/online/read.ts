@@ -16,7 +16,7 @@ export type Found = { value: JsonValue; fault?: never } | { value?: never; fault
 export type Read = (
   upstream: Upstream,
   url: string,
-  more?: Pick<UpstreamCall, "key">,
+  more?: Pick<UpstreamCall, "key" | "headers">,
 ) => Promise<Found>;
 
 /** Makes a reader. */
@@ -32,14 +32,14 @@ export function createRead(context: CallContext): Read {
 
 async function readDocument(
   context: CallContext,
-  call: Pick<UpstreamCall, "upstream" | "url" | "key">,
+  call: Pick<UpstreamCall, "upstream" | "url" | "key" | "headers">,
 ): Promise<Found> {
   try {
     const reply = await callUpstream(context, {
       ...call,
       key: call.key ?? capabilitiesOf(call.upstream.protocol)?.key,
       method: "GET",
-      headers: { accept: "application/json" },
+      headers: { accept: "application/json", ...call.headers },
       timeoutMs: documentMs,
       signal: AbortSignal.timeout(documentMs),
     });

@@ -87,7 +87,7 @@ export function hasText(
   }
   // A single value where a list was meant is a list of one.
   if (type === "array") return hasText(items, rest, document);
-  return step === "*" && hasText(rule, rest, document);
+  return typeof step !== "number" && hasText(rule, rest, document);
 }
 
 /** A schema with its references followed. */
