@@ -119,8 +119,9 @@ export function readKeyId(keyId: string): string | undefined {
 /** A line's message. */
 export function lineMessage(line: Line): LineMessage {
   const record = line.record === "" ? undefined : recordMessage(line.record);
-  // Only the operator may know which upstream answered.
+  // Only the operator may know which upstream answered, and how it failed.
   if (record) record.upstream = "";
+  if (record?.failure) Object.assign(record.failure, { upstreamKind: "", upstreamStatus: 0 });
   return create(LineSchema, {
     cursor: placeToken(placeOf(line)),
     unit: unitMessage(line.wallet.unit),

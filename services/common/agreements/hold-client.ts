@@ -71,6 +71,16 @@ export interface RequestRecord {
   answerId?: string | undefined;
   requestId?: string | undefined;
   finishReason?: string | undefined;
+  failure?: RequestFailure | undefined;
+}
+
+/** Why a request failed. */
+export interface RequestFailure {
+  /** The code of the error that its caller got. */
+  code: string;
+  /** The kind of the upstream's failure, and its HTTP status. Only operators see them. */
+  upstreamKind?: string | undefined;
+  upstreamStatus?: number | undefined;
 }
 
 /** A request's charge. */

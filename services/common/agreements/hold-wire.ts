@@ -24,6 +24,7 @@ import {
   type HoldOperations,
   type KeyLimit,
   type Released,
+  type RequestFailure,
   type RequestRecord,
 } from "./hold-client.ts";
 import type { Peers } from "./peers.ts";
@@ -136,10 +137,15 @@ function recordMessage(record: RequestRecord): RequestRecordMessage {
     answerId: record.answerId ?? "",
     requestId: record.requestId ?? "",
     finishReason: record.finishReason ?? "",
+    ...(record.failure ? { failure: failureMessage(record.failure) } : {}),
     ...(startMs === undefined ? {} : { startTime: timestampFromMs(startMs) }),
     ...(firstOutputMs === undefined ? {} : { firstOutputTime: timestampFromMs(firstOutputMs) }),
     ...(endMs === undefined ? {} : { endTime: timestampFromMs(endMs) }),
   });
+}
+
+function failureMessage({ code, upstreamKind, upstreamStatus }: RequestFailure) {
+  return { code, upstreamKind: upstreamKind ?? "", upstreamStatus: upstreamStatus ?? 0 };
 }
 
 /** Operations on their way to billing, several in one message. */

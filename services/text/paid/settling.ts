@@ -113,11 +113,12 @@ function notesOf(
 }
 
 /** The record of a request that has ended. */
-function toldOf({ finishReason, opaque }: End, { told }: EndingRequest): Told {
+function toldOf({ failure, finishReason, opaque }: End, { told }: EndingRequest): Told {
   const upstream = opaque?.upstream;
   return {
     ...told,
     ...(finishReason ? { finishReason } : {}),
+    ...(failure ? { failure } : {}),
     ...(upstream ? { upstream } : {}),
   };
 }
