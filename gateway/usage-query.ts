@@ -2,9 +2,13 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
 import { isoTime } from "#common/documents/answer-values.ts";
 import { pricedDocument } from "#common/documents/priced-document.ts";
-import { ErrorReason, isRefusal, refuse } from "#kit/base/errors.ts";
+import { ErrorReason, generalMessage, isRefusal, reasonOfName, refuse } from "#kit/base/errors.ts";
 import { accountOrKeyIdPattern } from "#kit/base/ids.ts";
-import { type Line, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import {
+  type Line,
+  type RequestFailure,
+  Unit,
+} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { callerOf } from "./request.ts";
 import { boolean, integer, nullable, number, object, string } from "./schemas.ts";
@@ -100,6 +104,7 @@ export function toRequestDocument(line: Line) {
     creditsCharged: isCredits ? Number(-line.amount) : 0,
     estimated: record?.estimated ?? false,
     finishReason: record?.finishReason || null,
+    error: record?.failure ? failureDocument(record.failure, line.model) : null,
   };
 }
 
@@ -120,6 +125,24 @@ export const pricedProperties = {
   ),
   servedTier: nullable(string("The service tier that the answer named.")),
 };
+
+/** The error that a failed request's caller got, in the words of its code. A code of a later release is a failure of the service. */
+function failureDocument({ code }: RequestFailure, model: string) {
+  const reason = reasonOfName(code.toUpperCase()) ?? ErrorReason.INTERNAL_ERROR;
+  return { code, message: generalMessage(reason, { model }) };
+}
+
+/** The error of a failed request, in two descriptions. */
+export const requestErrorSchema = nullable(
+  object(
+    {
+      code: string("As in the answer that its caller got."),
+      message: string("What the code means."),
+    },
+    ["code", "message"],
+    { description: "Why it failed. Null: it did not, or an earlier release did not keep that." },
+  ),
+);
 
 /** A request that ended. It is a component of the description. */
 export const requestRecordSchema = {
@@ -162,6 +185,7 @@ export const requestRecordSchema = {
         "Its tokens were counted here, for the upstream reported none that can be right.",
       ),
       finishReason: nullable(string("Why its answer ended: `stop`, `length`, `tool_calls`, …")),
+      error: requestErrorSchema,
     },
     ["id", "object", "createdAt", "kind", "keyId", "costUsdMicros", "creditsCharged"],
     {

@@ -194,6 +194,7 @@ describe("GET /requests", () => {
         creditsCharged: 0,
         estimated: false,
         finishReason: "stop",
+        error: null,
       },
     ]);
     expect(text).not.toMatch(/secret|main|up-model/);

@@ -1,31 +1,35 @@
-import lazy from "preact-iso/lazy";
 import { Route, Router } from "preact-iso/router";
 import { Page } from "./kit/page.tsx";
 import { Empty } from "./kit/states.tsx";
 import { isOperator } from "./navigation.ts";
+import { screen } from "./screen.tsx";
 
 // Each screen is loaded when the reader goes there.
-const Overview = lazy(() => import("./screens/overview.tsx").then((m) => m.Overview));
-const Keys = lazy(() => import("./screens/keys.tsx").then((m) => m.Keys));
-const Usage = lazy(() => import("./screens/usage.tsx").then((m) => m.Usage));
-const Requests = lazy(() => import("./screens/requests.tsx").then((m) => m.Requests));
-const Billing = lazy(() => import("./screens/billing.tsx").then((m) => m.Billing));
-const Webhooks = lazy(() => import("./screens/webhooks.tsx").then((m) => m.Webhooks));
-const Models = lazy(() => import("./screens/models.tsx").then((m) => m.Models));
-const Playground = lazy(() => import("./screens/playground.tsx").then((m) => m.Playground));
-const Jobs = lazy(() => import("./screens/jobs.tsx").then((m) => m.Jobs));
-const Files = lazy(() => import("./screens/files.tsx").then((m) => m.Files));
-const Accounts = lazy(() => import("./screens/operator/accounts.tsx").then((m) => m.Accounts));
-const OneAccount = lazy(() => import("./screens/operator/account.tsx").then((m) => m.OneAccount));
-const OperatorKeys = lazy(() => import("./screens/operator/keys.tsx").then((m) => m.OperatorKeys));
-const OperatorJobs = lazy(() => import("./screens/operator/jobs.tsx").then((m) => m.OperatorJobs));
-const Holds = lazy(() => import("./screens/operator/holds.tsx").then((m) => m.Holds));
-const Ledger = lazy(() => import("./screens/operator/ledger.tsx").then((m) => m.Ledger));
-const OperatorCatalog = lazy(() =>
+const Overview = screen(() => import("./screens/overview.tsx").then((m) => m.Overview));
+const Keys = screen(() => import("./screens/keys.tsx").then((m) => m.Keys));
+const Usage = screen(() => import("./screens/usage.tsx").then((m) => m.Usage));
+const Requests = screen(() => import("./screens/requests.tsx").then((m) => m.Requests));
+const Billing = screen(() => import("./screens/billing.tsx").then((m) => m.Billing));
+const Webhooks = screen(() => import("./screens/webhooks.tsx").then((m) => m.Webhooks));
+const Models = screen(() => import("./screens/models.tsx").then((m) => m.Models));
+const Playground = screen(() => import("./screens/playground.tsx").then((m) => m.Playground));
+const Jobs = screen(() => import("./screens/jobs.tsx").then((m) => m.Jobs));
+const Files = screen(() => import("./screens/files.tsx").then((m) => m.Files));
+const Accounts = screen(() => import("./screens/operator/accounts.tsx").then((m) => m.Accounts));
+const OneAccount = screen(() => import("./screens/operator/account.tsx").then((m) => m.OneAccount));
+const OperatorKeys = screen(() =>
+  import("./screens/operator/keys.tsx").then((m) => m.OperatorKeys),
+);
+const OperatorJobs = screen(() =>
+  import("./screens/operator/jobs.tsx").then((m) => m.OperatorJobs),
+);
+const Holds = screen(() => import("./screens/operator/holds.tsx").then((m) => m.Holds));
+const Ledger = screen(() => import("./screens/operator/ledger.tsx").then((m) => m.Ledger));
+const OperatorCatalog = screen(() =>
   import("./screens/operator/catalog.tsx").then((m) => m.OperatorCatalog),
 );
-const Upstreams = lazy(() => import("./screens/operator/upstreams.tsx").then((m) => m.Upstreams));
-const AuditLog = lazy(() => import("./screens/operator/audit.tsx").then((m) => m.AuditLog));
+const Upstreams = screen(() => import("./screens/operator/upstreams.tsx").then((m) => m.Upstreams));
+const AuditLog = screen(() => import("./screens/operator/audit.tsx").then((m) => m.AuditLog));
 
 interface ScreensProps {
   onLoadStart(): void;

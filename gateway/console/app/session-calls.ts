@@ -1,4 +1,5 @@
 import { ApiError, call } from "./api.ts";
+import { forgetAll } from "./browser-store.ts";
 import { hasEnded, session } from "./session.ts";
 import type { Session } from "./types.ts";
 
@@ -22,6 +23,7 @@ export async function signIn(secret: string): Promise<void> {
 
 export async function signOut(): Promise<void> {
   await call(path, { method: "DELETE" });
+  await forgetAll();
   hasEnded.value = false;
   session.value = null;
 }

@@ -1,10 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { ErrorBoundary } from "preact-iso/lazy";
 import { useLocation } from "preact-iso/router";
+import { isOutdated, watchBuild } from "./build-check.ts";
 import { useAction } from "./hooks.ts";
 import { Segments } from "./kit/form.tsx";
 import { Icon } from "./kit/icon.tsx";
-import { ErrorText } from "./kit/states.tsx";
+import { ErrorText, Notice } from "./kit/states.tsx";
 import { Toasts } from "./kit/toast.tsx";
 import { groups, isOperator } from "./navigation.ts";
 import { rightsOf } from "./scopes.ts";
@@ -22,6 +23,7 @@ export function Shell() {
   const [isLoading, setLoading] = useState(false);
   // The menu closes when the reader has gone to another screen.
   useEffect(() => setMenuOpen(false), [url]);
+  useEffect(watchBuild, []);
   return (
     <div class="shell">
       <a class="skip" href="#content">
@@ -53,6 +55,7 @@ export function Shell() {
       </aside>
       <div class={isLoading ? "loading-line is-on" : "loading-line"} />
       <main id="content" tabIndex={-1}>
+        {isOutdated.value && <NewBuild />}
         <ErrorBoundary>
           <Screens onLoadStart={() => setLoading(true)} onLoadEnd={() => setLoading(false)} />
         </ErrorBoundary>
@@ -60,6 +63,20 @@ export function Shell() {
       <SecretDialog />
       <Toasts />
     </div>
+  );
+}
+
+/** A reload would lose a form that is half written, so the reader chooses when. */
+function NewBuild() {
+  return (
+    <Notice>
+      <div class="row spread">
+        A newer version of the console is there.
+        <button type="button" class="small" onClick={() => location.reload()}>
+          Use it now
+        </button>
+      </div>
+    </Notice>
   );
 }
 

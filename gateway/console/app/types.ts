@@ -213,6 +213,13 @@ export interface RequestRecord extends PricedParts {
   creditsCharged: number;
   estimated: boolean;
   finishReason: string | null;
+  error: RequestError | null;
+}
+
+/** Why a request failed. */
+export interface RequestError {
+  code: string;
+  message: string;
 }
 
 export type Unit = "usd_micros" | "credits";
@@ -289,6 +296,7 @@ export interface Generation extends PricedParts {
   latency: number | null;
   generation_time: number | null;
   finish_reason: string | null;
+  error: RequestError | null;
   native_tokens_prompt: number | null;
   native_tokens_completion: number | null;
   native_tokens_reasoning: number | null;

@@ -17,7 +17,12 @@ import {
   type RouteSchema,
   string,
 } from "../../schemas.ts";
-import { pricedProperties, seenKey, toRequestDocument } from "../../usage-query.ts";
+import {
+  pricedProperties,
+  requestErrorSchema,
+  seenKey,
+  toRequestDocument,
+} from "../../usage-query.ts";
 
 const getGenerationSchema: RouteSchema = {
   operationId: "getGeneration",
@@ -45,6 +50,7 @@ const getGenerationSchema: RouteSchema = {
             latency: nullable(integer("Milliseconds until the first output.")),
             generation_time: nullable(integer("Milliseconds until the end.")),
             finish_reason: nullable(string("Why its answer ended.")),
+            error: requestErrorSchema,
             tokens_prompt: integer("Charged."),
             tokens_completion: integer("Charged."),
             native_tokens_prompt: integer("The same."),
@@ -112,6 +118,7 @@ function toGeneration(line: Line) {
     moderation_latency: null,
     generation_time: told.durationMs,
     finish_reason: finishReason,
+    error: told.error,
     native_finish_reason: finishReason,
     tokens_prompt: tokens.input,
     tokens_completion: tokens.output,

@@ -1,8 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { RequestRecord as AgreedRecord } from "#common/agreements/hold-client.ts";
+import type {
+  RequestFailure as AgreedFailure,
+  RequestRecord as AgreedRecord,
+} from "#common/agreements/hold-client.ts";
 import { RefusalError } from "#kit/base/errors.ts";
-import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import {
   EntryKind,
   type Entry as EntryMessage,
@@ -139,7 +142,16 @@ export function recordText(record: AgreedRecord): string {
     requestId: record.requestId || undefined,
     finishReason: record.finishReason || undefined,
     priced: record.priced && pricedText(record.priced),
+    failure: record.failure && failureText(record.failure),
   });
+}
+
+function failureText({ code, upstreamKind, upstreamStatus }: AgreedFailure) {
+  return {
+    code,
+    upstreamKind: upstreamKind || undefined,
+    upstreamStatus: upstreamStatus || undefined,
+  };
 }
 
 /** The record of a {@link recordText}. A missing field has its default. */
@@ -169,10 +181,19 @@ export function recordMessage(text: string): RequestRecord {
     requestId: String(fields.requestId ?? ""),
     finishReason: String(fields.finishReason ?? ""),
     ...(isJsonObject(fields.priced) ? { priced: pricedMessage(fields.priced) } : {}),
+    ...(isJsonObject(fields.failure) ? { failure: failureMessage(fields.failure) } : {}),
     ...(startTime ? { startTime } : {}),
     ...(firstOutputTime ? { firstOutputTime } : {}),
     ...(endTime ? { endTime } : {}),
   });
+}
+
+function failureMessage({ code, upstreamKind, upstreamStatus }: JsonObject) {
+  return {
+    code: String(code ?? ""),
+    upstreamKind: String(upstreamKind ?? ""),
+    upstreamStatus: Number(upstreamStatus ?? 0),
+  };
 }
 
 /** The message of an opened hold. */

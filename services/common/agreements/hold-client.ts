@@ -79,6 +79,16 @@ export interface RequestRecord {
   finishReason?: string | undefined;
   /** Parts that have prices of their own, and their upstream's cost. */
   priced?: MessageInitShape<typeof PricedPartsSchema> | undefined;
+  failure?: RequestFailure | undefined;
+}
+
+/** Why a request failed. */
+export interface RequestFailure {
+  /** The code of the error that its caller got. */
+  code: string;
+  /** The kind of the upstream's failure, and its HTTP status. Only operators see them. */
+  upstreamKind?: string | undefined;
+  upstreamStatus?: number | undefined;
 }
 
 /** A request's charge. */

@@ -24,6 +24,7 @@ import {
   type HoldOperations,
   type KeyLimit,
   type Released,
+  type RequestFailure,
   type RequestRecord,
 } from "./hold-client.ts";
 import type { Peers } from "./peers.ts";
@@ -137,10 +138,15 @@ function recordMessage(record: RequestRecord): RequestRecordMessage {
     requestId: record.requestId ?? "",
     finishReason: record.finishReason ?? "",
     ...(record.priced ? { priced: record.priced } : {}),
+    ...(record.failure ? { failure: failureMessage(record.failure) } : {}),
     ...(startMs === undefined ? {} : { startTime: timestampFromMs(startMs) }),
     ...(firstOutputMs === undefined ? {} : { firstOutputTime: timestampFromMs(firstOutputMs) }),
     ...(endMs === undefined ? {} : { endTime: timestampFromMs(endMs) }),
   });
+}
+
+function failureMessage({ code, upstreamKind, upstreamStatus }: RequestFailure) {
+  return { code, upstreamKind: upstreamKind ?? "", upstreamStatus: upstreamStatus ?? 0 };
 }
 
 /** Operations on their way to billing, several in one message. */

@@ -114,6 +114,11 @@ export function allReasons(): Reason[] {
   return Object.keys(registry).map(Number) as Reason[];
 }
 
+/** The registry's text of a reason for a request of which only these facts are kept. A placeholder without its fact is left out. */
+export function generalMessage(reason: Reason, facts: Record<string, string>): string {
+  return fill(registry[reason].message, facts).replace(/ ?''/g, "");
+}
+
 function fill(template: string, facts: Record<string, string>): string {
   return template.replace(/\{(\w+)\}/g, (_, name: string) => facts[name] ?? "");
 }

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HoldClient, RequestRecord } from "#common/agreements/hold-client.ts";
-import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import { ErrorReason, errorRow, isRefusal } from "#kit/base/errors.ts";
 import { HoldKind, HoldState, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type HoldVerdict, HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import { holdCheckMs, keepReservingMs } from "../limits.ts";
@@ -68,7 +68,7 @@ export function hasWon({ state }: Pick<Job, "state">): boolean {
 
 /** The journal's record of a job, without any text of its caller. */
 function recordOf(job: Job, now: number): RequestRecord {
-  const { spec, outputs, createdAt } = job;
+  const { spec, outputs, createdAt, failure } = job;
   const made = hasWon(job) ? outputs : [];
   const seconds = made.reduce((sum, { durationSeconds }) => sum + durationSeconds, 0);
   return {
@@ -78,6 +78,7 @@ function recordOf(job: Job, now: number): RequestRecord {
     images: spec.kind === "image" ? made.length : 0,
     mediaMs: Math.round(seconds * 1_000),
     requestId: spec.requestId,
+    failure: failure && !hasWon(job) ? { code: errorRow(failure.reason).code } : undefined,
     startMs: createdAt,
     endMs: job.completedAt ?? now,
   };

@@ -1,3 +1,4 @@
+import { errorRow, isRefusal } from "#kit/base/errors.ts";
 import { blobKeyOf, type SpeechContext } from "./context.ts";
 import type { SpeechRecord } from "./store.ts";
 
@@ -9,12 +10,13 @@ export type DrawnStatus = "completed" | "failed" | "left" | "lost" | "unsent";
 
 /**
  * Charges a request whose end is stored, and ends its hold. A `settling` request costs its amount, any other nothing. Any process may
- * do this at any time, also several at once. The first charge decides.
+ * do this at any time, also several at once. The first charge decides. `error`: what its caller got instead of a speech.
  */
 export async function drawSpeech(
   record: SpeechRecord,
   status: DrawnStatus,
   { clock, holds, events }: SpeechContext,
+  error?: unknown,
 ): Promise<void> {
   const { speechId: requestId, accountId, keyId } = record;
   const isCharged = record.status === "settling";
@@ -30,6 +32,7 @@ export async function drawSpeech(
         characters: isCharged ? record.characters : 0,
         mediaMs: Math.round((record.audio?.durationSeconds ?? 0) * 1_000),
         requestId: record.requestId,
+        failure: isRefusal(error) ? { code: errorRow(error.reason).code } : undefined,
         startMs: record.openedAt,
         endMs: clock.now(),
       },

@@ -77,8 +77,8 @@ export function createSpeaker(context: SpeechContext): Speaker {
   };
 
   /** Charges the request. The answer waits a moment for the charge, which then continues in the background. */
-  const end = async (record: SpeechRecord, status: DrawnStatus): Promise<void> => {
-    const drawing = drawSpeech(record, status, context);
+  const end = async (record: SpeechRecord, status: DrawnStatus, error?: unknown): Promise<void> => {
+    const drawing = drawSpeech(record, status, context, error);
     behind(
       record.speechId,
       drawing.then(() => finishSpeech(record, context)),
@@ -104,11 +104,15 @@ export function createSpeaker(context: SpeechContext): Speaker {
     events.ended(intent, how, clock.now() - intent.openedAt);
     try {
       // Its row already says that it is paid.
-      if (how === "unkept") return await end({ ...intent, status: "settling" }, "failed");
+      if (how === "unkept") {
+        return await end({ ...intent, status: "settling" }, "failed", error);
+      }
       const dueAt = clock.now() + settleRetryMs;
       const isOurs = await store.close(speechId, { owner }, { kind: "releasing" }, dueAt);
       if (!isOurs) return await deleteIfReleased(intent, context);
-      await end({ ...intent, status: "releasing" }, how === "caller_left" ? "left" : "failed");
+      const left = how === "caller_left";
+      const status = left ? "left" : "failed";
+      await end({ ...intent, status: "releasing" }, status, left ? undefined : error);
     } catch (trouble) {
       events.trouble("a failed speech is left to the sweeper", speechId, trouble);
     }

@@ -23,6 +23,7 @@ import type { PreparedRequest } from "../request/prepared.ts";
 import type { KeptAnswer } from "../store/store.ts";
 import { finishReasonOf } from "./answer-facts.ts";
 import { failedEvent } from "./failed-event.ts";
+import { failureFor, failureOfEnd } from "./failure-note.ts";
 import { type Collector, createCollector, keepable } from "./replay.ts";
 import { stopped, stopReasonOf } from "./stop-reason.ts";
 
@@ -217,7 +218,7 @@ export class EventRun extends Pushed<Uint8Array> implements Flow {
 
   async #breakOff(reason: Reason): Promise<Uint8Array> {
     this.#isOver = true;
-    return this.#failedFrames(reason, await this.#finish("failed"));
+    return this.#failedFrames(reason, await this.#finish("failed", failureFor(reason)));
   }
 
   #failedFrames(reason: Reason, finished: Partial<Finished> = {}): Uint8Array {
@@ -227,12 +228,16 @@ export class EventRun extends Pushed<Uint8Array> implements Flow {
     return joinFrames([...lastFramesWithUsage(failed, operation, finished, false), doneFrame]);
   }
 
-  #finish(kind: Ending | "ended"): Promise<Finished> {
+  #finish(
+    kind: Ending | "ended",
+    failure = failureOfEnd(kind, this.#terminal?.frame),
+  ): Promise<Finished> {
     this.#options.silence.over();
     // A break that the caller caused, because it kept the upstream waiting, is charged like leaving.
     const isBreak = kind === "failed" || kind === "ended";
     const isCallers = isBreak && this.#answer.isHeldBack?.() === true;
-    return this.#options.metered.finish(this.#endOf(isCallers ? "left" : kind));
+    if (isCallers) return this.#options.metered.finish(this.#endOf("left"));
+    return this.#options.metered.finish({ ...this.#endOf(kind), failure });
   }
 
   #endOf(kind: Ending | "ended" | "left"): End {

@@ -29,6 +29,7 @@ import { counterFor, countOrGuess, type TokenCounter } from "../tokens/count.ts"
 import { finishReasonOf } from "./answer-facts.ts";
 import type { AnswerRoom, AnswerRooms } from "./answer-room.ts";
 import { EventRun } from "./event-run.ts";
+import { failureFor, failureOfError } from "./failure-note.ts";
 import type { Answer } from "./joins.ts";
 import { keepable, piecesOf } from "./replay.ts";
 import { Stopped, stopped, stopReasonOf } from "./stop-reason.ts";
@@ -191,6 +192,7 @@ export class Sending {
     const isTooLarge = failure?.kind === "too_large";
     const { cost } = await metered.finish({
       kind: reason === "left" ? left : isTooLarge ? "ended" : "failed",
+      failure: reason === "left" ? undefined : failureOfError(error),
       hasAnswer: isTooLarge,
       reported: failure?.usage,
       unseenTokens: reason === "left" ? this.#silence.tokens() : 0,
@@ -217,6 +219,7 @@ export class Sending {
     const { isOurs, cost, estimate } = await metered.finish({
       kind: ending,
       finishReason: finishReasonOf(answer.body, ending),
+      failure: ending === "failed" ? failureFor(failedReason(failure)) : undefined,
       reported: usage,
       cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
       unseenTokens: unseenTokens(answer.unseen, 0),
@@ -293,10 +296,12 @@ function toldBound(request: PreparedRequest, held: TokenBounds): number | undefi
   return isLowered ? cutBoundOf(request, held) : request.maxOutputTokens;
 }
 
-function failedAs(
-  operation: TextOperation,
-  reason: Reason = ErrorReason.MODEL_REQUEST_FAILED,
-): RefusalError {
+function failedReason(failure: Reason | undefined): Reason {
+  return failure ?? ErrorReason.MODEL_REQUEST_FAILED;
+}
+
+function failedAs(operation: TextOperation, failure: Reason | undefined): RefusalError {
+  const reason = failedReason(failure);
   const isTooLong = reason === ErrorReason.CONTEXT_LENGTH_EXCEEDED;
   const param = operation === "chat" ? "messages" : "input";
   return new RefusalError(reason, isTooLong ? { param } : {});

@@ -1,3 +1,4 @@
+import type { RequestFailure } from "#common/agreements/hold-client.ts";
 import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import type { ReportedUsage } from "../../upstreams/text/port.ts";
 import { believableFactor } from "../base/limits.ts";
@@ -56,6 +57,8 @@ export interface End {
   ignored?: readonly string[] | undefined;
   /** The reason for the end, in OpenAI's words. */
   finishReason?: string | undefined;
+  /** The reason why it failed. */
+  failure?: RequestFailure | undefined;
   /** Opaque state in the answer, and the upstream that made it. */
   opaque?: { values: readonly string[]; upstream: string };
 }

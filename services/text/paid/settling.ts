@@ -103,11 +103,12 @@ export async function closeRequest(
 }
 
 /** The record of a request that has ended. */
-function toldOf({ finishReason, opaque }: End, { told }: EndingRequest): Told {
+function toldOf({ failure, finishReason, opaque }: End, { told }: EndingRequest): Told {
   const upstream = opaque?.upstream;
   return {
     ...told,
     ...(finishReason ? { finishReason } : {}),
+    ...(failure ? { failure } : {}),
     ...(upstream ? { upstream } : {}),
   };
 }

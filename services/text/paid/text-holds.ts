@@ -117,6 +117,7 @@ function recordOf(request: DrawnRequest, charge: Charge, told: DrawNotes): Reque
     answerId: told.answerId,
     requestId: told.callId,
     finishReason: told.finishReason,
+    failure: told.failure,
     inputTokens: isSound ? 0 : charge.input,
     mediaMs: isSound ? charge.input * soundUnitMs : 0,
     cachedInputTokens: charge.cachedInput,

@@ -1,3 +1,4 @@
+import type { RequestFailure } from "#common/agreements/hold-client.ts";
 import type { PutOffWork } from "#kit/time/lease-time.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";
 import type { EndKind } from "../metering/charge.ts";
@@ -27,6 +28,8 @@ export interface Told {
   answerId?: string;
   /** Why the answer ended, in OpenAI's words. */
   finishReason?: string;
+  /** Why the request failed. */
+  failure?: RequestFailure;
   /** Ms since the epoch. */
   firstOutputAt?: number;
 }

@@ -6,7 +6,7 @@ import { watchJob } from "../running-jobs.ts";
 import type { Job } from "../types.ts";
 import { kindOf, Outputs } from "./job-outputs.tsx";
 import { isOwn, type ListedJob, statusOf } from "./listed-job.ts";
-import { settingsOf } from "./playground/made-jobs.ts";
+import { loadForms, settingsOf } from "./playground/made-jobs.ts";
 import { linkTo, type Settings } from "./playground/settings.ts";
 
 /** The fields of a job's document about its request. The list lacks them. */
@@ -38,6 +38,7 @@ export function JobDetail({
 }) {
   const looked = useJob(known || !isListed ? null : id);
   const job = (known ?? looked.job) as Told | undefined;
+  useEffect(() => void loadForms(), []);
   useEffect(() => {
     document.getElementById("job")?.scrollIntoView({ block: "nearest" });
   }, [id]);
@@ -96,7 +97,7 @@ function useJob(id: string | null): { job?: Job; error?: unknown } {
 }
 
 /**
- * The address of the playground with this job's settings. The API does not give prompts back. The prompt is there only if this page
+ * The address of the playground with this job's settings. The API does not give prompts back. The prompt is there only if this browser
  * sent the job.
  */
 function again(job: Told): string {

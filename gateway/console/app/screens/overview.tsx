@@ -6,7 +6,7 @@ import { Code } from "../kit/copy.tsx";
 import { Page, Section } from "../kit/page.tsx";
 import { Spark } from "../kit/spark.tsx";
 import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
-import { Count, Credits, Id, Money, Status, When } from "../kit/values.tsx";
+import { Count, Credits, Id, Money, ShortId, Status, When } from "../kit/values.tsx";
 import { useRunningJobs } from "../running-jobs.ts";
 import { may, seesJobs } from "../session.ts";
 import type { Hold, Job, List, RequestRecord, UsagePage, UsageResult, Wallet } from "../types.ts";
@@ -250,10 +250,15 @@ function LastErrors({
           {rows.map((row) => (
             <li key={row.id}>
               <div class="row spread">
-                <Id>{row.id}</Id>
+                <a href={`/console/requests?id=${encodeURIComponent(row.id)}`}>
+                  <ShortId id={row.id} />
+                </a>
                 <When at={row.createdAt} style="ago" />
               </div>
-              <p class="sub">{row.model}</p>
+              <p class="sub">
+                {row.model}
+                {row.error && `: ${row.error.message}`}
+              </p>
             </li>
           ))}
         </ul>

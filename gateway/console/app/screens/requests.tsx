@@ -50,7 +50,19 @@ const columns: Column<RequestRecord>[] = [
       </>
     ),
   },
-  { head: "Status", cell: (row) => <Status value={row.status} /> },
+  {
+    head: "Status",
+    cell: (row) => (
+      <>
+        <Status value={row.status} />
+        {row.error && (
+          <span class="sub" title={row.error.message}>
+            {row.error.code}
+          </span>
+        )}
+      </>
+    ),
+  },
   { head: "Amount", numeric: true, cell: (row) => <AmountOf row={row} /> },
   { head: "First output", numeric: true, cell: (row) => <Duration value={row.firstOutputMs} /> },
   { head: "Duration", numeric: true, cell: (row) => <Duration value={row.durationMs} /> },
@@ -186,7 +198,13 @@ function OneRequest({ id }: { id: string }) {
           <Fact name="Duration">
             <Duration value={record.generation_time} />
           </Fact>
-          <Fact name="Ended because of">{record.finish_reason ?? "not recorded"}</Fact>
+          {record.error ? (
+            <Fact name="Why it failed">
+              {record.error.message} <code>{record.error.code}</code>
+            </Fact>
+          ) : (
+            <Fact name="Ended because of">{record.finish_reason ?? "not recorded"}</Fact>
+          )}
           <Fact name="Cost">
             {(record.costUsdMicros > 0 || record.creditsCharged === 0) && (
               <Money micros={record.costUsdMicros} digits="price" />

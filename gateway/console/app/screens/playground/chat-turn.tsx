@@ -1,18 +1,25 @@
 import { useState } from "preact/hooks";
 import { count, milliseconds } from "../../format.ts";
+import { CopyButton } from "../../kit/copy.tsx";
 import { TextArea } from "../../kit/form.tsx";
 import { ErrorText } from "../../kit/states.tsx";
 import { Badge, Money } from "../../kit/values.tsx";
 import type { Answer, FunctionCall, Turn } from "./chat-turns.ts";
 
-/** A message and its answer. The last turn gets `onResults` where the model waits for the results of its calls. */
-export function ChatTurn({
-  turn: { text, pictures, answer },
-  onResults,
-}: {
-  turn: Turn;
+/** The actions that a turn offers now. */
+export interface TurnActs {
+  /** Gives the results of the calls for which the model waits. */
   onResults?: ((results: { call_id: string; output: string }[]) => void) | undefined;
-}) {
+  /** Sends the turn once more, in its own place. */
+  onAgain?: ((turn: Turn) => void) | undefined;
+  /** Takes the message back into the form, to change it. */
+  onEdit?: ((turn: Turn) => void) | undefined;
+}
+
+/** A message and its answer. */
+export function ChatTurn({ turn, acts }: { turn: Turn; acts: TurnActs }) {
+  const { text, pictures, answer } = turn;
+  const { onResults } = acts;
   return (
     <>
       {(text !== "" || pictures.length > 0) && (
@@ -53,8 +60,29 @@ export function ChatTurn({
           <Results calls={answer.calls} onResults={onResults} />
         )}
         <Facts answer={answer} />
+        {answer.state !== "running" && <Acts turn={turn} acts={acts} />}
       </article>
     </>
+  );
+}
+
+function Acts({ turn, acts: { onAgain, onEdit } }: { turn: Turn; acts: TurnActs }) {
+  const { text, answer } = turn;
+  const isWhole = answer.state === "completed" || answer.state === "incomplete";
+  return (
+    <p class="row">
+      {onAgain && (
+        <button type="button" class="small" onClick={() => onAgain(turn)}>
+          {isWhole ? "Answer again" : "Try again"}
+        </button>
+      )}
+      {onEdit && text !== "" && (
+        <button type="button" class="small" onClick={() => onEdit(turn)}>
+          Edit message
+        </button>
+      )}
+      {answer.text !== "" && <CopyButton text={answer.text} label="Copy answer" />}
+    </p>
   );
 }
 

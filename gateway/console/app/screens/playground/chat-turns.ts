@@ -1,8 +1,15 @@
 import { signal } from "@preact/signals";
 import { ApiError, Cancelled, call, open } from "../../api.ts";
+import { session } from "../../session.ts";
 import { eventsOf } from "../../sse.ts";
 import type { Generation } from "../../types.ts";
 import { Completion, completionBody, type Item, type Usage, type Whole } from "./completions.ts";
+import {
+  forgetConversation,
+  keepConversation,
+  type keptConversations,
+  turnsOf,
+} from "./kept-conversations.ts";
 
 export interface Picture {
   name: string;
@@ -45,15 +52,60 @@ export interface Turn {
 
 /** The conversation, which stays while the page is open. */
 export const turns = signal<readonly Turn[]>([]);
+let conversationId: string = crypto.randomUUID();
 let running: AbortController | undefined;
 let lastKey = 0;
 
+/** Deletes the conversation, also from the browser's store. */
 export function clear(): void {
+  void forgetConversation(conversationId);
+  begin(crypto.randomUUID(), []);
+}
+
+/** Begins another conversation. The earlier one stays in the browser's store. */
+export function beginAnother(): void {
+  begin(crypto.randomUUID(), []);
+}
+
+/** Goes on with a conversation of the browser's store. */
+export function reopen(kept: NonNullable<typeof keptConversations.value>[number]): void {
+  const earlier = turnsOf(kept).map((turn) => {
+    lastKey += 1;
+    return { ...turn, key: lastKey };
+  });
+  begin(kept.id, earlier);
+}
+
+export function isShown(id: string): boolean {
+  return id === conversationId;
+}
+
+function begin(id: string, earlier: readonly Turn[]): void {
   running?.abort();
-  for (const { pictures } of turns.value) {
+  releasePictures(turns.value);
+  conversationId = id;
+  turns.value = earlier;
+}
+
+// Another key may sign in to this page.
+session.subscribe((value) => {
+  if (!value) beginAnother();
+});
+
+/** Takes a turn and those after it out of the conversation, to say it again. Its images stay usable. */
+export function takeBack(key: number): Turn | undefined {
+  const place = turns.value.findIndex((turn) => turn.key === key);
+  const turn = turns.value[place];
+  if (!turn) return undefined;
+  releasePictures(turns.value.slice(place + 1));
+  turns.value = turns.value.slice(0, place);
+  return turn;
+}
+
+function releasePictures(those: readonly Turn[]): void {
+  for (const { pictures } of those) {
     for (const { blobUrl } of pictures) URL.revokeObjectURL(blobUrl);
   }
-  turns.value = [];
 }
 
 export function stop(): void {
@@ -96,6 +148,11 @@ export async function send(
   running = abort;
   const answer: Answer = { state: "running", reasoning: "", text: "", calls: [], output: [] };
   turns.value = [...turns.value, { ...turn, key, answer }];
+  const conversation = conversationId;
+  const keepIt = () => {
+    if (conversation === conversationId) void keepConversation(conversation, turns.value);
+  };
+  keepIt();
   const show = frameByFrame(() => {
     turns.value = turns.value.map((one) =>
       one.key === key ? { ...one, answer: { ...answer } } : one,
@@ -108,21 +165,26 @@ export async function send(
     if (isResponses) await respond(body, asked, answer, took, show);
     else await complete(completionBody(body), asked, answer, took, show);
     // A stream without an end was cut off.
-    if (answer.state === "running")
-      throw new ApiError(0, { message: "The answer broke off." }, null);
+    if (answer.state === "running") throw broken();
   } catch (error) {
     const wasStopped = abort.signal.aborted || error instanceof Cancelled;
     answer.state = wasStopped ? "stopped" : "failed";
-    if (!wasStopped) answer.error = error;
+    if (!wasStopped) answer.error = error instanceof ApiError ? error : broken();
   }
   answer.durationMs = performance.now() - begun;
-  show();
+  show(keepIt);
   // A stopped answer has no usage, and an upstream may leave it out too. The ledger has the charge.
   if (answer.costUsdMicros === undefined && answer.state !== "failed" && answer.id) {
     const cost = await costOf(answer.id);
     if (cost !== undefined) answer.costUsdMicros = cost;
-    show();
+    show(keepIt);
   }
+}
+
+/** The error of an answer whose connection broke. It may go on at the service, which keeps a record of it. */
+function broken(): ApiError {
+  const message = "The connection broke while the answer came. What had come stays here.";
+  return new ApiError(0, { message, code: "answer_broke_off" }, null);
 }
 
 interface Asked {
@@ -171,14 +233,18 @@ async function complete(
 }
 
 /** Changes the page at most once for each frame that the browser shows, however fast an answer comes. */
-function frameByFrame(change: () => void): () => void {
+function frameByFrame(change: () => void): (then?: () => void) => void {
   let isDue = false;
-  return () => {
+  let last: (() => void) | undefined;
+  return (then) => {
+    last = then ?? last;
     if (isDue) return;
     isDue = true;
     requestAnimationFrame(() => {
       isDue = false;
       change();
+      last?.();
+      last = undefined;
     });
   };
 }

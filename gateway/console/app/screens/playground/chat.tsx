@@ -5,15 +5,24 @@ import { Checkbox, Field, Select, TextArea, TextField } from "../../kit/form.tsx
 import { Empty } from "../../kit/states.tsx";
 import { Money } from "../../kit/values.tsx";
 import type { Model } from "../../types.ts";
-import { ChatTurn } from "./chat-turn.tsx";
-import { clear, history, type Picture, send, stop, turns, userMessage } from "./chat-turns.ts";
+import { ChatTurn, type TurnActs } from "./chat-turn.tsx";
+import {
+  clear,
+  history,
+  type Picture,
+  send,
+  stop,
+  type Turn,
+  takeBack,
+  turns,
+  userMessage,
+} from "./chat-turns.ts";
 import { completionBody } from "./completions.ts";
+import { Conversations, useConversations } from "./conversations.tsx";
 import { CopyAs } from "./copy-as.tsx";
+import { AddPictures, Pictures } from "./pictures.tsx";
 import { type Form, linkTo, numberOf, present, useSettings } from "./settings.ts";
 
-/** The most images of `/responses`. */
-const maxPictures = 20;
-const pictureTypes = ["image/jpeg", "image/png"];
 const exampleTools = `[
   {
     "type": "function",
@@ -33,6 +42,7 @@ export function Chat({ model }: { model: Model }) {
   const [pictures, setPictures] = useState<Picture[]>([]);
   const tools = toolsOf(model, settings.tools);
   const isResponses = model.responsesCapable !== false;
+  const { isLoading } = useConversations();
   const isRunning = turns.value.some(({ answer }) => answer.state === "running");
   const text = settings.input ?? "";
   const bodyOf = (input: unknown[]) =>
@@ -60,7 +70,18 @@ export function Chat({ model }: { model: Model }) {
     setPictures([]);
     send(body, { text, pictures, input }, isResponses);
   };
-  const giveResults: GiveResults = (results) => {
+  const sendAgain = ({ key }: Turn) => {
+    const turn = takeBack(key);
+    if (!turn || isRunning) return;
+    send(bodyOf([...history(), ...turn.input]), turn, isResponses);
+  };
+  const edit = ({ key }: Turn) => {
+    const turn = takeBack(key);
+    if (!turn) return;
+    set({ input: turn.text });
+    setPictures([...turn.pictures]);
+  };
+  const giveResults: TurnActs["onResults"] = (results) => {
     const input = results.map((one) => ({ type: "function_call_output", ...one }));
     send(bodyOf([...history(), ...input]), { text: "", pictures: [], input }, isResponses);
   };
@@ -68,56 +89,26 @@ export function Chat({ model }: { model: Model }) {
     <>
       <div class="play chat">
         <div class="conversation">
-          <div class="turns" role="log" aria-label="Conversation">
-            <Turns model={model} onResults={isRunning ? undefined : giveResults} />
+          <div class="turns" role="log" aria-label="Conversation" aria-busy={isLoading}>
+            <Turns
+              model={model}
+              acts={isRunning ? {} : { onResults: giveResults, onAgain: sendAgain, onEdit: edit }}
+            />
             <EndOfTurns />
           </div>
-          <form
-            class="card composer"
-            onSubmit={(event) => {
-              event.preventDefault();
-              say();
-            }}
-          >
-            {pictures.length > 0 && <Pictures pictures={pictures} onPictures={setPictures} />}
-            <TextArea
-              label="Message"
-              rows={3}
-              required
-              placeholder="Enter sends, Shift and Enter begin a new line"
-              value={text}
-              onValue={(input) => set({ input })}
-              onKeyDown={(event) => {
-                if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-                event.preventDefault();
-                say();
-              }}
-            />
-            <div class="pay">
-              <Estimate model={model} body={next} isEmpty={text.trim() === ""} />
-              <div class="row">
-                {model.inputModalities?.includes("image") && (
-                  <AddPictures pictures={pictures} onPictures={setPictures} />
-                )}
-                {turns.value.length > 0 && (
-                  <button type="button" onClick={clear}>
-                    Clear
-                  </button>
-                )}
-                {isRunning ? (
-                  <button type="button" class="primary" onClick={stop}>
-                    Stop
-                  </button>
-                ) : (
-                  <button type="submit" class="primary" disabled={tools.error !== undefined}>
-                    Send
-                  </button>
-                )}
-              </div>
-            </div>
-          </form>
+          <Composer
+            {...{ model, text, pictures, isRunning }}
+            body={next}
+            isReady={tools.error === undefined}
+            onText={(input) => set({ input })}
+            onPictures={setPictures}
+            onSay={say}
+          />
         </div>
-        <Options form={form} model={model} toolsError={tools.error} />
+        <div class="stack">
+          <Options form={form} model={model} toolsError={tools.error} />
+          <Conversations />
+        </div>
       </div>
       <CopyAs
         snippet={
@@ -131,20 +122,92 @@ export function Chat({ model }: { model: Model }) {
   );
 }
 
-type GiveResults = (results: { call_id: string; output: string }[]) => void;
+/** The form of the next message. */
+function Composer({
+  model,
+  text,
+  pictures,
+  isRunning,
+  body,
+  isReady,
+  onText,
+  onPictures,
+  onSay,
+}: {
+  model: Model;
+  text: string;
+  pictures: Picture[];
+  isRunning: boolean;
+  body: Record<string, unknown>;
+  isReady: boolean;
+  onText(text: string): void;
+  onPictures(pictures: Picture[]): void;
+  onSay(): void;
+}) {
+  return (
+    <form
+      class="card composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSay();
+      }}
+    >
+      {pictures.length > 0 && <Pictures pictures={pictures} onPictures={onPictures} />}
+      <TextArea
+        label="Message"
+        rows={3}
+        required
+        placeholder="Enter sends, Shift and Enter begin a new line"
+        value={text}
+        onValue={onText}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+          event.preventDefault();
+          onSay();
+        }}
+      />
+      <div class="pay">
+        <Estimate model={model} body={body} isEmpty={text.trim() === ""} />
+        <div class="row">
+          {model.inputModalities?.includes("image") && (
+            <AddPictures pictures={pictures} onPictures={onPictures} />
+          )}
+          {turns.value.length > 0 && (
+            <button type="button" onClick={clear}>
+              Clear
+            </button>
+          )}
+          {isRunning ? (
+            <button type="button" class="primary" onClick={stop}>
+              Stop
+            </button>
+          ) : (
+            <button type="submit" class="primary" disabled={!isReady}>
+              Send
+            </button>
+          )}
+        </div>
+      </div>
+    </form>
+  );
+}
 
-/** The conversation. Only its last turn may get results of tools. */
-function Turns({ model, onResults }: { model: Model; onResults: GiveResults | undefined }) {
+/** The conversation. Only its last turn may get results of tools, or be sent again. */
+function Turns({ model, acts: { onResults, onAgain, onEdit } }: { model: Model; acts: TurnActs }) {
   const last = turns.value.length - 1;
   return (
     <>
       {last < 0 && (
         <Empty title={`Say something to ${model.name}`}>
-          <p>The conversation stays in this page until you clear it or leave the console.</p>
+          <p>The conversation stays in this browser until you clear it or sign out.</p>
         </Empty>
       )}
       {turns.value.map((turn, place) => (
-        <ChatTurn key={turn.key} turn={turn} onResults={place === last ? onResults : undefined} />
+        <ChatTurn
+          key={turn.key}
+          turn={turn}
+          acts={place === last ? { onResults, onAgain, onEdit } : { onEdit }}
+        />
       ))}
     </>
   );
@@ -238,81 +301,6 @@ function Options({
         onChecked={(checked) => set({ stream: checked ? "" : "no" })}
       />
     </section>
-  );
-}
-
-function AddPictures({
-  pictures,
-  onPictures,
-}: {
-  pictures: Picture[];
-  onPictures(pictures: Picture[]): void;
-}) {
-  const input = useRef<HTMLInputElement>(null);
-  return (
-    <>
-      <button
-        type="button"
-        disabled={pictures.length >= maxPictures}
-        onClick={() => input.current?.click()}
-      >
-        Add images
-      </button>
-      <input
-        ref={input}
-        hidden
-        type="file"
-        multiple
-        accept={pictureTypes.join()}
-        aria-label="Images to add"
-        onChange={async (event) => {
-          const files = [...(event.currentTarget.files ?? [])];
-          event.currentTarget.value = "";
-          const fitting = files.filter((file) => pictureTypes.includes(file.type));
-          const read = await Promise.all(fitting.map(pictureOf));
-          onPictures([...pictures, ...read].slice(0, maxPictures));
-        }}
-      />
-    </>
-  );
-}
-
-async function pictureOf(file: File): Promise<Picture> {
-  const reader = new FileReader();
-  const dataUrl = await new Promise<string>((resolve, reject) => {
-    reader.onload = () => resolve(String(reader.result));
-    reader.onerror = () => reject(reader.error);
-    reader.readAsDataURL(file);
-  });
-  return { name: file.name, dataUrl, blobUrl: URL.createObjectURL(file) };
-}
-
-function Pictures({
-  pictures,
-  onPictures,
-}: {
-  pictures: Picture[];
-  onPictures(pictures: Picture[]): void;
-}) {
-  return (
-    <ul class="thumbs">
-      {pictures.map((picture) => (
-        <li key={picture.blobUrl}>
-          <img src={picture.blobUrl} alt={picture.name} />
-          <button
-            type="button"
-            class="small"
-            aria-label={`Take out ${picture.name}`}
-            onClick={() => {
-              URL.revokeObjectURL(picture.blobUrl);
-              onPictures(pictures.filter((one) => one !== picture));
-            }}
-          >
-            Remove
-          </button>
-        </li>
-      ))}
-    </ul>
   );
 }
 

@@ -11,7 +11,7 @@ export interface Form {
   set(change: Settings): void;
 }
 
-/** The forms' last values, kept while the page is open. Prompts go into no storage of the browser. */
+/** The forms' last values, kept while the page is open. */
 const left = new Map<ModelKind, Settings>();
 
 /**

@@ -1,0 +1,38 @@
+import { signal } from "@preact/signals";
+
+/** True once the service has another build of the console than this page. */
+export const isOutdated = signal(false);
+
+/** Ms between two questions for the build, however often the reader comes back to the page. */
+const askAgainMs = 60_000;
+let askedAt = Number.NEGATIVE_INFINITY;
+
+/** The main script of a page of the console. Its name has a hash of the build. */
+function scriptOf(page: Document): string | null {
+  return page.querySelector("script[type=module][src*='/main-']")?.getAttribute("src") ?? null;
+}
+
+/** Asks the service whether it has another build. A service that is away has none. */
+export async function checkBuild(): Promise<void> {
+  try {
+    const response = await fetch("/console/", { cache: "no-store", credentials: "same-origin" });
+    if (!response.ok) return;
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const script = scriptOf(page);
+    isOutdated.value = script !== null && script !== scriptOf(document);
+  } catch {
+    // Not reached. The reader may try again.
+  }
+}
+
+/** Asks when the reader comes back to the page. */
+export function watchBuild(): () => void {
+  const ask = () => {
+    const isDue = performance.now() - askedAt > askAgainMs;
+    if (document.visibilityState !== "visible" || !isDue) return;
+    askedAt = performance.now();
+    void checkBuild();
+  };
+  document.addEventListener("visibilitychange", ask);
+  return () => document.removeEventListener("visibilitychange", ask);
+}

@@ -1,0 +1,80 @@
+import { signal } from "@preact/signals";
+import { ApiError } from "../../api.ts";
+import { forgetKept, type Kept, keep, keptOf } from "../../browser-store.ts";
+import { session } from "../../session.ts";
+import type { Answer, Picture, Turn } from "./chat-turns.ts";
+
+/** A turn in the browser's store. An image's address in the page and an error's class do not last. */
+type KeptTurn = Omit<Turn, "key" | "pictures" | "answer"> & {
+  pictures: Omit<Picture, "blobUrl">[];
+  answer: Omit<Answer, "error"> & { error?: Record<string, unknown> };
+};
+
+type KeptConversation = Kept<KeptTurn[]>;
+
+/** Those of this session's key, newest first. Undefined until they have come from the store. */
+export const keptConversations = signal<readonly KeptConversation[] | undefined>(undefined);
+
+// Another key has others.
+session.subscribe((value) => {
+  if (!value) keptConversations.value = undefined;
+});
+
+export async function loadConversations(): Promise<void> {
+  keptConversations.value = await keptOf<KeptTurn[]>("chat");
+}
+
+export async function keepConversation(id: string, turns: readonly Turn[]): Promise<void> {
+  await keep("chat", id, turns.map(keptTurn));
+  await loadConversations();
+}
+
+export async function forgetConversation(id: string): Promise<void> {
+  await forgetKept("chat", id);
+  await loadConversations();
+}
+
+/** The first words of a conversation. */
+export function titleOf({ value }: KeptConversation): string {
+  return value[0]?.text.trim() || "Without words";
+}
+
+/** The turns of a conversation. The page gives them keys. */
+export function turnsOf({ value }: KeptConversation): Omit<Turn, "key">[] {
+  return value.map((turn) => ({
+    ...turn,
+    pictures: turn.pictures.map(pictureOf),
+    answer: answerOf(turn.answer),
+  }));
+}
+
+function keptTurn({ text, pictures, input, answer }: Turn): KeptTurn {
+  const { error, ...rest } = answer;
+  return {
+    ...{ text, input },
+    pictures: pictures.map(({ name, dataUrl }) => ({ name, dataUrl })),
+    answer: error === undefined ? rest : { ...rest, error: errorFields(error) },
+  };
+}
+
+function errorFields(error: unknown): Record<string, unknown> {
+  if (!(error instanceof ApiError)) return {};
+  return { message: error.message, code: error.code, requestId: error.requestId };
+}
+
+function answerOf({ error, ...answer }: KeptTurn["answer"]): Answer {
+  if (answer.state === "running") {
+    const message = "The page was left while the answer came.";
+    return { ...answer, state: "failed", error: new ApiError(0, { message }, null) };
+  }
+  if (!error) return answer;
+  const { requestId = null, ...fields } = error;
+  return { ...answer, error: new ApiError(0, fields, requestId as string | null) };
+}
+
+function pictureOf(picture: Omit<Picture, "blobUrl">): Picture {
+  const [head = "", data = ""] = picture.dataUrl.split(",", 2);
+  const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
+  const type = /^data:([^;]+)/.exec(head)?.[1] ?? "image/png";
+  return { ...picture, blobUrl: URL.createObjectURL(new Blob([bytes], { type })) };
+}
