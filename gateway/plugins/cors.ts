@@ -15,6 +15,7 @@ export const exposedHeaders = [
   "content-range",
   "etag",
   "idempotency-replayed",
+  "link",
   "preference-applied",
   "retry-after",
   "www-authenticate",

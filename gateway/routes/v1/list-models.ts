@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
 import { toCatalogEntry } from "../../models.ts";
+import { linkToDescription } from "../../plugins/discovery.ts";
 import { callerOf } from "../../request.ts";
 import { arrayOf, errors, json, object, type RouteSchema, ref, string } from "../../schemas.ts";
 
@@ -31,6 +32,7 @@ export function listModels(app: FastifyInstance, edge: Edge): void {
     config: { scope: Scope.MODELS },
     schema: listModelsSchema,
     handler: async (request, reply) => {
+      linkToDescription(edge, request, reply);
       const { snapshot, activeModels } = edge.catalog.current();
       const allowed = callerOf(request).admission.allowedModels ?? [];
       const data = activeModels
