@@ -115,3 +115,29 @@ test.each([
     new RegExp(`^${begin}`),
   );
 });
+
+test.each(["/v1/models", "/v1/models/image-1"])(
+  "%s is 304 to a caller that has it",
+  async (path) => {
+    const first = await edge.ask(path);
+    const etag = first.headers.get("etag") ?? "";
+    expect(etag).toMatch(/^"[\w-]+"$/);
+    expect(first.headers.get("cache-control")).toBe("private, no-cache");
+    expect(first.headers.get("content-type")).toBe("application/json; charset=utf-8");
+    for (const known of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+      const again = await edge.ask(path, { headers: { "if-none-match": known } });
+      expect([known, again.status, await again.text()]).toEqual([known, 304, ""]);
+      expect(again.headers.get("etag")).toBe(etag);
+    }
+    const other = await edge.ask(path, { headers: { "if-none-match": '"other"' } });
+    expect(other.status).toBe(200);
+    expect(await other.json()).toEqual(await first.json());
+  },
+);
+
+test("a key that sees other models has another tag", async () => {
+  const key = await edge.makeKey({ allowedModels: ["image-1"] });
+  const own = await edge.ask("/v1/models", { headers: { authorization: `Bearer ${key}` } });
+  const all = await edge.ask("/v1/models");
+  expect(own.headers.get("etag")).not.toBe(all.headers.get("etag"));
+});

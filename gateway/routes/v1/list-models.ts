@@ -4,7 +4,18 @@ import type { Edge } from "../../context.ts";
 import { toCatalogEntry } from "../../models.ts";
 import { linkToDescription } from "../../plugins/discovery.ts";
 import { callerOf } from "../../request.ts";
-import { arrayOf, errors, json, object, type RouteSchema, ref, string } from "../../schemas.ts";
+import {
+  arrayOf,
+  errors,
+  json,
+  notModified,
+  object,
+  type RouteSchema,
+  ref,
+  string,
+  tagHeader,
+} from "../../schemas.ts";
+import { sendTagged } from "../../tagged-answer.ts";
 
 const listModelsSchema: RouteSchema = {
   operationId: "listModels",
@@ -12,6 +23,7 @@ const listModelsSchema: RouteSchema = {
   description:
     "The active models that the key may use: the source of truth for ids, limits, options and prices.",
   tags: ["Catalog"],
+  headers: tagHeader,
   response: {
     200: json(
       "The models, in the catalog's order.",
@@ -20,6 +32,7 @@ const listModelsSchema: RouteSchema = {
         "data",
       ]),
     ),
+    304: notModified,
     ...errors(),
   },
 };
@@ -38,7 +51,7 @@ export function listModels(app: FastifyInstance, edge: Edge): void {
       const data = activeModels
         .filter((model) => allowed.length === 0 || allowed.includes(model.id))
         .map((model) => toCatalogEntry(model, snapshot));
-      return reply.send({ object: "list", data });
+      return sendTagged(request, reply, { object: "list", data });
     },
   });
 }
