@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
-import { toCatalogEntry } from "../../models.ts";
+import { lifeHeaders, toCatalogEntry } from "../../models.ts";
 import { callerOf } from "../../request.ts";
 import {
   errors,
@@ -41,6 +41,7 @@ export function getModel(app: FastifyInstance, edge: Edge): void {
       if (!model || (allowed.length > 0 && !allowed.includes(id))) {
         refuse(ErrorReason.MODEL_NOT_FOUND, { param: "model", metadata: { model: id } });
       }
+      reply.headers(lifeHeaders(model));
       return sendTagged(request, reply, toCatalogEntry(model, snapshot));
     },
   });
