@@ -82,6 +82,8 @@ export interface Model {
   name: string;
   description?: string;
   default?: boolean;
+  deprecatedAt?: string;
+  shutdownDate?: string;
   maxInputTokens?: number;
   maxOutputTokens?: number;
   reasoningEfforts?: string[];
