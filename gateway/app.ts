@@ -29,6 +29,7 @@ import {
 } from "./limits.ts";
 import { admissionRules, byKey } from "./plugins/authentication.ts";
 import { cors } from "./plugins/cors.ts";
+import { discoveryRoutes } from "./plugins/discovery.ts";
 import { docsRoutes } from "./plugins/docs.ts";
 import { errorEnvelope } from "./plugins/errors.ts";
 import {
@@ -77,6 +78,7 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   app.setNotFoundHandler(unknown.refuse);
   healthRoutes(app, edge);
   docsRoutes(app);
+  discoveryRoutes(app, edge);
   await app.register(
     async (v1) => {
       v1.addHook("onRequest", inOrder(admissionRules(byKey(edge), unknown)));
@@ -172,9 +174,9 @@ function serverOptions(edge: Edge): FastifyServerOptions {
 
 /** Routes for balancers and probes, without a key. Only the operations port of the process has metrics. */
 function healthRoutes(app: FastifyInstance, edge: Edge): void {
-  app.get("/healthz", async (_request, reply) =>
-    reply.type("text/plain; charset=utf-8").send("ok\n"),
-  );
+  for (const path of ["/healthz", "/livez"]) {
+    app.get(path, async (_request, reply) => reply.type("text/plain; charset=utf-8").send("ok\n"));
+  }
   // While draining this answers 503, but requests are still served. Their senders need time to notice.
   app.get("/readyz", async (_request, reply) => {
     const reason = edge.notReady();

@@ -262,6 +262,12 @@ const model: Schema = {
       }),
       name: string("For people."),
       default: boolean("The default of its kind; published, never assumed."),
+      deprecatedAt: string("From then on, use another model. Absent: nothing is announced.", {
+        format: "date-time",
+      }),
+      shutdownDate: string("From then on, the model may be gone. Absent: nothing is announced.", {
+        format: "date-time",
+      }),
       maxInputTokens: integer("Chat; of an embedding model, of one input."),
       maxInputs: integer("Embedding: inputs of one request."),
       maxOutputTokens: integer("Chat."),

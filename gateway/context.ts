@@ -89,6 +89,16 @@ export interface GatewaySettings {
   traces?: boolean;
   /** The console. Absent: it is off. */
   console?: ConsoleSettings;
+  /** For `/.well-known/security.txt`. Absent: there is no such file. */
+  security?: SecurityContact;
+}
+
+/** Where finders of a vulnerability report it (RFC 9116). */
+export interface SecurityContact {
+  /** URIs, the preferred one first. */
+  contacts: readonly string[];
+  /** The time after which the contacts are out of date, as RFC 3339 writes it. */
+  expires: string;
 }
 
 /** The settings of the console that an operator can choose. */

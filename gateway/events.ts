@@ -34,7 +34,7 @@ export interface EdgeEvents {
 }
 
 /** Programs call these every few seconds. At the level of requests they would fill most of an idle gateway's log. */
-const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
+const probes: ReadonlySet<string> = new Set(["/healthz", "/livez", "/readyz"]);
 
 /** Makes the edge's events. */
 export function createEdgeEvents(deps: {

@@ -9,7 +9,7 @@ import {
   UpstreamProtocol,
   VideoMode,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { toCatalogEntry } from "./models.ts";
+import { lifeHeaders, toCatalogEntry } from "./models.ts";
 
 const secrets = {
   upstream: "secret-place",
@@ -226,4 +226,23 @@ describe("an entry of GET /models", () => {
     const entry = toCatalogEntry(chat, snapshot);
     expect(JSON.parse(JSON.stringify(entry))).toEqual(entry);
   });
+});
+
+test("the announced end of a model is in its entry, and in headers in the form of their RFCs", () => {
+  const ending = create(ModelSchema, {
+    ...chat,
+    deprecatedAtMs: 1_688_169_599_000n,
+    shutdownAtMs: 1_719_791_999_000n,
+  });
+  expect(toCatalogEntry(ending, snapshot)).toMatchObject({
+    deprecatedAt: "2023-06-30T23:59:59.000Z",
+    shutdownDate: "2024-06-30T23:59:59.000Z",
+  });
+  // The example of RFC 9745, section 4.
+  expect(lifeHeaders(ending)).toEqual({
+    deprecation: "@1688169599",
+    sunset: "Sun, 30 Jun 2024 23:59:59 GMT",
+  });
+  expect(lifeHeaders(chat)).toEqual({});
+  expect(Object.keys(toCatalogEntry(chat, snapshot))).not.toContain("deprecatedAt");
 });

@@ -81,7 +81,26 @@ export function toCatalogEntry(model: Model, snapshot: Snapshot): CatalogEntry {
     name: model.name,
     ...(model.description === "" ? {} : { description: model.description }),
     default: model.isDefault,
+    ...lifeFields(model),
     ...specFields(model, snapshot),
+  };
+}
+
+/** The announced end of a model, where there is one. */
+function lifeFields({ deprecatedAtMs, shutdownAtMs }: Model): JsonObject {
+  return {
+    ...(deprecatedAtMs > 0n
+      ? { deprecatedAt: new Date(Number(deprecatedAtMs)).toISOString() }
+      : {}),
+    ...(shutdownAtMs > 0n ? { shutdownDate: new Date(Number(shutdownAtMs)).toISOString() } : {}),
+  };
+}
+
+/** The same in headers of the model's own address: `Deprecation` (RFC 9745) and `Sunset` (RFC 8594). */
+export function lifeHeaders({ deprecatedAtMs, shutdownAtMs }: Model): Record<string, string> {
+  return {
+    ...(deprecatedAtMs > 0n ? { deprecation: `@${deprecatedAtMs / 1_000n}` } : {}),
+    ...(shutdownAtMs > 0n ? { sunset: new Date(Number(shutdownAtMs)).toUTCString() } : {}),
   };
 }
 

@@ -92,11 +92,19 @@ export const idempotencyHeader: Schema = object({
   ),
 });
 
+const ifNoneMatch = string("304 where the ETag is one of these.");
+
+/** The header that makes it cheap to ask again for a document that changes rarely. */
+export const tagHeader: Schema = object({ "If-None-Match": ifNoneMatch });
+
+/** The answer to a caller whose `If-None-Match` names the present ETag. */
+export const notModified: Schema = { description: "The caller has it already.", type: "null" };
+
 /** Headers of a download. */
 export const downloadHeaders: Schema = object({
   Range: string("One range of bytes, e.g. `bytes=0-1023` or `bytes=-500`."),
   "If-Range": string("Gives the range only while the ETag is still this one."),
-  "If-None-Match": string("304 where the ETag is one of these."),
+  "If-None-Match": ifNoneMatch,
 });
 
 /** Query of a download. */
@@ -110,7 +118,7 @@ export function downloadAnswers(...mediaTypes: string[]): Record<string, Schema>
   return {
     200: { description: "The whole file, with its `ETag`.", content },
     206: { description: "The range that was asked for.", content },
-    304: { description: "The caller has it already.", type: "null" },
+    304: notModified,
     ...errors(404, 416),
   };
 }

@@ -68,6 +68,15 @@ function modelFaults(
       const message = "an inactive model cannot be the default";
       return model.default && !model.active ? [{ path: at("default"), message }] : [];
     },
+    () => {
+      const { deprecatedAt, shutdownDate } = model;
+      const message = "must not be before deprecatedAt";
+      const isBefore =
+        deprecatedAt !== undefined &&
+        shutdownDate !== undefined &&
+        Date.parse(shutdownDate) < Date.parse(deprecatedAt);
+      return isBefore ? [{ path: at("shutdownDate"), message }] : [];
+    },
     ...upstreamRules(file, model, at),
     ...kindRules(file, model, at),
   ];

@@ -63,6 +63,13 @@ const ratio = z
 const size = z.string().regex(/^[1-9]\d{1,4}x[1-9]\d{1,4}$/, "must be a size like 1024x1024");
 const ratios = listOf(ratio);
 
+/** A day (its beginning in UTC) or a time. It is announced to callers, and changes nothing by itself. */
+const announced = z
+  .union([z.iso.date(), z.iso.datetime({ offset: true })], {
+    error: "must be a day like 2027-06-30, or a time like 2027-06-30T12:00:00Z",
+  })
+  .optional();
+
 const common = {
   id: z
     .string()
@@ -78,6 +85,8 @@ const common = {
   upstream: upstreamName,
   upstreamModel: label.optional(),
   fallbackUpstreams: listOf(upstreamName, maxFallbacks).default([]),
+  deprecatedAt: announced,
+  shutdownDate: announced,
 };
 
 const chat = z.strictObject({

@@ -86,6 +86,8 @@ function modelOf(file: CatalogFile, model: CatalogModel, workflows: WorkflowFile
     calls:
       "call" in model ? callsOf(model).map(({ mode, call }) => callOf(mode, call, workflows)) : [],
     ...(lostAnswer && { lostAnswer: lostAnswers[lostAnswer] }),
+    deprecatedAtMs: BigInt(Date.parse(model.deprecatedAt ?? "1970-01-01")),
+    shutdownAtMs: BigInt(Date.parse(model.shutdownDate ?? "1970-01-01")),
     spec: specOf(model),
   };
 }

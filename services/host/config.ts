@@ -5,6 +5,7 @@ import { type LogLevel, logLevels } from "#kit/base/logger.ts";
 import { readKeyFile } from "#kit/upstream/key-file.ts";
 import { defaultWorkers, maxWorkers } from "../media/limits.ts";
 import { type ConsoleConfig, consoleConfig } from "./config-console.ts";
+import { type SecurityConfig, securityConfig } from "./config-security.ts";
 import { type StoresConfig, storesConfig } from "./config-stores.ts";
 import { type TelemetryConfig, telemetryConfig } from "./config-telemetry.ts";
 import {
@@ -31,6 +32,8 @@ export interface Config extends StoresConfig {
   corsOrigins: string[];
   /** Undefined: the console is off. */
   console: ConsoleConfig | undefined;
+  /** Undefined: there is no `/.well-known/security.txt`. */
+  security: SecurityConfig | undefined;
   /** Undefined: plain text on every port. */
   tls: TlsConfig | undefined;
   /** The peers that the role calls over the wire. None in role `all`. */
@@ -96,6 +99,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     trustProxy: trustProxy(read),
     corsOrigins: corsOrigins(read),
     console: needsConsole(role) ? consoleConfig(read) : undefined,
+    security: securityConfig(read),
     tls,
     peers: peersConfig(read, role),
     dataDir,

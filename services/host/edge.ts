@@ -74,6 +74,7 @@ export async function openEdge(
       corsOrigins: config.corsOrigins,
       traces: config.telemetry?.traces !== undefined,
       ...(config.trustProxy.length === 0 ? {} : { trustProxy: config.trustProxy.join(",") }),
+      ...(config.security ? { security: config.security } : {}),
       ...(config.console ? { console: consoleSettings(config.console, deps.operatorToken) } : {}),
     },
   });

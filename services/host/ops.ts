@@ -11,6 +11,7 @@ export function createHealthHandler(notReady: Readiness): PartialHandler {
     if (request.method !== "GET" && request.method !== "HEAD") return false;
     switch (request.url?.split("?")[0]) {
       case "/healthz":
+      case "/livez":
         plain(response, 200, "ok");
         return true;
       case "/readyz": {

@@ -68,6 +68,7 @@ describe("without a key", () => {
 
   test.each([
     ["/healthz", 200, "ok\n"],
+    ["/livez", 200, "ok\n"],
     ["/readyz", 200, "ready\n"],
   ])("%s answers", async (path, status, body) => {
     const response = await fetch(`http://127.0.0.1:${edge.port}${path}`);
@@ -303,7 +304,7 @@ test("one line of log a request: no key, no query, no path", async () => {
   expect(JSON.stringify(line)).not.toMatch(/swordfish|gm_|svc-video/);
 });
 
-test.each(["/healthz", "/readyz"])("%s is in the log at debug alone", async (path) => {
+test.each(["/healthz", "/livez", "/readyz"])("%s is in the log at debug alone", async (path) => {
   const requestId = `probe-${path.slice(1)}`;
   await edge.ask(path, { headers: { "x-request-id": requestId } });
   const line = () => edge.log.find((one) => one.clientRequestId === requestId);

@@ -106,6 +106,8 @@ export interface Model {
   name: string;
   description?: string;
   default?: boolean;
+  deprecatedAt?: string;
+  shutdownDate?: string;
   maxInputTokens?: number;
   maxOutputTokens?: number;
   reasoningEfforts?: string[];

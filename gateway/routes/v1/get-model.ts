@@ -2,9 +2,19 @@ import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
-import { toCatalogEntry } from "../../models.ts";
+import { lifeHeaders, toCatalogEntry } from "../../models.ts";
 import { callerOf } from "../../request.ts";
-import { errors, json, object, type RouteSchema, ref, string } from "../../schemas.ts";
+import {
+  errors,
+  json,
+  notModified,
+  object,
+  type RouteSchema,
+  ref,
+  string,
+  tagHeader,
+} from "../../schemas.ts";
+import { sendTagged } from "../../tagged-answer.ts";
 
 const getModelSchema: RouteSchema = {
   operationId: "getModel",
@@ -12,7 +22,8 @@ const getModelSchema: RouteSchema = {
   description: "One active model that the key may use.",
   tags: ["Catalog"],
   params: object({ model: string("Model id.") }, ["model"]),
-  response: { 200: json("The model.", ref("Model")), ...errors(400) },
+  headers: tagHeader,
+  response: { 200: json("The model.", ref("Model")), 304: notModified, ...errors(400) },
 };
 
 /** `GET /models/{model}`: one active model that the key may use. */
@@ -30,7 +41,8 @@ export function getModel(app: FastifyInstance, edge: Edge): void {
       if (!model || (allowed.length > 0 && !allowed.includes(id))) {
         refuse(ErrorReason.MODEL_NOT_FOUND, { param: "model", metadata: { model: id } });
       }
-      return reply.send(toCatalogEntry(model, snapshot));
+      reply.headers(lifeHeaders(model));
+      return sendTagged(request, reply, toCatalogEntry(model, snapshot));
     },
   });
 }

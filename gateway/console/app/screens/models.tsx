@@ -53,6 +53,10 @@ function ModelCard({ model }: { model: Model }) {
         </div>
         <span class="badges">
           {model.default && <Badge tone="good">default</Badge>}
+          {model.deprecatedAt && (
+            <Badge tone="warn">deprecated {model.deprecatedAt.slice(0, 10)}</Badge>
+          )}
+          {model.shutdownDate && <Badge tone="warn">ends {model.shutdownDate.slice(0, 10)}</Badge>}
           <Badge>{kind}</Badge>
         </span>
       </header>
