@@ -84,9 +84,11 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
       // Without a stated length, the most that it may have.
       const announced = length === undefined ? limitBytes : Number(length);
       const bounds = { limitBytes, announced, mostMs };
-      const read = (held: Places) => collect(request, reply, bounds, { held, watch, came });
+      const kit = { watch, came };
       const held = hold(request, reply, announced);
-      return held instanceof Promise ? held.then(read) : read(held);
+      return held instanceof Promise
+        ? held.then((places) => collect(request, reply, bounds, places, kit))
+        : collect(request, reply, bounds, held, kit);
     },
   };
 }
@@ -191,7 +193,8 @@ function collect(
   request: FastifyRequest,
   reply: FastifyReply,
   { limitBytes, announced, mostMs }: Bounds,
-  { held, watch, came }: { held: Places; watch: StallWatch; came: BodyReader["came"] },
+  held: Places,
+  { watch, came }: { watch: StallWatch; came: BodyReader["came"] },
 ): Promise<Buffer> {
   const source = request.raw;
   return new Promise((resolve, reject) => {

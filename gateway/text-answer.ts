@@ -112,7 +112,9 @@ export async function answerAsItComes(
     if (answer.kind !== "events") {
       isOver = true;
       if (events) throw unexpected(answer);
-      return await sendWhole(edge, request, reply, answer);
+      const sending = sendWhole(edge, request, reply, answer);
+      if (sending) await sending;
+      return reply;
     }
     await consume(answer.events, (bytes) => {
       silence.broken();
@@ -147,31 +149,37 @@ function unexpected(answer: WholeAnswer): Error {
   return new Error("the text service sent no events");
 }
 
-/** Sends a JSON, in one piece or in several. */
+/** Sends a JSON, in one piece or in several. A promise where the answer is not sent at once. */
 function sendWhole(
   edge: Edge,
   request: FastifyRequest,
   reply: FastifyReply,
   answer: WholeAnswer,
-): Promise<FastifyReply> {
+): Promise<unknown> | undefined {
   notePaid(edge, request);
-  return answer.kind === "json"
-    ? sendJson(edge, request, reply, answer)
-    : sendPieces(edge, request, reply, answer);
+  if (answer.kind !== "json") return sendPieces(edge, request, reply, answer);
+  const told = tellOfWhole(edge, request, reply, answer);
+  if (told) return told.then(() => sendJson(reply, answer));
+  sendJson(reply, answer);
+  return undefined;
 }
 
 /**
  * Sets the headers of a complete answer, which is to be sent then. A repeated answer costs nothing, however often. So it waits until
  * its account may have that many bytes under way, which are in memory until its caller has read them.
  */
-export async function tellOfWhole(
+export function tellOfWhole(
   edge: Edge,
   request: FastifyRequest,
   reply: FastifyReply,
   answer: WholeText,
-): Promise<void> {
-  if (answer.replayed) await edge.repeated.take(request, reply, answer.body.length);
+): Promise<void> | undefined {
+  if (answer.replayed) {
+    const taking = edge.repeated.take(request, reply, answer.body.length);
+    return taking.then(() => tell(reply, answer));
+  }
   tell(reply, answer);
+  return undefined;
 }
 
 /** A large answer. It is sent piece by piece, as its caller takes it. */
@@ -250,15 +258,7 @@ function tell(reply: FastifyReply, answer: TextAnswer): void {
 }
 
 /** The answer's bytes as they came. */
-async function sendJson(
-  edge: Edge,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  answer: WholeText,
-): Promise<FastifyReply> {
-  await tellOfWhole(edge, request, reply, answer);
-  const { body } = answer;
-  return reply
-    .header("content-type", jsonType)
-    .send(Buffer.from(body.buffer, body.byteOffset, body.byteLength));
+function sendJson(reply: FastifyReply, { body }: WholeText): void {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  reply.header("content-type", jsonType).send(bytes);
 }

@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from "node:http";
 import { errorRow, type RefusalError } from "#kit/base/errors.ts";
 import { causesOf } from "#kit/telemetry/causes.ts";
 import type { Edge } from "../context.ts";
@@ -16,7 +15,10 @@ export function requestLog(edge: Edge): Rule {
     const beganAt = performance.now();
     edge.events.requestBegan();
     reply.header("x-request-id", request.id);
-    const clientRequestId = clientRequestIdOf(request.headers);
+    // The caller's own id for its request. It is never our id: callers may use theirs twice.
+    const { headers } = request;
+    const clientRequestId =
+      validId(headers["x-request-id"]) ?? validId(headers["x-client-request-id"]);
     if (clientRequestId !== undefined) reply.header("x-client-request-id", clientRequestId);
     whenClosed(reply, () => {
       edge.events.requestEnded({
@@ -36,14 +38,6 @@ export function requestLog(edge: Edge): Rule {
 function refusalFields(refusal: RefusalError): Pick<EndedRequest, "reason" | "cause"> {
   const cause = causesOf(refusal);
   return { reason: errorRow(refusal.reason).code, ...(cause === undefined ? {} : { cause }) };
-}
-
-/**
- * The caller's own id for its request. Undefined where it sends none, or an invalid one. It is never our id: callers may use theirs
- * twice.
- */
-function clientRequestIdOf(headers: IncomingHttpHeaders): string | undefined {
-  return validId(headers["x-request-id"]) ?? validId(headers["x-client-request-id"]);
 }
 
 function validId(id: string | string[] | undefined): string | undefined {

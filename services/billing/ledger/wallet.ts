@@ -288,8 +288,10 @@ export function advanceTotals(totals: KeyTotals, entry: Entry): KeyTotals {
 export function advanceWallet(wallet: Wallet, entry: Entry): Wallet {
   const { month, monthSpent: spent, lastMonth } = wallet;
   const months = monthsAfter(entry, { month, spent, lastMonth });
-  const opened = entry.kind === "hold" ? 1 : 0;
-  const closed = endsHold(entry) ? 1 : 0;
+  const { kind, holdKind } = entry;
+  // A `draw` that found its hold closed names no kind of hold.
+  const isEnd = kind === "settle" || kind === "release" || (kind === "draw" && holdKind !== "");
+  const opened = kind === "hold" ? 1 : 0;
   return {
     accountId: wallet.accountId,
     unit: wallet.unit,
@@ -300,16 +302,11 @@ export function advanceWallet(wallet: Wallet, entry: Entry): Wallet {
     month: months.month,
     monthSpent: months.spent,
     lastMonth: months.lastMonth,
-    openHolds: wallet.openHolds + opened - closed,
+    openHolds: wallet.openHolds + opened - (isEnd ? 1 : 0),
     n: entry.n,
     at: entry.at,
     hash: entry.hash,
   };
-}
-
-/** A `draw` that found its hold closed names no kind of hold. */
-function endsHold({ kind, holdKind }: Entry): boolean {
-  return kind === "settle" || kind === "release" || (kind === "draw" && holdKind !== "");
 }
 
 /** The hold of an entry after it. Undefined where it ended, or where there is none. */

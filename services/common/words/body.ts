@@ -42,11 +42,12 @@ export function optionalString(
   const value = present(body, name);
   if (value === undefined) return undefined;
   if (typeof value !== "string") refuse(ErrorReason.INVALID_TYPE, { param });
-  const isMissing = rule.notBlank ? value.trim() === "" : value === "" && (rule.min ?? 0) > 0;
+  const { min = 0, max } = rule;
+  const isMissing = rule.notBlank ? value.trim() === "" : value === "" && min > 0;
   if (isMissing) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
   // Counted only as far as the rule needs: a text without a bound may be a file of megabytes.
-  const length = codePoints(value, rule.max ?? rule.min ?? 0);
-  if (length < (rule.min ?? 0) || length > (rule.max ?? Number.POSITIVE_INFINITY)) {
+  const length = max === undefined && min <= 1 ? 1 : codePoints(value, max ?? min);
+  if (length < min || length > (max ?? Number.POSITIVE_INFINITY)) {
     refuse(ErrorReason.INVALID_VALUE, {
       param,
       message: `The parameter '${param}' must have at most ${rule.max} characters.`,

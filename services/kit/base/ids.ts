@@ -22,23 +22,20 @@ const poolBytes = 4096;
 let pool = new Uint8Array(0);
 let used = 0;
 
-/** Each byte is handed out once. */
-function nextByte(): number {
-  if (used === pool.length) {
-    pool = randomBytes(poolBytes);
-    used = 0;
-  }
-  const byte = pool[used] ?? 0;
-  pool[used++] = 0;
-  return byte;
-}
-
-/** Characters picked with equal chance. Bytes past the largest multiple of the alphabet are thrown away. */
+/**
+ * Characters picked with equal chance. Bytes past the largest multiple of the alphabet are thrown away. Each byte of the pool is used
+ * once.
+ */
 function draw(alphabet: string, length: number): string {
   const limit = 256 - (256 % alphabet.length);
   let text = "";
   while (text.length < length) {
-    const byte = nextByte();
+    if (used === pool.length) {
+      pool = randomBytes(poolBytes);
+      used = 0;
+    }
+    const byte = pool[used] ?? 0;
+    pool[used++] = 0;
     if (byte < limit) text += alphabet[byte % alphabet.length];
   }
   return text;

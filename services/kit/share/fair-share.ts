@@ -142,7 +142,8 @@ class AccountQueues implements FairShare {
     const share = this.#shareOf(accountId);
     const size = this.#sizeFor(wanted, share);
     const isFree = this.#held + size <= this.#bounds.places && account.held + size <= share.places;
-    if (isFree && account.waiting.size === 0 && !this.#hasOneWaiting()) {
+    const isAlone = this.#queue.size === 0;
+    if (isFree && (isAlone || (account.waiting.size === 0 && !this.#hasOneWaiting()))) {
       return this.#giveTurn(account, size);
     }
     this.#forget(account);
@@ -237,7 +238,7 @@ class AccountQueues implements FairShare {
       this.#held -= own - to;
       own = to;
       this.#forget(account);
-      this.#advance();
+      if (this.#queue.size > 0) this.#advance();
     };
     return { shrink, [Symbol.dispose]: () => shrink(0) };
   }

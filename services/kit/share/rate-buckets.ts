@@ -47,6 +47,12 @@ interface Bucket {
   atMs: number;
 }
 
+interface LimitedBucket {
+  bucket: Bucket;
+  /** Requests a minute. */
+  limit: number;
+}
+
 /**
  * Makes buckets that all have room. At most `maxBuckets` are kept of keys, and as many of accounts. A request uses 1/limit of a minute,
  * and a minute drains in a minute. That is the token bucket, counted in time, so that keys of different rates can share an account's
@@ -83,10 +89,10 @@ export function createRateBuckets(deps: { clock: Clock; maxBuckets: number }): R
   };
   const takeSome: RateBuckets["takeSome"] = (key, wanted) => {
     const both = bothOf(key);
-    const granted = Math.min(wanted, ...both.map(({ bucket, limit }) => roomIn(bucket, limit)));
+    const [own, shared] = both;
+    const granted = Math.min(wanted, roomIn(own), roomIn(shared));
     for (const { bucket, limit } of both) bucket.usedMs += (granted * bucketMs) / limit;
-    const [byKey, byAccount] = both.map(({ bucket, limit }) => verdict(granted > 0, bucket, limit));
-    return { ...tighter(byKey as RateVerdict, byAccount as RateVerdict), granted };
+    return { ...tighter(verdict(granted > 0, own), verdict(granted > 0, shared)), granted };
   };
   return {
     get size() {
@@ -114,16 +120,17 @@ export function tighter(one: RateVerdict, other: RateVerdict): RateVerdict {
 }
 
 /** Requests that would be admitted now. */
-function roomIn(bucket: Bucket, limit: number): number {
+function roomIn({ bucket, limit }: LimitedBucket): number {
   return Math.max(0, Math.floor(((bucketMs - bucket.usedMs + epsilonMs) * limit) / bucketMs));
 }
 
-function verdict(ok: boolean, bucket: Bucket, limit: number): RateVerdict {
+function verdict(ok: boolean, limited: LimitedBucket): RateVerdict {
+  const { bucket, limit } = limited;
   const waitMs = bucket.usedMs + bucketMs / limit - bucketMs;
   return {
     ok,
     limit,
-    remaining: roomIn(bucket, limit),
+    remaining: roomIn(limited),
     resetMs: bucket.usedMs,
     retryAfterMs: ok || waitMs <= epsilonMs ? 0 : Math.max(1, Math.ceil(waitMs - epsilonMs)),
   };

@@ -31,41 +31,40 @@ interface Done {
 }
 
 /**
- * Commits many transactions as one. They run one after the other without savepoints, each of which would cost as much as a short
- * transaction. A transaction that throws after it changed something undoes the others with it. They then run again without it.
+ * The commits of one connection. Many transactions are committed as one. They run one after the other without savepoints, each of which
+ * would cost as much as a short transaction. A transaction that throws after it changed something undoes the others with it. They then
+ * run again without it.
  */
-export function committer(
-  db: CommitConnection,
-  runner: SqlRunner,
-): (batch: readonly Pending[]) => void {
-  const committing = new Committing(db, runner);
-  return (batch) => committing.run(batch);
-}
-
-/** The commits of one connection, one at a time. */
-class Committing {
+export class Committing {
   readonly #db: CommitConnection;
   readonly #runner: SqlRunner;
   readonly #begin: { run(): unknown };
   readonly #commit: { run(): unknown };
   readonly #undos = new Set<() => void>();
-  readonly #hasChanged: () => boolean;
-  readonly #tx: SqlTransaction;
-  #othersVersion: SqlTransaction["othersVersion"];
+  readonly #tx: { -readonly [Name in keyof SqlTransaction]: SqlTransaction[Name] };
+  /** Has the transaction that runs changed something? */
+  #hasChanged = false;
 
   constructor(db: CommitConnection, runner: SqlRunner) {
     this.#db = db;
     this.#runner = runner;
     this.#begin = db.prepare("BEGIN IMMEDIATE");
     this.#commit = db.prepare("COMMIT");
-    const { statements, hasChanged } = watched(runner);
-    this.#hasChanged = hasChanged;
-    const othersVersion = () => this.#othersVersion;
     this.#tx = {
-      ...statements,
-      get othersVersion() {
-        return othersVersion();
+      all: (sql, ...values) => {
+        this.#hasChanged ||= !sql.startsWith("SELECT");
+        return runner.all(sql, ...values);
       },
+      get: (sql, ...values) => {
+        this.#hasChanged ||= !sql.startsWith("SELECT");
+        return runner.get(sql, ...values);
+      },
+      run: (sql, ...values) => {
+        const changes = runner.run(sql, ...values);
+        this.#hasChanged ||= changes > 0;
+        return changes;
+      },
+      othersVersion: undefined,
       onUndo: (forget) => this.#undos.add(forget),
     };
   }
@@ -88,7 +87,7 @@ class Committing {
     let rest = batch;
     while (rest.length > 0) {
       this.#begin.run();
-      this.#othersVersion = this.#runner.get("PRAGMA data_version")?.data_version;
+      this.#tx.othersVersion = this.#runner.get("PRAGMA data_version")?.data_version;
       const outcome = this.#runAll(rest);
       if ("done" in outcome) {
         this.#commit.run();
@@ -105,55 +104,24 @@ class Committing {
   #runAll(batch: readonly Pending[]): { done: Done[] } | { failed: Pending } {
     const done: Done[] = [];
     for (const pending of batch) {
+      this.#hasChanged = false;
       try {
         done.push({ pending, value: pending.work(this.#tx) });
-        this.#hasChanged();
       } catch (error) {
         // A full disk ends the whole transaction by itself.
         if (!this.#db.isTransaction) throw error;
         pending.reject(error);
-        if (this.#hasChanged()) return { failed: pending };
+        if (this.#hasChanged) return { failed: pending };
       }
     }
     return { done };
   }
 
   #undo(): void {
-    this.#hasChanged();
     if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
     for (const forget of this.#undos) forget();
     this.#undos.clear();
   }
-}
-
-/** A runner that knows whether a change was made through it since the last question. */
-function watched(runner: SqlRunner): { statements: SqlRunner; hasChanged(): boolean } {
-  let changed = false;
-  const note = (sql: string) => {
-    if (!sql.startsWith("SELECT")) changed = true;
-  };
-  return {
-    statements: {
-      all(sql, ...values) {
-        note(sql);
-        return runner.all(sql, ...values);
-      },
-      get(sql, ...values) {
-        note(sql);
-        return runner.get(sql, ...values);
-      },
-      run(sql, ...values) {
-        const changes = runner.run(sql, ...values);
-        if (changes > 0) changed = true;
-        return changes;
-      },
-    },
-    hasChanged() {
-      const was = changed;
-      changed = false;
-      return was;
-    },
-  };
 }
 
 /** Options of a commit. */
@@ -173,7 +141,7 @@ const maxGatherMs = 2;
 const maxLazyMs = 20;
 
 /** Holds transactions that wait for their commit, and decides when it comes. */
-export function createQueue(commitTogether: (batch: readonly Pending[]) => void) {
+export function createQueue(committing: Committing) {
   const batchWait = createBatchWait();
   let pending: Pending[] = [];
   let scheduled = false;
@@ -191,7 +159,7 @@ export function createQueue(commitTogether: (batch: readonly Pending[]) => void)
     const batch = pending.slice(0, maxBatch);
     pending = pending.slice(maxBatch);
     if (pending.length > 0) scheduleTurn();
-    commitTogether(batch);
+    committing.run(batch);
   };
   const flush = () => {
     scheduled = false;
@@ -201,26 +169,23 @@ export function createQueue(commitTogether: (batch: readonly Pending[]) => void)
       scheduleTurn();
     } else if (pending.length > 0) commit();
   };
-  const commitNow = () => {
-    scheduled = false;
-    if (pending.length > 0) commit();
-  };
-  const begin = (schedule: () => void) => {
-    if (scheduled) return;
+  const begin = () => {
     clearTimeout(lazyTimer);
     lazyTimer = undefined;
     scheduled = true;
-    schedule();
   };
-  const scheduleTurn = () =>
-    begin(() => {
-      if (gathered === 0) gatherUntil = performance.now() + maxGatherMs;
-      setImmediate(flush);
-    });
+  const scheduleTurn = () => {
+    if (scheduled) return;
+    begin();
+    if (gathered === 0) gatherUntil = performance.now() + maxGatherMs;
+    setImmediate(flush);
+  };
   const schedule = () => {
     // Transactions that are added in this turn are included either way.
-    if (batchWait.isWorthwhile()) scheduleTurn();
-    else begin(() => queueMicrotask(commitNow));
+    if (batchWait.isWorthwhile()) return scheduleTurn();
+    begin();
+    gatherUntil = 0;
+    queueMicrotask(flush);
   };
   return {
     add<T>(work: (tx: SqlTransaction) => T, options?: WriteOptions): Promise<T> {

@@ -2,7 +2,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { closeToOthers, openPrivately } from "#kit/base/private-files.ts";
 import { traced } from "#kit/telemetry/spans.ts";
 import {
-  committer,
+  Committing,
   createQueue,
   type SqlTransaction,
   type WriteOptions,
@@ -47,7 +47,7 @@ export function openSqlite(file: string): SqliteDatabase {
   db.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=${busyTimeoutMs};
     PRAGMA foreign_keys=ON; PRAGMA cache_size=-32000; PRAGMA wal_autocheckpoint=${checkpointPages}`);
   const runner = createRunner(db);
-  const queue = createQueue(committer(db, runner));
+  const queue = createQueue(new Committing(db, runner));
   return {
     ...runner,
     write: (work, options) => traced(transactionSpan, () => queue.add(work, options)),

@@ -77,5 +77,6 @@ export function checkMetadata(body: JsonObject): void {
 
 /** The configured prompt, then the caller's own instructions. */
 export function instructionsOf(developerPrompt: string, caller: string | null): string {
-  return [developerPrompt, caller ?? ""].filter((text) => text !== "").join("\n\n");
+  if (!caller) return developerPrompt;
+  return developerPrompt === "" ? caller : `${developerPrompt}\n\n${caller}`;
 }

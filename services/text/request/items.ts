@@ -32,11 +32,13 @@ export interface Found {
   names: CalledNames;
 }
 
-/** The result for an input without items. */
-export function nothingFound(): Found {
-  const tools = { count: 0, hosted: false, described: [] as string[] };
+function nothingFound(): Found {
+  const tools = { count: 0, hosted: false, described: [] };
   return { images: [], files: [], opaque: [], tools, names: new CalledNames() };
 }
+
+/** The result for an input without items. */
+export const noneFound: Readonly<Found> = nothingFound();
 
 /**
  * Checks the items of an `input` array. Messages, outputs of calls and tools are checked down to their parts. Refuses with the path of

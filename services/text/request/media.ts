@@ -1,5 +1,6 @@
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { type StopSignal, signalOf } from "#kit/base/stop.ts";
+import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { MeasuredFile } from "../tokens/files.ts";
 import type { ImageSize } from "../tokens/patches.ts";
 import type { CheckedBody, InlinePart } from "./checked.ts";
@@ -30,14 +31,16 @@ export function takeMedia(
 
 type Taking = [
   sources: ImageSources & FileSources,
-  taking: { accountId: string; inlineAddresses: boolean },
+  taking: { accountId: string; upstreams: readonly Upstream[] },
   signal: StopSignal,
 ];
 
 async function takeAll(
   { images, files }: Pick<CheckedBody, "images" | "files">,
-  ...[sources, taking, signal]: Taking
+  ...[sources, { accountId, upstreams }, signal]: Taking
 ): Promise<TakenMedia> {
+  const inlineAddresses = upstreams.some((upstream) => upstream.inlineImages);
+  const taking = { accountId, inlineAddresses };
   const seen = await takeImages(images, sources, taking, signalOf(signal));
   const read = await takeFiles(files, sources, taking, signalOf(signal));
   return {

@@ -175,6 +175,8 @@ class Walk {
       if (this.#isStrict && ofTheApi.has(name)) this.#enter(value, "function", "function");
       return;
     }
+    // Most values are texts and numbers.
+    if (typeof value !== "object" || value === null) return;
     const isTop = this.#open.length === 1;
     // At a greater depth, an object of this name is a property that a schema describes.
     const isChoice = name === "tool_choice" && isTop && isJsonObject(value);

@@ -106,28 +106,26 @@ const sampling: ReadonlySet<string> = new Set([
   "top_a",
 ]);
 
-/** Is a property of this name sent to the upstream? */
-function isPassed(name: string, api: "responses" | "chat", spec: ChatSpec): boolean {
-  return (
-    passed[api].has(name) ||
-    sampling.has(name) ||
-    // The name of the bound at the upstream is decided later, by the name that the upstream knows.
-    outputBounds.some((bound) => bound === name) ||
-    (name === "prompt_cache_options" && spec.prices?.base?.cacheWriteLong !== undefined) ||
-    spec.passParameters.includes(name) ||
-    spec.passParameters.includes("*")
-  );
-}
+/** The name of the bound at the upstream is decided later, by the name that the upstream knows. */
+const bounds: ReadonlySet<string> = new Set(outputBounds);
 
 /**
  * The properties of a body that may be sent to an upstream. The upstream's protocol decides which of them are sent: see
  * `services/upstreams/text/ignored.ts`.
  */
-export function passedOf(body: JsonObject, operation: TextOperation, spec: ChatSpec): JsonObject {
-  const api = operation === "chat" ? "chat" : "responses";
+export function passedOf(
+  body: JsonObject,
+  operation: TextOperation,
+  { passParameters, prices }: ChatSpec,
+): JsonObject {
+  const ofTheApi = passed[operation === "chat" ? "chat" : "responses"];
+  const passesAll = passParameters.includes("*");
   const kept: JsonObject = {};
   for (const [name, value] of Object.entries(body)) {
-    if (isPassed(name, api, spec)) kept[name] = value;
+    const isKnown = ofTheApi.has(name) || sampling.has(name) || bounds.has(name);
+    // A longer cache is sent where it has a price.
+    const isPriced = name === "prompt_cache_options" && prices?.base?.cacheWriteLong !== undefined;
+    if (isKnown || isPriced || passesAll || passParameters.includes(name)) kept[name] = value;
   }
   return kept;
 }

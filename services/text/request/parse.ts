@@ -48,17 +48,18 @@ export function parseRequest(
     ...(isKeyed ? { fingerprint: { tag: operation, without } } : {}),
   };
   return after(reader.read(bytes, wanted, asking), ({ value: body, weight, fingerprint }) => {
-    const text = weight - outputBoundsWeight(body);
+    let text = weight;
+    for (const bound of boundWeights)
+      if (typeof body[bound.name] === "number") text -= bound.weight;
     return { operation, body, weight: text, fingerprint, form: formOf(operation, body) };
   });
 }
 
-/** The weight that the names of the output's bound and their numbers add to a body. */
-function outputBoundsWeight(body: JsonObject): number {
-  const numbers = outputBounds.filter((name) => typeof body[name] === "number");
-  const bounds = Object.fromEntries(numbers.map((name) => [name, 0]));
-  return weightOf(bounds, maxJsonDepth) - weightOf({}, maxJsonDepth);
-}
+/** The weight that each name of the output's bound and its number add to a body. */
+const boundWeights = outputBounds.map((name) => ({
+  name,
+  weight: weightOf({ [name]: 0 }, maxJsonDepth) - weightOf({}, maxJsonDepth),
+}));
 
 function formOf(operation: TextOperation, body: JsonObject): AnswerForm {
   if (operation === "embeddings" || operation === "transcriptions") return "json";

@@ -97,9 +97,8 @@ function prepareChat(
     });
     return after(pinning, ({ upstreams, foreign }) => {
       if (foreign.size > 0) leaveStateOut(body, foreign);
-      const inlineAddresses = upstreams.some((upstream) => upstream.inlineImages);
       const sources = { ...context.images, soundMeter: context.soundMeter };
-      const taking = takeMedia(checked, sources, { accountId, inlineAddresses }, signal);
+      const taking = takeMedia(checked, sources, { accountId, upstreams }, signal);
       return after(taking, (media) => {
         const { own, ...input } = inputOf(parsed, checked, media, developerPrompt, spec);
         const fitting = checkContext(checked, media, own, spec, {

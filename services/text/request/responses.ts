@@ -3,7 +3,7 @@ import type { JsonObject } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { CheckedBody } from "./checked.ts";
 import { checkMetadata, instructionsOf, outputLimit } from "./fields.ts";
-import { checkItems, inputOf, nothingFound } from "./items.ts";
+import { checkItems, inputOf, noneFound } from "./items.ts";
 import { keepStateOut, noFiles, settleOperators } from "./operator-state.ts";
 import { resolveReasoning } from "./reasoning.ts";
 import { checkTools, toolNote, toolTokensOf } from "./tools.ts";
@@ -26,21 +26,23 @@ export function* checkResponses(
   checkMetadata(body);
   const tools = yield* checkTools(body, spec, "responses");
   const { images, files, opaque, ...found } =
-    typeof input === "string" ? nothingFound() : yield* checkItems(input, spec);
+    typeof input === "string" ? noneFound : yield* checkItems(input, spec);
   const inParts = images.filter(({ field }) => field === "image_url");
   const leftOut = yield* keepStateOut(body, {
     ourFiles: inParts.length > 0 ? new Set(inParts.map(({ holder }) => holder)) : noFiles,
     onTool: toolNote(spec, tools),
     passParameters: spec.passParameters,
   });
-  applyDeveloperPrompt(body, developerPrompt, callerInstructions);
+  const instructions = instructionsOf(developerPrompt, callerInstructions);
+  if (instructions === "") delete body.instructions;
+  else body.instructions = instructions;
   if (body.stream !== true) delete body.stream_options;
   return {
     body,
     callerInstructions,
     hosted: tools.hosted || found.tools.hosted,
     hostedTypes: [...(tools.hostedTypes ?? []), ...(found.tools.hostedTypes ?? [])],
-    toolTokens: toolTokensOf(tools, found.tools),
+    toolTokens: toolTokensOf(tools, found.tools.described),
     nameBytes: found.names.bytes,
     maxOutputTokens,
     images,
@@ -68,14 +70,4 @@ export function* checkCompact(
   delete checked.body.max_output_tokens;
   const leftOut = [...checked.leftOut, "max_output_tokens"];
   return { ...checked, maxOutputTokens: undefined, leftOut };
-}
-
-function applyDeveloperPrompt(
-  body: JsonObject,
-  developerPrompt: string,
-  caller: string | null,
-): void {
-  const instructions = instructionsOf(developerPrompt, caller);
-  if (instructions === "") delete body.instructions;
-  else body.instructions = instructions;
 }

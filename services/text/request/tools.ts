@@ -26,10 +26,9 @@ const describedTools = ["local_shell", "apply_patch", "computer", "computer_use_
 const descriptionTokens = 1_536;
 
 /** Tokens that the upstream adds for the tools of a request. */
-export function toolTokensOf(...found: CheckedTools[]): number {
-  if (found.every(({ described }) => described.length === 0)) return 0;
-  const isFound = (type: string) => found.some(({ described }) => described.includes(type));
-  return describedTools.filter(isFound).length * descriptionTokens;
+export function toolTokensOf({ described }: CheckedTools, inItems: readonly string[] = []): number {
+  if (described.length + inItems.length === 0) return 0;
+  return new Set([...described, ...inItems]).size * descriptionTokens;
 }
 
 /** Facts about the tools of a request that decide its price. */

@@ -34,9 +34,10 @@ export function inputBoundOf(
 ): number {
   const most = Number(spec.maxInputTokens);
   if (checked.hosted) return most;
+  const { items, toolTokens, nameBytes } = checked;
   const text = weight - taken.base64Bytes + Buffer.byteLength(developerPrompt);
-  const sum = text + overheadOf(checked) + mediaTokensOf(taken, spec).held;
-  return Math.min(sum, most);
+  const overhead = requestTokens + itemTokens * items + toolTokens + nameBytes;
+  return Math.min(text + overhead + mediaTokensOf(taken, spec).held, most);
 }
 
 /** Tokens of the images and files of a request. */
@@ -58,13 +59,14 @@ export function mediaTokensOf(taken: TakenMedia, spec: ChatSpec): MediaTokens {
     tile: Number(spec.imageTokensPerTile),
     base: Number(spec.imageTokensBase),
   };
-  const images = sumOf(taken, (size) => mostImageTokens(size, count));
-  const sum = {
-    estimate: sumOf(taken, (size) => estimatedImageTokens(size, count)),
-    held: images,
-    most: images,
-    least: sumOf(taken, leastImageTokens),
-  };
+  const sum: MediaTokens = { estimate: 0, held: 0, most: 0, least: 0 };
+  for (const size of taken.sizes) {
+    const most = mostImageTokens(size, count);
+    sum.estimate += estimatedImageTokens(size, count);
+    sum.held += most;
+    sum.most += most;
+    sum.least += leastImageTokens(size);
+  }
   for (const file of taken.files) {
     const { estimate, held, most, least } = fileTokens(file, spec);
     sum.estimate += estimate;
@@ -81,15 +83,6 @@ const itemTokens = 16;
 const requestTokens = 256;
 /** Tokens of one item beyond its text, for an estimate. */
 const estimatedItemTokens = 4;
-
-function overheadOf(checked: CheckedBody): number {
-  const { items, toolTokens, nameBytes } = checked;
-  return requestTokens + itemTokens * items + toolTokens + nameBytes;
-}
-
-function sumOf(taken: TakenMedia, patches: (size: TakenMedia["sizes"][number]) => number): number {
-  return taken.sizes.reduce((sum, size) => sum + patches(size), 0);
-}
 
 /** An estimate of the input tokens by a count, where the upstream reports none. */
 export async function estimateInput(
