@@ -79,3 +79,14 @@ describe("the catalog of the eight video models", () => {
     }
   });
 });
+
+test("faults of a declaration and of its models' calls have their places in the file", () => {
+  const catalog = written("xai");
+  catalog.upstreams.xai.jobs.poll.get = "videos/${id}";
+  catalog.models[0].maxReferences = 1;
+  const { faults } = parseCatalog(JSON.stringify(catalog));
+  expect(faults?.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+    expect.stringMatching(/^upstreams\.xai\.jobs\.poll\.get: must begin with one \//),
+    expect.stringMatching(/^models\[0\]\.call\.references: needs maxReferences of at least 2/),
+  ]);
+});
