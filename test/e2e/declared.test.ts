@@ -27,7 +27,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** The process of `npm start`, with the catalog of xAI. `aheadMs`: its clock is ahead by so much. */
+/** The process of `npm start`, with the catalog of xAI. `aheadMs`: milliseconds by which its clock is ahead. */
 async function start(aheadMs = 0): Promise<HostProcess> {
   // The double and its files are on this machine.
   const env = { XAI_API_KEY: xai.key, GENMESH_ALLOW_PRIVATE_REFERENCES: "1" };

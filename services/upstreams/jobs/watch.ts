@@ -103,7 +103,7 @@ export async function resultOf(
   if (reply === "missing") throw failed("the upstream does not have the task's output");
   const meaning = meaningOf(declared.declaration.answers, meanings, reply.body, true);
   raiseMeaning(meaning);
-  // The task is done and paid for, whatever keeps the upstream from giving its output now.
+  // The task is done and paid for. A later attempt asks for its output again.
   if (meaning !== undefined) throw unknown("the upstream does not give the task's output now");
   return reply.body;
 }
