@@ -1,9 +1,11 @@
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { viewOf } from "#common/agreements/catalog-client.ts";
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { parseCatalog } from "../../services/catalog/parse.ts";
+import { runOperatorCommand } from "../support/operator-command.ts";
 
 const deploy = new URL("../../deploy/", import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, deploy), "utf8");
@@ -89,4 +91,17 @@ test("faults of a declaration and of its models' calls have their places in the 
     expect.stringMatching(/^upstreams\.xai\.jobs\.poll\.get: must begin with one \//),
     expect.stringMatching(/^models\[0\]\.call\.references: needs maxReferences of at least 2/),
   ]);
+});
+
+test("catalog check --requests prints each request that would begin a task, without a key", async () => {
+  const file = fileURLToPath(new URL("catalogs/kling.yaml", deploy));
+  const words = ["catalog", "check", file, "--requests", "--json"];
+  const { code, out } = await runOperatorCommand(words, { KLING_SECRET_KEY: "sk-secret" });
+  const { requests } = JSON.parse(out);
+  expect([code, out.includes("sk-secret")]).toEqual([0, false]);
+  const paths = new Set(requests.map((one: Catalog) => new URL(one.url).pathname));
+  expect(paths).toEqual(new Set(["/v1/videos/text2video", "/v1/videos/image2video"]));
+  for (const { body } of requests) expect(body.external_task_id).toBe("job_sample");
+  const fromOne = requests.find((one: Catalog) => one.body.image !== undefined);
+  expect(fromOne.body.image).not.toMatch(/^data:/);
 });
