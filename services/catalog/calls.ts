@@ -123,6 +123,10 @@ export function callFaults(
   const missing = modesNeeded(model, calls)
     .filter((mode) => !calls.some((call) => call.mode === mode))
     .map((mode) => ({ path: at("call"), message: `has no ${mode}, which the model offers` }));
+  const isVain = model.kind === "video" && model.call?.references && model.maxReferences < 2;
+  const vain = isVain
+    ? [{ path: at("call", "references"), message: "needs maxReferences of at least 2" }]
+    : [];
   const inside = calls.flatMap(({ mode, path, call }) =>
     whereValid(() =>
       templateFaults(call.input as JsonValue, offerOf(model, mode)).map((fault) => ({
@@ -131,7 +135,7 @@ export function callFaults(
       })),
     ),
   );
-  return [...missing, ...inside];
+  return [...missing, ...vain, ...inside];
 }
 
 /** A call names a model or a workflow, as its upstreams require. */

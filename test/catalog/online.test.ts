@@ -7,6 +7,7 @@ import { parse } from "yaml";
 import { runOperatorCommand } from "../support/operator-command.ts";
 import { startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { startComfy } from "../support/upstreams/comfyui.ts";
+import { reply, startDouble } from "../support/upstreams/double.ts";
 import { startElevenLabs } from "../support/upstreams/elevenlabs.ts";
 import { startFal } from "../support/upstreams/fal.ts";
 import { startReplicate } from "../support/upstreams/replicate.ts";
@@ -236,5 +237,39 @@ describe("catalog check --online at servers that list their models", () => {
       "models[0].upstreamVoices.george: ElevenLabs' description of the voice answers 400 (elevenlabs)",
     ]);
     expect(elevenlabs.seen("speak")).toEqual([]);
+  });
+});
+
+describe("catalog check --online at upstreams that the catalog describes", () => {
+  test("sends the key to their own origin, and not to that of a description", async () => {
+    const answer = (body: object) => () => reply(200, body);
+    const route = { method: "GET", path: /./ };
+    await using service = await startDouble([
+      { ...route, name: "all", answer: answer({ models: [{ id: "models/film-1" }] }) },
+    ]);
+    await using other = await startDouble([{ ...route, name: "all", answer: answer({}) }]);
+    const jobs = {
+      auth: { header: "x-key" },
+      create: { post: "/videos", take: { id: "id" } },
+      poll: { get: "/videos/${id}", state: "status" },
+      states: { running: "running", done: "done" },
+      check: { get: "/models", models: "models[*].id" },
+      openapi: `${other.origin}/openapi.json`,
+    };
+    const mine = { protocol: "jobs", baseUrl: service.origin, apiKeyEnv: "UP_KEY", jobs };
+    const input = { model: "${model}", prompt: "${prompt}" };
+    const video = {
+      ...{ id: "film", kind: "video", upstream: "mine", availableAspectRatios: ["auto"] },
+      videoOptions: [{ durationSeconds: 6, resolution: "720p", modes: ["t2v"], credits: 1 }],
+      call: { model: "film-2", input, output: "url" },
+    };
+    const { faults } = await check({ upstreams: { mine }, models: [video] });
+    expect(faults).toEqual([
+      "models[0].call.model: is none of the models that the upstream names (mine)",
+      "models[0].call.model: has no path in the upstream's description (mine)",
+    ]);
+    expect(service.requests.map(({ headers }) => headers["x-key"])).toEqual([key]);
+    expect(other.requests).toHaveLength(1);
+    expect(JSON.stringify(other.requests[0]?.headers)).not.toContain(key);
   });
 });

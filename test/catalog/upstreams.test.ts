@@ -55,14 +55,17 @@ test("each shipped catalog is loaded by a test, and has its section in docs/upst
   const names = readdirSync(folder)
     .filter((file) => file.endsWith(".yaml"))
     .map((file) => file.slice(0, -".yaml".length));
-  // Tested in called.test.ts and comfyui.test.ts.
-  const elsewhere = ["fal", "replicate", "comfyui"];
+  // Tested in called.test.ts, comfyui.test.ts and declared.test.ts.
+  const elsewhere = [
+    ...["fal", "replicate", "comfyui", "xai", "ark", "minimax", "kling", "google", "bfl"],
+    ...["wan", "runway", "vidu", "seed-videos"],
+  ];
   expect(names.sort()).toEqual([...shipped.map(([name]) => name), ...elsewhere].sort());
   const docs = readFileSync(new URL("../../docs/upstreams.md", import.meta.url), "utf8");
   for (const name of names) {
     const catalog = parse(readFileSync(new URL(`${name}.yaml`, folder), "utf8"));
     const { length } = catalog.models;
-    expect(docs).toContain(`catalog check deploy/catalogs/${name}.yaml\`: ${length} models`);
+    expect(docs).toContain(`catalog check deploy/catalogs/${name}.yaml\`: ${length} model`);
     expect(docs).toContain(`GENMESH_CATALOG=deploy/catalogs/${name}.yaml`);
   }
 });

@@ -17,24 +17,49 @@ export function catalogCommands(program: Command, cli: Cli): void {
       .option(
         "--online",
         "ask its upstreams too whether they have what it calls; generates nothing",
+      )
+      .option(
+        "--requests",
+        "print each request that its models would send where it declares the HTTP; sends nothing",
       ),
     "catalog check deploy/catalog.yaml",
     "catalog check my-catalog.yaml --json",
     "catalog check my-catalog.yaml --online",
-  ).action((file: string, options: { online?: boolean }) => check(cli, file, options));
+    "catalog check deploy/catalogs/xai.yaml --requests",
+  ).action((file: string, options: Asked) => check(cli, file, options));
 }
 
-async function check(cli: Cli, file: string, { online = false }): Promise<void> {
-  const ask = (snapshot: Snapshot) => askUpstreams(cli, snapshot);
-  const { faults, models } = await checkCatalogFile(file, online ? ask : undefined);
+/** The wishes of a check beside reading the file. */
+interface Asked {
+  online?: boolean;
+  requests?: boolean;
+}
+
+async function check(cli: Cli, file: string, asked: Asked): Promise<void> {
+  const { online = false, requests: isShown = false } = asked;
+  const { checkOnline, requestsOf } = await import("../../upstreams/online/index.ts");
+  let requests: ReturnType<typeof requestsOf> = [];
+  const look = async (snapshot: Snapshot) => {
+    if (isShown) requests = requestsOf(snapshot);
+    return online ? await askUpstreams(cli, snapshot, checkOnline) : [];
+  };
+  const { faults, models } = await checkCatalogFile(file, online || isShown ? look : undefined);
   if (faults.length > 0) cli.exitCode = 1;
-  if (cli.json) return printJson(cli, { ok: faults.length === 0, models, faults });
+  const shown = isShown ? { requests } : {};
+  if (cli.json) return printJson(cli, { ok: faults.length === 0, models, faults, ...shown });
+  for (const { model, method, url, headers, body } of requests) {
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`);
+    cli.out(`# ${model}\n${method} ${url}\n${lines.join("")}${JSON.stringify(body)}\n\n`);
+  }
   for (const { path, message } of faults) cli.out(`${path || "(file)"}: ${message}\n`);
   cli.out(`${file}: ${faults.length === 0 ? `${models} models, no faults` : faultCount(faults)}\n`);
 }
 
-async function askUpstreams({ config }: Cli, snapshot: Snapshot) {
-  const { checkOnline } = await import("../../upstreams/online/index.ts");
+async function askUpstreams(
+  { config }: Cli,
+  snapshot: Snapshot,
+  checkOnline: typeof import("../../upstreams/online/index.ts")["checkOnline"],
+) {
   const { createHttpClient } = await import("#kit/upstream/client.ts");
   await using http = createHttpClient();
   return await checkOnline(snapshot, { http, secrets: config.secret });

@@ -30,7 +30,7 @@ export type TemplatePath = readonly (string | number)[];
 
 /** A part of a template that a check looks at. */
 export type TemplatePart =
-  /** `isEach`: it stands for an object for each reference, or none where there is none. */
+  /** `isEach`: the part makes one object of each reference. Without references it makes no object. */
   | { kind: "placeholder"; path: TemplatePath; placeholder: Placeholder; isEach?: true }
   | { kind: "map"; path: TemplatePath; of: Placeholder; keys: readonly string[] }
   | { kind: "fault"; path: TemplatePath; message: string };

@@ -20,6 +20,7 @@ export function declarationFaults(declaration: Declaration, baseUrl: string): Fo
     ...steps.flatMap(({ name, step, known }) => stepFaults(name, step, known)),
     ...headerFaults(["headers"], declaration.headers, declaration.auth),
     ...createFaults(declaration),
+    ...checkFaults(declaration),
     ...stateFaults(declaration),
     ...markFaults(declaration),
     ...cancelFaults(declaration),
@@ -107,8 +108,9 @@ function pathFault(path: string, known: readonly string[]): string | undefined {
   if (/[\s#\\]/.test(plain) || plain.includes("$"))
     return "must have no blank, # or $ beside ${name}";
   const [before = "", query] = plain.split("?");
-  if (before.split("/").some((part) => part === "." || part === ".."))
-    return "must have no . or ..";
+  // Servers and URLs read %2e as a dot.
+  const parts = before.replace(/%2e/gi, ".").split("/");
+  if (parts.some((part) => part === "." || part === "..")) return "must have no . or ..";
   const names =
     path
       .split("?")[1]
@@ -146,6 +148,12 @@ function createFaults({ create, poll, result, states }: Declaration): FoundFault
   if (strange !== undefined) {
     faults.push({ path: ["create", "take", strange], message: "is a name that is there already" });
   }
+  const again = Object.keys(poll?.take ?? {}).find(
+    (name) => isGiven(name) || Object.hasOwn(create.take ?? {}, name),
+  );
+  if (again !== undefined) {
+    faults.push({ path: ["poll", "take", again], message: "is a name that is there already" });
+  }
   if (poll) {
     const path = poll.get ?? poll.post ?? poll.put ?? "";
     const taken = Object.keys(create.take ?? {});
@@ -166,6 +174,22 @@ function createFaults({ create, poll, result, states }: Declaration): FoundFault
     if (states) faults.push({ path: ["states"], message: "needs poll, which tells the state" });
   }
   return faults;
+}
+
+/** The question and the idempotency key are of the same forms as other paths and headers. */
+function checkFaults({ check, create, auth }: Declaration): FoundFault[] {
+  const ofPath = check && pathFault(check.get, []);
+  const key = create.key === undefined ? [] : headerFaults([], { [create.key]: "job" }, auth);
+  const isStrange =
+    typeof auth === "object" &&
+    "header" in auth &&
+    ownHeaders.test(auth.header) &&
+    !/^authorization$/i.test(auth.header);
+  return [
+    ...(ofPath === undefined ? [] : [{ path: ["check", "get"], message: ofPath }]),
+    ...key.map(({ message }) => ({ path: ["create", "key"], message })),
+    ...(isStrange ? [{ path: ["auth", "header"], message: "is a header that is made here" }] : []),
+  ];
 }
 
 function isGiven(name: string): boolean {

@@ -46,7 +46,7 @@ const marks = z
   .optional();
 const stateName = z.string().min(1).max(100);
 
-/** The meanings of an answer beside its state. */
+/** The meanings of an answer beside its state. Where patterns of several fit, the first of these counts. */
 export const meanings = ["refused", "empty", "busy", "denied", "unsure", "failed"] as const;
 
 /** The HTTP of an upstream's jobs, as the key `jobs` of an upstream declares it. */

@@ -1,5 +1,6 @@
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { DriverContext } from "../media/context.ts";
+import type { GenerationRequest } from "../media/port.ts";
 
 /** States that the log has already, by the memory of their process. */
 const told = new WeakMap<object, Set<string>>();
@@ -11,13 +12,20 @@ export function unknownState(
   context: Pick<DriverContext, "log" | "memory">,
   { name }: Upstream,
   state: string,
+  request: GenerationRequest,
 ): void {
   const known = told.get(context.memory) ?? new Set();
   told.set(context.memory, known);
   const key = `${name} ${state}`;
   if (known.has(key) || known.size >= maxTold) return;
   known.add(key);
-  // A text with other characters may repeat what a caller wrote.
-  const shown = /^[\w .-]{1,60}$/.test(state) ? state : "another text";
+  const shown = isWordOfItsOwn(state, request) ? state : "another text";
   context.log.warn({ upstream: name, state: shown }, "a media upstream names an unknown state");
+}
+
+/** Is it a state of at most four words, and none of a caller's? An upstream may repeat a prompt where a catalog expects the state. */
+function isWordOfItsOwn(state: string, request: GenerationRequest): boolean {
+  if (!/^\w{1,30}(?:[ .-]\w{1,30}){0,3}$/.test(state)) return false;
+  const written = JSON.stringify(request).toLowerCase();
+  return !state.split(/[ .-]/).every((word) => written.includes(word.toLowerCase()));
 }

@@ -24,7 +24,7 @@ import { declarationOf, isNamedByUs } from "./abilities.ts";
 import { meaningOf, textAt } from "./answers.ts";
 import { ask, callOfStep, type Declared, storedValues, takenOf } from "./ask.ts";
 import { authHeaders } from "./auth.ts";
-import type { Declaration, Meaning } from "./declaration.ts";
+import { type Declaration, type Meaning, meanings } from "./declaration.ts";
 import { isOwnOrigin, type PathValues } from "./paths.ts";
 import { errorOf, resultOf, watchDeclared } from "./watch.ts";
 
@@ -142,7 +142,7 @@ async function create(
   const { answers } = declared.declaration;
   return await creating(context, task, declared, async (call) => {
     const { body, status } = await ask(context, call);
-    raise(meaningOf(answers, allMeanings, body), new StatusError(status));
+    raise(meaningOf(answers, meanings, body), new StatusError(status));
     return body;
   });
 }
@@ -206,7 +206,6 @@ async function creating<T>(
   });
 }
 
-const allMeanings = ["refused", "empty", "busy", "denied", "unsure", "failed"] as const;
 /** Meanings of a failed request. All of them say that nothing was taken. Anything else in its body may be wrong. */
 const ofFailures = ["empty", "busy", "denied"] as const;
 
@@ -214,7 +213,7 @@ const ofFailures = ["empty", "busy", "denied"] as const;
 function refusalOf({ answers }: Declaration): NonNullable<Call["refusal"]> {
   return (status, body, error) => {
     const isOpen = [408, 409, 425].includes(status);
-    const among = status >= 500 ? ofFailures : isOpen ? [] : allMeanings;
+    const among = status >= 500 ? ofFailures : isOpen ? [] : meanings;
     const meaning = meaningOf(answers, among, body);
     try {
       raise(meaning, error);

@@ -142,6 +142,22 @@ describe("a task that we name", () => {
   });
 });
 
+test("a task that we name is never sent again for an answer that does not say that it is not there", async () => {
+  await using double = await startDeclared([reply(400, { code: 7 })]);
+  await using world = await createWorld();
+  const declared = {
+    ...usual,
+    ...{
+      create: { post: "/videos" },
+      poll: { get: "/tasks/${job}", state: "status" },
+      answers: {},
+    },
+  };
+  const { task } = world.task(taskAt(double, declared, { resumeId: '{"model":"film-2"}' }));
+  await expect(world.upstreams.generate(task)).rejects.toMatchObject({ fault: "unknown" });
+  expect(double.server.seen("create")).toHaveLength(0);
+});
+
 test("a job's id goes as an idempotency key, where the upstream takes one", async () => {
   await using double = await filming();
   await using world = await createWorld();

@@ -69,9 +69,12 @@ async function describedFaults(
   { openapi, create }: Declaration,
 ): Promise<OnlineFault[]> {
   if (openapi === undefined) return [];
-  const { value, fault } = await read(upstream, new URL(openapi, upstream.baseUrl).href);
+  const { value, fault } = await read(upstream, new URL(openapi, upstream.baseUrl).href, {
+    // A description is public, and may be on an origin that must not see the key.
+    key: "none",
+  });
   if (fault !== undefined || !isJsonObject(value)) {
-    return [{ path: ["upstream"], message: `the declared's description ${fault ?? "is none"}` }];
+    return [{ path: ["upstream"], message: `the upstream's description ${fault ?? "is none"}` }];
   }
   return model.calls.flatMap((call): OnlineFault[] => {
     const schema = bodySchema(

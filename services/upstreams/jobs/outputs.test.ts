@@ -32,6 +32,19 @@ describe("the output", () => {
     expect(double.server.seen("result")[0]).toMatchObject({ path: "/v1/files/12" });
   });
 
+  test("that the upstream does not give now stays to be asked for", async () => {
+    await using double = await startDeclared([state("done", { file_id: 12 })]);
+    await using world = await createWorld();
+    double.server.next("result", reply(200, { code: 7, error: { code: "BusyNow" } }) as never);
+    const declared = {
+      ...usual,
+      poll: { ...usual.poll, take: { file: "file_id" } },
+      result: { get: "/files/${file}" },
+    };
+    const { task } = world.task(taskAt(double, declared));
+    await expect(world.upstreams.generate(task)).rejects.toMatchObject({ fault: "unknown" });
+  });
+
   test("whose link has ended is named anew by another look", async () => {
     await using double = await startDeclared();
     await using world = await createWorld();

@@ -14,7 +14,7 @@ import { GenerationError, type GenerationTask } from "../media/port.ts";
 import { withTries } from "../media/retries.ts";
 import { meaningOf, textAt, valuesAt } from "./answers.ts";
 import { ask, callOfStep, type Declared } from "./ask.ts";
-import type { Declaration, Step } from "./declaration.ts";
+import { type Declaration, meanings, type Step } from "./declaration.ts";
 import { unknownState } from "./events.ts";
 
 /** Looks at a task that the upstream does not know, and the least time from the first to the last, before it counts as lost. */
@@ -41,7 +41,7 @@ export async function watchDeclared(
   let absence: { since: number; looks: number } | undefined;
   for (;;) {
     task.signal.throwIfAborted();
-    const reply = await look(context, declared, poll);
+    const reply = await look(context, declared, poll, maybe);
     let wantedMs: number | undefined;
     if (reply === "missing") {
       absence ??= { since: clock.steady(), looks: 0 };
@@ -54,7 +54,7 @@ export async function watchDeclared(
       wantedMs = spreadMs / (missing.looks - 1);
     } else {
       absence = undefined;
-      if (isDone(context, declared, reply.body)) return reply.body;
+      if (isDone(context, task, declared, reply.body)) return reply.body;
       const percent = percentOf(poll, reply.body);
       if (percent !== undefined) task.progress(percent);
       wantedMs = reply.retryAfterMs;
@@ -64,11 +64,15 @@ export async function watchDeclared(
   }
 }
 
-/** The answer of a step that says the state or the result. `missing`: the upstream does not know the task. */
+/**
+ * The answer of a step that says the state or the result. `missing`: the upstream does not know the task. `maybe`: the task may never have
+ * come there. Then 404 alone says so, because a task that is begun again is paid for twice.
+ */
 async function look(
   context: DriverContext,
   declared: Declared,
   step: Step & { body?: JsonObject | undefined },
+  maybe = false,
 ): Promise<JsonReply | "missing"> {
   const { signal } = declared;
   const tries = { most: generateTries.look, mayRepeat: isLookedAtAgain, signal };
@@ -79,7 +83,10 @@ async function look(
     });
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof StatusError && isMissing(error)) return "missing";
+    if (error instanceof StatusError && isMissing(error, maybe)) return "missing";
+    if (maybe && error instanceof StatusError) {
+      throw unknown("the upstream does not say whether it has the task", { cause: error });
+    }
     // The task runs and is paid for, also where a look is refused.
     if (isLookedAtAgain(error)) throw unknown("the upstream cannot be asked", { cause: error });
     throw toGenerationError(error, true);
@@ -94,7 +101,10 @@ export async function resultOf(
 ): Promise<JsonObject> {
   const reply = await look(context, declared, step);
   if (reply === "missing") throw failed("the upstream does not have the task's output");
-  raiseMeaning(meaningOf(declared.declaration.answers, ["refused", "failed"], reply.body, true));
+  const meaning = meaningOf(declared.declaration.answers, meanings, reply.body, true);
+  raiseMeaning(meaning);
+  // The task is done and paid for. A later attempt asks for its output again.
+  if (meaning !== undefined) throw unknown("the upstream does not give the task's output now");
   return reply.body;
 }
 
@@ -107,17 +117,17 @@ function isLookedAtAgain(error: unknown): boolean {
   return error.status >= 500 || passing.has(error.status);
 }
 
-/** Every other status that is no success. */
-function isMissing({ status }: StatusError): boolean {
-  return status >= 400;
+/** Every other status that is no success. `maybe`: 404 alone. */
+function isMissing({ status }: StatusError, maybe: boolean): boolean {
+  return maybe ? status === 404 : status >= 400;
 }
 
 /** The error that the body of a refused look means for the task. */
 function marked({ declaration }: Declared): NonNullable<Call["refusal"]> {
   return (status, body) => {
-    if (status >= 500 || passing.has(status)) return undefined;
-    const all = ["refused", "failed", "busy", "empty", "denied", "unsure"] as const;
-    const meaning = meaningOf(declaration.answers, all, body);
+    // An upstream may know a task a moment after it has named it, so 404 is looked at again.
+    if (status >= 500 || status === 404 || passing.has(status)) return undefined;
+    const meaning = meaningOf(declaration.answers, meanings, body);
     if (meaning === undefined) return undefined;
     const isOver = meaning === "refused" || meaning === "failed";
     return isOver ? errorOf(meaning) : unknown("the upstream does not say how the task is");
@@ -127,15 +137,17 @@ function marked({ declaration }: Declared): NonNullable<Call["refusal"]> {
 /** Is the task done? Throws a GenerationError where it has failed. A running state wins over everything else in the answer. */
 function isDone(
   context: DriverContext,
+  { request }: GenerationTask,
   { declaration, upstream }: Declared,
   body: JsonObject,
 ): boolean {
   const { answers, poll, states = {} } = declaration;
   const state = poll && textAt(poll.state, body);
   const meant = state !== undefined && Object.hasOwn(states, state) ? states[state] : undefined;
-  if (state !== undefined && meant === undefined) unknownState(context, upstream, state);
+  if (state !== undefined && meant === undefined) unknownState(context, upstream, state, request);
   if (meant === "running") return false;
-  raiseMeaning(meaningOf(answers, ["refused", "failed"], body, meant === "done"));
+  // A pattern of busy upstreams comes before "everything else has failed". Such a look says nothing of the task.
+  raiseMeaning(meaningOf(answers, meanings, body, meant === "done"));
   if (meant === "done") return true;
   if (meant === undefined) return false;
   const { code, type } = errorIn(body);

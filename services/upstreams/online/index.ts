@@ -10,6 +10,7 @@ import { checkComfyUiOnline } from "../comfyui/online.ts";
 import { checkElevenLabsOnline } from "../elevenlabs/online.ts";
 import { checkFalOnline } from "../fal/online.ts";
 import { checkDeclaredOnline } from "../jobs/online.ts";
+import { type SampleRequest, sampleRequests } from "../jobs/requests.ts";
 import { checkListedOnline } from "../openai/online.ts";
 import { type ProtocolName, protocolName } from "../protocols.ts";
 import { checkReplicateOnline } from "../replicate/online.ts";
@@ -72,4 +73,16 @@ export async function checkOnline(
     }
   }
   return faults;
+}
+
+/** The requests that a catalog's active models would send to upstreams whose HTTP it declares. No upstream is asked, and no key is read. */
+export function requestsOf({ models, upstreams }: Snapshot): (SampleRequest & { model: string })[] {
+  return models.flatMap((model) => {
+    const names = model.active ? [model.upstream, ...model.fallbackUpstreams] : [];
+    return names.flatMap((name) => {
+      const upstream = upstreams[name];
+      if (!upstream || protocolName(upstream.protocol) !== "jobs") return [];
+      return sampleRequests(upstream, model).map((request) => ({ model: model.id, ...request }));
+    });
+  });
 }

@@ -11,10 +11,12 @@ import {
 import { valuesOf } from "../by-template/values.ts";
 import type { GenerationRequest } from "../media/port.ts";
 
-/** Address of a sample reference. */
-const reference = "https://example.com/reference.png";
+/** A sample reference. Upstreams get data URIs or addresses of uploads, and a description tells neither from the other. */
+const reference = "data:image/png;base64,iVBORw0KGgo=";
 /** Side of an image of a model without sizes. */
 const usualSide = 1024;
+/** The id of a sample job. */
+export const sampleJob = "job_sample";
 const extras = { seed: 1, negativePrompt: "blurred" } as const;
 
 type Of<K extends GenerationRequest["kind"]> = Extract<GenerationRequest, { kind: K }>;
@@ -34,8 +36,9 @@ export function inputsOf(model: Model, call: ModelCall): JsonObject[] {
       ...{ mimeType: "image/png", width: usualSide, height: usualSide },
       open: () => Promise.reject(new Error("a sample has no bytes")),
     }));
-    const values = valuesOf({ request, jobId: "job_sample", references: shapes }, urls);
-    const input = fill(template, values);
+    const named = { model: call.model, job: sampleJob };
+    const values = valuesOf({ request, jobId: sampleJob, references: shapes }, urls);
+    const input = fill(template, { ...values, ...named });
     return isJsonObject(input) ? [input] : [];
   });
 }
@@ -70,8 +73,9 @@ function picturesOf(spec: ImageSpec): Offered[] {
   return requests.flatMap((request) => counts.map((references) => ({ request, references })));
 }
 
-/** Every row in one shape, and the first row in all shapes. */
+/** Every row in one shape, and the first row in all shapes. A call without a mode serves a video from text, and from references. */
 function filmsOf(spec: VideoSpec, mode: string): Offered[] {
+  if (mode === "") return [...filmsOf(spec, "t2v"), ...filmsOf(spec, "i2v")];
   const { options, aspectRatios, maxReferences, nativeAudio } = spec;
   const isFromText = mode === "t2v";
   const ofMode = isFromText ? VideoMode.T2V : VideoMode.I2V;

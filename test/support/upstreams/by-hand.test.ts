@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { freePort } from "../free-port.ts";
 import { doublesByHand, talk } from "./by-hand.ts";
+import type { Facts } from "./declared.ts";
+import { type DeclaredName, declaredFacts } from "./declared-facts.ts";
 import { sampleOutputs } from "./double.ts";
 
 test.each(Object.entries(doublesByHand))(
@@ -15,6 +17,13 @@ test.each(Object.entries(doublesByHand))(
 );
 
 const ofComfy = ["partial", "invalid", "failed", "restart", "dropSockets", "held", "lost", "down"];
+/** Every service whose HTTP a catalog declares knows these. */
+const ofDeclared = Object.fromEntries(
+  Object.entries<Facts>(declaredFacts).map(([name, { answers }]) => [
+    name,
+    [...Object.keys(answers), ...["refused", "failed", "held", "finish", "endedLink", "down"]],
+  ]),
+) as Record<DeclaredName, string[]>;
 /** Documented faults of upstreams, and behaviours that differ, without those that the doubles always have. */
 const documented: Readonly<Record<keyof typeof doublesByHand, readonly string[]>> = {
   fal: [
@@ -28,6 +37,7 @@ const documented: Readonly<Record<keyof typeof doublesByHand, readonly string[]>
   comfyui: ofComfy,
   "comfyui-2025": ofComfy,
   "comfyui-2024": ofComfy,
+  ...ofDeclared,
   elevenlabs: ["againstPolicy", "quotaExceeded", "insufficientCredits", "tooManyAtOnce", "busy"],
 };
 

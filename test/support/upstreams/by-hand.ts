@@ -8,6 +8,8 @@ import { createBuiltinRenderer } from "../../../services/builtin/index.ts";
 import type { Behaviour } from "../scripted-behaviours.ts";
 import type { MediaOutputs } from "../scripted-media-upstream.ts";
 import { type ComfyOptions, startComfy } from "./comfyui.ts";
+import { startDeclaredService } from "./declared.ts";
+import { type DeclaredName, declaredFacts } from "./declared-facts.ts";
 import { replyText } from "./double.ts";
 import { elevenLabsAnswers, startElevenLabs } from "./elevenlabs.ts";
 import { falAnswers, falFailures, startFal } from "./fal.ts";
@@ -75,7 +77,38 @@ function comfyOf(vintage: NonNullable<ComfyOptions["vintage"]>): Starter {
   };
 }
 
+/** A service whose HTTP a catalog of deploy/catalogs declares. */
+function declaredOf(name: DeclaredName): Starter {
+  return async (port, outputs) => {
+    const service = await startDeclaredService(name, { port, outputs, isOneHost: true });
+    return {
+      ...{ baseUrl: service.baseUrl, key: service.key },
+      words: {
+        refused: () => service.plan({ end: "refused" }),
+        failed: () => service.plan({ end: "failed" }),
+        ...each(service.facts.answers, (answer) =>
+          service.server.next("create", answer as Behaviour),
+        ),
+        lost: () => service.server.next("create", { kind: "lost" }),
+        cutFile: () => service.files.next("file", { kind: "file", cutAfter: 40 }),
+        lateFile: () => service.files.next("file", absent),
+        endedLink: () => service.plan({ deadLinks: 1 }),
+        // Does not end before `finish`.
+        held: () => service.plan({ pace: "held" }),
+        finish: () => service.finish(),
+      },
+      [Symbol.asyncDispose]: service[Symbol.asyncDispose],
+    };
+  };
+}
+
+/** All of them by their names. */
+const declared = Object.fromEntries(
+  (Object.keys(declaredFacts) as DeclaredName[]).map((name) => [name, declaredOf(name)]),
+) as Record<DeclaredName, Starter>;
+
 export const doublesByHand = {
+  ...declared,
   async fal(port, made) {
     const fal = await startFal({ port });
     Object.assign(fal.outputs, made);

@@ -175,29 +175,34 @@ export interface Files extends Double<"file" | "put"> {
   remove(url: string): void;
 }
 
-/** Starts a host for files. */
-export async function startFiles(): Promise<Files> {
+/** Starts a host for files. `guard` may answer before it does. */
+export async function startFiles(
+  guard?: (seen: SeenRequest) => Answer | undefined,
+): Promise<Files> {
   const files = new Map<string, Omit<MadeFile, "kind">>();
   const expected = new Map<string, string>();
-  const host = await startDouble<"file" | "put">([
-    {
-      ...{ name: "file", method: "GET", path: /^\/files\/(.+)$/ },
-      answer: ({ path }) => {
-        const file = files.get(path);
-        return file ? { kind: "file", ...file } : replyText(404, "Not Found");
+  const host = await startDouble<"file" | "put">(
+    [
+      {
+        ...{ name: "file", method: "GET", path: /^\/files\/(.+)$/ },
+        answer: ({ path }) => {
+          const file = files.get(path);
+          return file ? { kind: "file", ...file } : replyText(404, "Not Found");
+        },
       },
-    },
-    {
-      ...{ name: "put", method: "PUT", path: /^\/files\/(.+)$/ },
-      answer: ({ path, raw, headers, query }) => {
-        const type = expected.get(path);
-        if (type === undefined || !query.has("signature")) return replyText(403, "Forbidden");
-        expected.delete(path);
-        files.set(path, { bytes: raw, type: headers["content-type"] ?? type });
-        return replyText(200);
+      {
+        ...{ name: "put", method: "PUT", path: /^\/files\/(.+)$/ },
+        answer: ({ path, raw, headers, query }) => {
+          const type = expected.get(path);
+          if (type === undefined || !query.has("signature")) return replyText(403, "Forbidden");
+          expected.delete(path);
+          files.set(path, { bytes: raw, type: headers["content-type"] ?? type });
+          return replyText(200);
+        },
       },
-    },
-  ]);
+    ],
+    guard ? { guard } : {},
+  );
   const pathFor = (type: string) => `/files/${randomUUID()}.${extensions[type] ?? "bin"}`;
   const at = (path: string) => `${host.origin}${path}`;
   return {
