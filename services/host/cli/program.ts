@@ -1,6 +1,7 @@
 import { Command, CommanderError } from "commander";
 import type { Peers } from "#common/agreements/peers.ts";
 import type { OperatorConfig } from "../config.ts";
+import { version } from "../version.ts";
 import { accountCommands } from "./account.ts";
 import { withExamples } from "./arguments.ts";
 import { auditCommands } from "./audit.ts";
@@ -71,6 +72,7 @@ export function createProgram(options: ProgramOptions): Program {
       `gRPC address of the server (default ${defaultServer}, or GENMESH_*_URL)`,
     )
     .option("--json", "print one JSON object")
+    .version(version, "--version", "print the version")
     .configureOutput({
       writeOut: options.out,
       writeErr: (text) => (wantsJson ? undefined : options.err(text)),
