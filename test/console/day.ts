@@ -202,6 +202,7 @@ export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = ope
       await submit("Give back", adminToken);
       await expect.poll(figures).toEqual({ available: 1_500_000, spent: 0 });
       await press("Suspend");
+      await press("Suspend account");
       await page.getByText("Suspended since").waitFor();
       await until("its key to be refused", async () => {
         const nothing = client.responses.create({ model: "no such model", input: "Hello?" });

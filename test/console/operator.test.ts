@@ -127,6 +127,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
 
     const app = world.holding(secret, { accountId, keyId: changed?.keyId ?? "" });
     await row.getByRole("button", { name: "Disable" }).click();
+    await button("Disable key").click();
     await confirm();
     await until("it to be refused", async () => (await app.get("/models")).status === 401);
     await row.getByRole("button", { name: "Enable" }).click();

@@ -98,6 +98,15 @@ export async function lookFindings(page: Page, looks = bothThemes): Promise<stri
   return found;
 }
 
+/** Tables wider than their room, which hides a part of them. */
+export function cutTables(page: Page): Promise<string[]> {
+  return page.evaluate(() =>
+    [...document.querySelectorAll(".table-wrap:not(.scrolls)")]
+      .filter((one) => one.scrollWidth > one.clientWidth + 1)
+      .map((one) => `the table "${one.querySelector("caption")?.textContent}" is cut off`),
+  );
+}
+
 function scrollsSideways(page: Page): Promise<boolean> {
   return page.evaluate(() => {
     const { scrollWidth, clientWidth } = document.documentElement;

@@ -8,7 +8,7 @@ import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { keyBodyFields, setLowBalance } from "../../keys.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
-import { pageSizes } from "./limits.ts";
+import { keyPagesSearched, pageSizes } from "./limits.ts";
 
 /** Routes of the keys of all accounts. */
 export function keyRoutes(app: FastifyInstance, edge: Edge): void {
@@ -29,6 +29,9 @@ export function keyRoutes(app: FastifyInstance, edge: Edge): void {
 async function list(call: AdminCall) {
   const { auth } = call.peers;
   const [accountId, query] = [call.query("account"), call.query("query")];
+  if (accountId === "" && query !== "" && !query.startsWith(keyIdPrefix)) {
+    return searchNames(call, query.toLowerCase());
+  }
   if (accountId === "") {
     const found = await auth.listAllKeys({ ...call.page(), query }, call.options);
     return listOf(shown(call, found.keys), found.nextPageToken);
@@ -37,13 +40,31 @@ async function list(call: AdminCall) {
   const { pageSize, pageToken } = call.page();
   const { keys } = await auth.listKeys({ accountId }, call.options);
   const matching = keys.filter(({ keyId, name }) =>
-    [keyId, name.toLowerCase()].some((text) => text.startsWith(query.toLowerCase())),
+    [keyId, name.toLowerCase()].some((text) => text.includes(query.toLowerCase())),
   );
   const from = matching.findIndex(({ keyId }) => keyId === pageToken) + 1;
   if (pageToken !== "" && from === 0) refuse(ErrorReason.INVALID_VALUE, { param: "after" });
   const page = matching.slice(from, from + pageSize);
   const isLast = from + pageSize >= matching.length;
   return listOf(shown(call, page), isLast ? "" : (page.at(-1)?.keyId ?? ""));
+}
+
+/** All ids of keys begin with it. Other texts are looked for in names. */
+const keyIdPrefix = "key_";
+
+/** Keys with a text in their name, among some thousands of keys. The rest is on the next pages. */
+async function searchNames(call: AdminCall, text: string) {
+  const { pageSize, pageToken } = call.page();
+  const matching: ApiKey[] = [];
+  let after = pageToken;
+  for (let looked = 0; looked < keyPagesSearched; looked++) {
+    const asked = { pageSize: pageSizes.most, pageToken: after };
+    const found = await call.peers.auth.listAllKeys(asked, call.options);
+    matching.push(...found.keys.filter(({ name }) => name.toLowerCase().includes(text)));
+    after = found.nextPageToken;
+    if (after === "" || matching.length >= pageSize) break;
+  }
+  return listOf(shown(call, matching), after);
 }
 
 function shown({ clock }: AdminCall, keys: readonly ApiKey[]) {

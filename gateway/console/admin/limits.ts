@@ -10,3 +10,5 @@ export const auditMs = 10 * 60_000;
 export const maxDifferences = 1_000;
 /** Bytes of a body with a draft of the catalog. A draft may have 1 MiB. Its line breaks and quotes take two bytes each in JSON. */
 export const draftBodyBytes = 2 * 1024 * 1024 + 1024;
+/** Pages of keys that one search by name reads. One answer stays within a second, and the operator goes on by "Next". */
+export const keyPagesSearched = 20;

@@ -41,6 +41,15 @@ export function usdPrice(micros: Sum): string {
   return toTheMicro.format(decimalOf(micros));
 }
 
+/** Sums of an axis, all with as many digits as the finest of them has: no two become one by rounding. */
+export function usdTicks(micros: readonly number[]): string[] {
+  const digits = [2, 3, 4, 5].find((count) =>
+    micros.every((sum) => Math.round(sum) % 10 ** (6 - count) === 0),
+  );
+  const { format } = dollars(digits ?? 6);
+  return micros.map((sum) => format(sum / 1_000_000));
+}
+
 export function usdTitle(micros: Sum): string {
   return `${toTheMicro.format(decimalOf(micros))} = ${whole.format(BigInt(micros))} millionths of a US dollar`;
 }

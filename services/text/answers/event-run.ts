@@ -21,9 +21,8 @@ import { lastFramesWithUsage } from "../metering/shown-usage.ts";
 import type { Finished, Metered } from "../paid/paid-request.ts";
 import type { PreparedRequest } from "../request/prepared.ts";
 import type { KeptAnswer } from "../store/store.ts";
-import { finishReasonOf } from "./answer-facts.ts";
+import { failureFor, failureOfEnd, finishReasonOf } from "./answer-facts.ts";
 import { failedEvent } from "./failed-event.ts";
-import { failureFor, failureOfEnd } from "./failure-note.ts";
 import { type Collector, createCollector, keepable } from "./replay.ts";
 import { stopped, stopReasonOf } from "./stop-reason.ts";
 

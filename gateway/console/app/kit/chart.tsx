@@ -24,6 +24,7 @@ export function Chart({
   end,
   series,
   format,
+  ticks,
   timeOf,
 }: {
   label: string;
@@ -33,6 +34,8 @@ export function Chart({
   end: number;
   series: readonly Series[];
   format(value: number): string;
+  /** The texts of the axis, which are exact. */
+  ticks(values: readonly number[]): string[];
   timeOf(seconds: number): string;
 }) {
   const place = useRef<HTMLDivElement>(null);
@@ -43,7 +46,7 @@ export function Chart({
     if (!element) return;
     const draw = () => {
       const style = getComputedStyle(element);
-      const options = optionsOf(element.clientWidth, series, style, { format, timeOf });
+      const options = optionsOf(element.clientWidth, series, style, { ticks, timeOf });
       options.scales = { ...options.scales, x: { time: true, range: [times[0] ?? 0, end] } };
       options.hooks = { setCursor: [(plot) => setPointed(plot.cursor.idx ?? null)] };
       return new uPlot(options, dataOf(times, series), element);
@@ -64,7 +67,7 @@ export function Chart({
       sizes.disconnect();
       plot.destroy();
     };
-  }, [times, end, series, format, timeOf, chosenTheme]);
+  }, [times, end, series, ticks, timeOf, chosenTheme]);
   const start = pointed === null ? undefined : times[pointed];
   return (
     <figure class="chart">
@@ -102,7 +105,7 @@ function optionsOf(
   width: number,
   series: readonly Series[],
   style: CSSStyleDeclaration,
-  texts: { format(value: number): string; timeOf(seconds: number): string },
+  texts: { ticks(values: readonly number[]): string[]; timeOf(seconds: number): string },
 ): uPlot.Options {
   // A canvas has no custom properties. The present theme's colours are read from the element.
   const colour = (name: string) => resolved(style, name);
@@ -128,7 +131,7 @@ function optionsOf(
         grid: { show: false },
         values: (_plot, splits) => splits.map(texts.timeOf),
       },
-      { ...axis, size: 60, values: (_plot, splits) => splits.map(texts.format) },
+      { ...axis, size: 76, values: (_plot, splits) => texts.ticks(splits) },
     ],
     series: [
       {},

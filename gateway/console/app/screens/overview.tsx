@@ -7,9 +7,20 @@ import { Page, Section } from "../kit/page.tsx";
 import { Spark } from "../kit/spark.tsx";
 import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
 import { Count, Credits, Id, Money, ShortId, Status, When } from "../kit/values.tsx";
+import { periodWords } from "../limit-resets.ts";
 import { useRunningJobs } from "../running-jobs.ts";
-import { may, seesJobs } from "../session.ts";
-import type { Hold, Job, List, RequestRecord, UsagePage, UsageResult, Wallet } from "../types.ts";
+import { may, seesJobs, session } from "../session.ts";
+import type {
+  Hold,
+  Job,
+  Key,
+  LimitReset,
+  List,
+  RequestRecord,
+  UsagePage,
+  UsageResult,
+  Wallet,
+} from "../types.ts";
 import { days, startOfDay, sum } from "../usage-sums.ts";
 
 /** Days of the spark lines, today included: as many buckets as a page of usage has at most. */
@@ -18,12 +29,49 @@ const sparkDays = 31;
 export function Overview() {
   return (
     <Page title="Overview">
+      <OwnLimit />
       {may("billing") && <Balances />}
       <Month />
       <Activity />
     </Page>
   );
 }
+
+type OwnKey = Pick<
+  Key,
+  "limitUsdMicros" | "limitRemainingUsdMicros" | "limit_reset" | "spentUsdMicros"
+>;
+
+/** The limit of the reader's own key. Requests beyond it are refused, even where the account has money. */
+function OwnLimit() {
+  const { data } = useApi<{ data: OwnKey }>(session.value?.keyId ? "/key" : null);
+  const { limitUsdMicros: limit, limitRemainingUsdMicros: left, limit_reset } = data?.data ?? {};
+  if (limit === undefined || limit === null) return null;
+  return (
+    <dl class="figures">
+      <Figure
+        title="Left of this key's limit"
+        value={<Money micros={left ?? 0} />}
+        note={
+          <>
+            of <Money micros={limit} />, {periodWords(limit_reset ?? null)}
+          </>
+        }
+      />
+      <Figure
+        title="Spent of it"
+        value={<Money micros={limit - (left ?? 0)} />}
+        note={limit_reset ? `It begins anew ${renewals[limit_reset]}.` : "It never begins anew."}
+      />
+    </dl>
+  );
+}
+
+const renewals: Record<LimitReset, string> = {
+  daily: "at midnight, UTC",
+  weekly: "on Monday at midnight, UTC",
+  monthly: "on the first of the month, UTC",
+};
 
 function Balances() {
   const { data, error, reload } = useApi<Wallet>("/billing");

@@ -1,6 +1,6 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { type CallOptions, call, queryOf, v1 } from "../api.ts";
-import { count, countShort, usd } from "../format.ts";
+import { count, countShort, usd, usdTicks } from "../format.ts";
 import { useApi, useFilters } from "../hooks.ts";
 import { keyNames, loadKeyNames } from "../key-names.ts";
 import { Chart } from "../kit/chart.tsx";
@@ -86,6 +86,7 @@ export function Usage() {
             end={buckets.at(-1)?.end_time ?? range.end}
             series={series}
             format={figure.unit === "usd" ? usd : countShort}
+            ticks={figure.unit === "usd" ? usdTicks : countTicks}
             timeOf={timeOf}
           />
           <Section title="In all">
@@ -183,5 +184,6 @@ const utcHour = new Intl.DateTimeFormat(undefined, {
   minute: "2-digit",
   timeZone: "UTC",
 });
+const countTicks = (values: readonly number[]) => values.map(countShort);
 const dayOf = (seconds: number) => utcDay.format(seconds * 1_000);
 const hourOf = (seconds: number) => utcHour.format(seconds * 1_000);

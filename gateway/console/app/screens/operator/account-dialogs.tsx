@@ -6,6 +6,7 @@ import { DollarsField, microsOf } from "../../kit/dollars-field.tsx";
 import { TextField } from "../../kit/form.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { type Account, admin, type LedgerEntry } from "./types.ts";
+import { WhatStops } from "./what-stops.tsx";
 
 interface DialogProps {
   account: Account;
@@ -100,6 +101,25 @@ export function Refund({ account, entry, onClose, onDone }: DialogProps & { entr
   );
 }
 
+export function SuspendAccount({ account, onClose, onDone }: DialogProps) {
+  return (
+    <FormDialog
+      title={`Suspend ${nameOf(account)}?`}
+      submit="Suspend account"
+      isDangerous
+      onClose={onClose}
+      onSubmit={async () => {
+        await call(`${pathOf(account)}/suspend`, { method: "POST", body: {} });
+        toast("The account may only read from now on.");
+        onDone();
+      }}
+    >
+      <WhatStops accountId={account.id} />
+      <p>Its keys may still read. You can resume the account at any time.</p>
+    </FormDialog>
+  );
+}
+
 export function CloseAccount({ account, onClose, onDone }: DialogProps) {
   const [typed, setTyped] = useState("");
   return (
@@ -114,8 +134,9 @@ export function CloseAccount({ account, onClose, onDone }: DialogProps) {
         onDone();
       }}
     >
+      <WhatStops accountId={account.id} />
       <p>
-        Its keys are revoked, its prompts, files and names are erased at once. Its ledger stays,
+        All its keys are revoked, its prompts, files and names are erased at once. Its ledger stays,
         with ids alone. This cannot be undone.
       </p>
       <TextField

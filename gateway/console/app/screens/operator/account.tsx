@@ -8,12 +8,15 @@ import { ErrorText, Notice, Waiting } from "../../kit/states.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { Credits, Id, Money, Status, When } from "../../kit/values.tsx";
 import { AlertForm } from "../alert-form.tsx";
-import { CloseAccount, Refund, TopUp } from "./account-dialogs.tsx";
+import { CloseAccount, Refund, SuspendAccount, TopUp } from "./account-dialogs.tsx";
 import { AccountLedger } from "./account-ledger.tsx";
 import { AccountWebhooks } from "./account-webhooks.tsx";
 import { type Account, type AdminAlerts, admin, type LedgerEntry } from "./types.ts";
 
-type Open = { dialog: "top-up" | "close" } | { dialog: "refund"; entry: LedgerEntry } | null;
+type Open =
+  | { dialog: "top-up" | "close" | "suspend" }
+  | { dialog: "refund"; entry: LedgerEntry }
+  | null;
 
 const tabs = [
   { value: "ledger", label: "Ledger" },
@@ -31,10 +34,10 @@ export function OneAccount() {
   const [open, setOpen] = useState<Open>(null);
   // Counts the changes of money. Each makes the list of entries again.
   const [changes, setChanges] = useState(0);
-  const turn = useAction(async (way: "suspend" | "resume") => {
-    const changed = await call<Account>(`${path}/${way}`, { method: "POST", body: {} });
+  const resume = useAction(async () => {
+    const changed = await call<Account>(`${path}/resume`, { method: "POST", body: {} });
     loaded.set(() => changed);
-    toast(way === "suspend" ? "The account may only read from now on." : "The account is active.");
+    toast("The account is active.");
   });
   const done = () => {
     setOpen(null);
@@ -56,8 +59,10 @@ export function OneAccount() {
             </button>
             <button
               type="button"
-              disabled={turn.isBusy}
-              onClick={() => turn.run(account.state === "active" ? "suspend" : "resume")}
+              disabled={resume.isBusy}
+              onClick={() =>
+                account.state === "active" ? setOpen({ dialog: "suspend" }) : resume.run()
+              }
             >
               {account.state === "active" ? "Suspend" : "Resume"}
             </button>
@@ -69,7 +74,7 @@ export function OneAccount() {
       }
     >
       <ErrorText error={loaded.error} retry={loaded.reload} />
-      <ErrorText error={turn.error} />
+      <ErrorText error={resume.error} />
       {!account && !loaded.error && <Waiting lines={4} />}
       {account && <Facts account={account} />}
       {account && (
@@ -93,6 +98,9 @@ export function OneAccount() {
       {account && tab === "alerts" && <AccountAlerts path={path} mayChange={isOpen} />}
       {account && open?.dialog === "top-up" && (
         <TopUp account={account} onClose={() => setOpen(null)} onDone={done} />
+      )}
+      {account && open?.dialog === "suspend" && (
+        <SuspendAccount account={account} onClose={() => setOpen(null)} onDone={done} />
       )}
       {account && open?.dialog === "close" && (
         <CloseAccount account={account} onClose={() => setOpen(null)} onDone={done} />

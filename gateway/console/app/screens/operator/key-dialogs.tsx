@@ -17,6 +17,7 @@ import {
   LowBalanceField,
 } from "../key-fields.tsx";
 import { type AdminKey, type AdminKeyInFull, admin, type Catalog } from "./types.ts";
+import { WhatStops } from "./what-stops.tsx";
 
 interface DialogProps {
   onClose(): void;
@@ -200,6 +201,25 @@ export function RotateKey({ of: key, onClose, onDone }: DialogProps & { of: Admi
   );
 }
 
+export function DisableKey({ of: key, onClose, onDone }: DialogProps & { of: AdminKey }) {
+  return (
+    <FormDialog
+      title={`Disable ${key.name || "the key"}?`}
+      submit="Disable key"
+      isDangerous
+      onClose={onClose}
+      onSubmit={async () => {
+        await call(`${admin}/keys/${key.id}`, { method: "PATCH", body: { disabled: true } });
+        toast("It is refused within a second.");
+        onDone();
+      }}
+    >
+      <WhatStops accountId={key.accountId} keyId={key.id} />
+      <p>You can enable the key again at any time.</p>
+    </FormDialog>
+  );
+}
+
 export function RevokeKey({ of: key, onClose, onDone }: DialogProps & { of: AdminKey }) {
   return (
     <FormDialog
@@ -213,9 +233,8 @@ export function RevokeKey({ of: key, onClose, onDone }: DialogProps & { of: Admi
         onDone();
       }}
     >
-      <p>
-        It is refused within a second, and cannot be brought back. What runs ends, and is charged.
-      </p>
+      <WhatStops accountId={key.accountId} keyId={key.id} />
+      <p>It is refused within a second, and cannot be brought back.</p>
     </FormDialog>
   );
 }

@@ -12,10 +12,13 @@ import { Money, ShortId, Status, When } from "../../kit/values.tsx";
 import { periodWords } from "../../limit-resets.ts";
 import { implied, rightsOf } from "../../scopes.ts";
 import { accountPath } from "./accounts.tsx";
-import { CreateKey, EditKey, RevokeKey, RotateKey } from "./key-dialogs.tsx";
+import { CreateKey, DisableKey, EditKey, RevokeKey, RotateKey } from "./key-dialogs.tsx";
 import { type AdminKey, type AdminList, admin } from "./types.ts";
 
-type Open = { dialog: "create" } | { dialog: "edit" | "rotate" | "revoke"; key: AdminKey } | null;
+type Open =
+  | { dialog: "create" }
+  | { dialog: "edit" | "disable" | "rotate" | "revoke"; key: AdminKey }
+  | null;
 
 /** Keys of all accounts, the deleted ones too. */
 export function OperatorKeys() {
@@ -33,14 +36,14 @@ export function OperatorKeys() {
     if (made) setSecret(made);
     loaded.reload();
   };
-  const turn = useAction(async ({ id, state }: AdminKey) => {
-    const body = { disabled: state !== "disabled" };
+  const enable = useAction(async ({ id }: AdminKey) => {
+    const body = { disabled: false };
     const changed = await call<AdminKey>(`${admin}/keys/${id}`, { method: "PATCH", body });
     loaded.set((list) => ({
       ...list,
       data: list.data.map((one) => (one.id === changed.id ? changed : one)),
     }));
-    toast(body.disabled ? "It is refused within a second." : "It may be used again.");
+    toast("It may be used again.");
   });
   const actions: Column<AdminKey> = {
     head: "Actions",
@@ -51,7 +54,14 @@ export function OperatorKeys() {
           <button type="button" class="small" onClick={() => setOpen({ dialog: "edit", key })}>
             Edit
           </button>
-          <button type="button" class="small" disabled={turn.isBusy} onClick={() => turn.run(key)}>
+          <button
+            type="button"
+            class="small"
+            disabled={enable.isBusy}
+            onClick={() =>
+              key.state === "disabled" ? enable.run(key) : setOpen({ dialog: "disable", key })
+            }
+          >
             {key.state === "disabled" ? "Enable" : "Disable"}
           </button>
           <button type="button" class="small" onClick={() => setOpen({ dialog: "rotate", key })}>
@@ -90,7 +100,7 @@ export function OperatorKeys() {
           onValue={(value) => set({ account: value })}
         />
       </div>
-      <ErrorText error={turn.error} />
+      <ErrorText error={enable.error} />
       <Table
         caption="Keys"
         columns={[...columns, actions]}
@@ -99,7 +109,7 @@ export function OperatorKeys() {
         keyOf={(key) => key.id}
         empty={
           <Empty title="No such key">
-            <p>Search for the beginning of a name or id, or clear the filters.</p>
+            <p>Search for a part of a name, or the beginning of an id, or clear the filters.</p>
           </Empty>
         }
       />
@@ -108,6 +118,7 @@ export function OperatorKeys() {
         <CreateKey account={account ?? ""} onClose={close} onDone={done} />
       )}
       {open?.dialog === "edit" && <EditKey of={open.key} onClose={close} onDone={done} />}
+      {open?.dialog === "disable" && <DisableKey of={open.key} onClose={close} onDone={done} />}
       {open?.dialog === "rotate" && <RotateKey of={open.key} onClose={close} onDone={done} />}
       {open?.dialog === "revoke" && <RevokeKey of={open.key} onClose={close} onDone={done} />}
       {secret && <SecretOnce made={secret} onClose={() => setSecret(null)} />}

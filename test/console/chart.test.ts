@@ -1,0 +1,52 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { oneProcessOnly, startWorld, type World } from "../e2e/world.ts";
+import { chromiumPath, openBrowser, openPage } from "../support/browser.ts";
+import { openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
+
+describe.skipIf(chromiumPath === undefined)("the chart of usage in the console", () => {
+  oneProcessOnly();
+
+  let world: World;
+  let browser: Browser;
+  let origin: string;
+
+  beforeAll(async () => {
+    world = await startWorld();
+    origin = new URL(world.baseUrl).origin;
+    await untilBuilt(origin);
+    browser = await openBrowser();
+  }, openConsoleMs);
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  test("the axis of a small account's chart is exact", async () => {
+    const caller = await world.caller();
+    await caller.post("/responses", { model: "chat-1", input: "Hello" });
+    const { page } = await openPage(browser);
+    await signIn(page, origin, caller.key);
+    await page.addInitScript(() => {
+      const drawn: string[] = [];
+      Object.assign(globalThis, { drawn });
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+        drawn.push(text);
+        fillText.call(this, text, ...place);
+      };
+    });
+    await page.route(/\/v1\/usage\?/, async (route) => {
+      const response = await route.fetch();
+      const json = await response.json();
+      for (const { results } of json.data) {
+        for (const one of results) one.spentUsdMicros = 15_000;
+      }
+      await route.fulfill({ response, json });
+    });
+    await visit(page, origin, "/console/usage");
+    const drawn = await page.evaluate(() => (globalThis as unknown as { drawn: string[] }).drawn);
+    const sums = drawn.filter((text) => text.startsWith("$")).map((text) => Number(text.slice(1)));
+    expect(sums).toContain(0.015);
+  });
+});
