@@ -30,6 +30,8 @@ export interface Config extends StoresConfig {
   corsOrigins: string[];
   /** Undefined: the console is off. */
   console: ConsoleConfig | undefined;
+  /** Are responses offered over WebSockets? */
+  webSockets: boolean;
   /** Undefined: plain text on every port. */
   tls: TlsConfig | undefined;
   /** The peers that the role calls over the wire. None in role `all`. */
@@ -95,6 +97,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     trustProxy: trustProxy(read),
     corsOrigins: corsOrigins(read),
     console: needsConsole(role) ? consoleConfig(read) : undefined,
+    webSockets: read.choice("GENMESH_WEBSOCKETS", ["on", "off"], "on") === "on",
     tls,
     peers: peersConfig(read, role),
     dataDir,
