@@ -24,7 +24,7 @@ import { boundUnfinished } from "./unfinished.ts";
 /** The parts that a socket needs. */
 export type ConnectionEdge = CreateEdge & Pick<Edge, "bodies" | "events">;
 
-/** What a socket is made of. */
+/** The parts of a socket. */
 interface ConnectionOptions {
   edge: ConnectionEdge;
   events: SocketEvents;

@@ -23,11 +23,11 @@ export function eventsIn(text: string): StreamEvent[] {
   return events;
 }
 
-/** What a frame carries beside the event. */
+/** Fields of a frame beside its event. */
 export interface Beside {
   /** The lane. "": it has no name. */
   lane: string;
-  /** What HTTP tells in headers. Absent: the frame carries none. */
+  /** The headers of the same answer over HTTP. Absent: the frame carries none. */
   headers?: Readonly<Record<string, string>>;
 }
 

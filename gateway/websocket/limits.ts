@@ -24,7 +24,7 @@ export const maxLostPings = 2;
 /** Milliseconds between two searches for sockets that need a ping, or are too old. */
 export const socketSweepMs = 1_000;
 
-/** Bytes that may wait for a caller who reads slowly. Beyond them no more of the answer is taken from the text service. */
+/** Bytes that may wait for a caller who reads slowly. While more wait, the answer is not read from the text service. */
 export const maxUnreadBytes = 1 * mib;
 /** Bytes of an unfinished message for which no room is taken yet: a usual read of the connection. */
 export const freeMessageBytes = 64 * kib;

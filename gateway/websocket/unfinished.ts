@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type { Places } from "#kit/share/fair-share.ts";
 import { freeMessageBytes, messageStepBytes } from "./limits.ts";
 
-/** What the bound does with a connection. */
+/** The steps that the bound takes with a connection. */
 interface UnfinishedOptions {
   room(bytes: number): Places | Promise<Places>;
   /** Reads nothing of the connection meanwhile. */

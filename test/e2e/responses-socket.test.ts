@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { type CallerSocket, openSocket } from "../support/caller-socket.ts";
+import { until } from "../support/until.ts";
 import type { Caller } from "./caller.ts";
 import { isOwnWorld, startWorld } from "./world.ts";
 
@@ -129,4 +130,67 @@ test("a warm-up has no output, costs nothing, and begins a chain", async () => {
   expect(next?.type).toBe("response.completed");
   const refused = await last(socket, { model: "nothing", generate: false, input: [] });
   expect(refused?.error?.code).toBe("model_not_found");
+});
+
+describe.runIf(isOwnWorld)("money", () => {
+  const scripted = { model: "scripted" };
+
+  test("a chain of three turns costs what three requests with the full inputs cost", async () => {
+    const [onSocket, overHttp] = [await world.caller(), await world.caller()];
+    using socket = await open(onSocket);
+    let previous_response_id: string | undefined;
+    const input: unknown[] = [];
+    for (const text of ["One.", "Two, and more words.", "Three."]) {
+      const fields = { ...scripted, input: [message(text)], previous_response_id };
+      const end = await last(socket, JSON.parse(JSON.stringify(fields)));
+      expect(end?.type).toBe("response.completed");
+      previous_response_id = end?.response?.id;
+      input.push(message(text));
+      const whole = await overHttp.stream("/responses", { ...scripted, input });
+      const { response } = whole.find(({ name }) => name === "response.completed")?.json ?? {};
+      expect(end?.response?.usage).toEqual(response.usage);
+      input.push(...response.output);
+    }
+    const spent = (await overHttp.settled()).monthSpend;
+    expect(spent).toBeGreaterThan(0);
+    expect((await onSocket.settled()).monthSpend).toBe(spent);
+  });
+
+  test("a continuation that is refused costs nothing", async () => {
+    const caller = await world.caller();
+    using socket = await open(caller);
+    const first = await last(socket, { ...scripted, input: "Hi" });
+    const { monthSpend } = await caller.settled();
+    const previous_response_id = first?.response?.id;
+    const refused = await last(socket, {
+      ...scripted,
+      input: [{ role: "nobody" }],
+      previous_response_id,
+    });
+    expect(refused?.status).toBe(400);
+    expect(await caller.settled()).toMatchObject({ monthSpend, reserved: 0 });
+    const again = await last(socket, { ...scripted, input: "Hi", previous_response_id });
+    expect(again?.error?.code).toBe("previous_response_not_found");
+  });
+
+  test("a socket that is cut leaves no hold", async () => {
+    const caller = await world.caller();
+    using socket = await open(caller);
+    world.play({ kind: "hang" });
+    socket.send({ type: "response.create", ...scripted, input: "Hi" });
+    await until("its hold is there", async () => (await caller.balance()).reserved > 0);
+    socket.ws.terminate();
+    await until("its hold is gone", async () => (await caller.balance()).reserved === 0);
+  });
+
+  test("a wallet that is too small refuses one request, and the socket stays", async () => {
+    const caller = await world.caller({ usdMicros: 1n });
+    using socket = await open(caller);
+    const refused = await last(socket, { ...scripted, input: "Hi" });
+    expect(refused).toMatchObject({ type: "error", status: 402 });
+    expect(refused?.headers?.["x-should-retry"]).toBe("false");
+    const unpaid = await last(socket, { generate: false, input: "Hi" });
+    expect(unpaid?.type).toBe("response.completed");
+    expect(await caller.balance()).toMatchObject({ available: 1, reserved: 0 });
+  });
 });
