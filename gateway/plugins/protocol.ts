@@ -65,7 +65,7 @@ function oneHost({ raw }: FastifyRequest): undefined {
  * handshake (RFC 6455, 4.1). Codex then uses HTTP at once, where after 405 it tries again for seconds.
  */
 function withoutWebSocket({ raw, url }: FastifyRequest, reply: FastifyReply): undefined {
-  if (!isForResponses(raw, url) || upgradeOf(raw)) return;
+  if (raw.method !== "GET" || !isForResponses(raw, url) || upgradeOf(raw)) return;
   // The bytes behind it may be frames, which are no HTTP.
   reply.header("connection", "close");
   throw new RefusalError(ErrorReason.WEBSOCKET_UNSUPPORTED);

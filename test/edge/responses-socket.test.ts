@@ -1,3 +1,5 @@
+import type { AddressInfo } from "node:net";
+import type { FastifyInstance } from "fastify";
 import { afterAll, describe, expect, test } from "vitest";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { TextPort, TextRequest } from "../../services/common/agreements/text-port.ts";
@@ -5,6 +7,8 @@ import { type CallerSocket, openSocket, refusedSocket } from "../support/caller-
 import { until } from "../support/until.ts";
 import { exchange } from "./raw.ts";
 import { startEdge } from "./world.ts";
+
+const portOf = (app: Pick<FastifyInstance, "server">) => (app.server.address() as AddressInfo).port;
 
 /** An answer that the test ends itself. */
 interface Asked {
@@ -251,6 +255,32 @@ describe("a socket closes", () => {
     using socket = await openSocket(base, edge.key);
     socket.ws.send(Buffer.from("{}"));
     expect(await socket.closed).toBe(1003);
+  });
+
+  test("with 1012 when its process stops, behind the answer that runs", async () => {
+    const app = await edge.another();
+    const other = `http://127.0.0.1:${portOf(app)}/v1`;
+    using idle = await openSocket(other, edge.key);
+    using busy = await openSocket(other, edge.key);
+    const one = await begun(busy);
+    busy.send({ type: "response.create", model: "chat-1", input: "It waits." });
+    busy.ws.ping();
+    await new Promise((resolve) => busy.ws.once("pong", resolve));
+    app.sockets.drain();
+    await edge.clock.advance(2_000);
+    expect(await idle.closed).toBe(1012);
+    expect(await refusedSocket(other, bearer)).toMatchObject({
+      status: 503,
+      headers: { connection: "close" },
+    });
+    expect(one.signal.aborted).toBe(false);
+    one.finish();
+    expect(await busy.closed).toBe(1012);
+    expect(busy.frames).toMatchObject([
+      { type: "error", error: { code: "websocket_connection_limit_reached" } },
+      { type: "response.completed" },
+    ]);
+    await app.sockets.whenGone(new AbortController().signal);
   });
 
   test("with 1008 when its key is deleted, and its answer ends as a stream that is cut", async () => {
