@@ -49,6 +49,8 @@ import { createReaderWatch } from "./readers.ts";
 import { v1Routes } from "./routes/v1/index.ts";
 import { createSilences } from "./sse.ts";
 import { trustedAddresses } from "./trusted.ts";
+import { isForResponses, isUpgrade, takeUpgrades } from "./upgrade.ts";
+import { openResponseSockets } from "./websocket/index.ts";
 
 /**
  * Builds the public edge, which does not listen by itself (`app.listen`). Rejects where a setting makes no sense. Closing it lets open
@@ -67,6 +69,8 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
   app.decorateReply("whenClosed", null);
   app.decorateReply("heldBytes", 0);
   app.decorateReply("readTurn", null);
+  app.decorate("sockets", edge.sockets);
+  app.addHook("preClose", edge.sockets.close);
 
   tracing(app, edge);
   takeOddRequests(app.server as Server, edge);
@@ -117,7 +121,7 @@ function createEdge(deps: GatewayDeps): Edge {
   const sharing = { clock, payers: deps.payers, readers };
   const downloads = createDownloads({ bounds: settings.downloads ?? downloadShare, ...sharing });
   const repeated = createDownloads({ bounds: repeatedShare, ...sharing });
-  return {
+  const parts = {
     ...deps,
     events,
     bodies,
@@ -129,6 +133,7 @@ function createEdge(deps: GatewayDeps): Edge {
     reader: createJsonReader(deps.workshop),
     urls: createPublicUrls(settings.publicUrl),
   };
+  return { ...parts, sockets: openResponseSockets(parts) };
 }
 
 const nodeOptions: ServerOptions = {
@@ -144,11 +149,20 @@ const nodeOptions: ServerOptions = {
   noDelay: true,
 };
 
+/** Only a WebSocket for responses becomes one. To Node any other wish to change the protocol is a plain request. */
+const upgradeOptions: ServerOptions = {
+  shouldUpgradeCallback: (request) =>
+    isUpgrade(request.headers.upgrade) && isForResponses(request, routedUrl(request)),
+};
+
 function serverOptions(edge: Edge): FastifyServerOptions {
+  const { webSockets = true } = edge.settings;
+  const options = webSockets ? { ...nodeOptions, ...upgradeOptions } : nodeOptions;
   return {
     logger: false,
     serverFactory(handler) {
-      const server = (edge.createServer ?? createServer)(nodeOptions, handler);
+      const server = (edge.createServer ?? createServer)(options, handler);
+      if (webSockets) takeUpgrades(server);
       boundPipelining(server);
       boundChunks(server, (socket) => refuseChunks(edge, socket));
       const { trustProxy, connections = connectionLimits } = edge.settings;

@@ -44,6 +44,11 @@ export interface BodyReader {
    * that did not come. Refuses as {@link json}. Rejects with {@link CallerLeftError}.
    */
   hold(request: FastifyRequest, reply: FastifyReply, bytes: number): Places | Promise<Places>;
+  /**
+   * Room for bytes that come on a WebSocket, until its disposal. A promise where the account has to wait for it. Refuses as {@link json},
+   * and with the signal's reason.
+   */
+  room(accountId: string, bytes: number, signal: AbortSignal): Places | Promise<Places>;
   /** Counts bytes that have come and are kept until the answer is over. */
   came(reply: FastifyReply, bytes: number): void;
   /** Does a body come more slowly than it may while others wait? A body that this process does not read is not slow. */
@@ -63,7 +68,7 @@ interface BodyReaderOptions {
 /** Makes the reader. */
 export function createBodyReader(options: BodyReaderOptions): BodyReader {
   const watch = createStallWatch(options.clock);
-  const hold = createHolder(options, watch);
+  const { hold, room } = createHolder(options, watch);
   const begin: BodyReader["begin"] = (request, reply, stalled) => {
     const source = request.raw;
     const coming = watch.begin(source, stalled);
@@ -76,6 +81,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   return {
     begin,
     hold,
+    room,
     came,
     isSlow: (source) => watch.behindMs(source) >= bodyBehindMs,
     json(request, reply, limitBytes, mostMs = bodyTotalMs) {
@@ -97,7 +103,10 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
  * Bounds the held bytes. While an account waits for room, a body of another account that comes too slowly, or not at all, is refused.
  * Its room is that of its announced length, and a caller could announce much and send little.
  */
-function createHolder(options: BodyReaderOptions, watch: StallWatch): BodyReader["hold"] {
+function createHolder(
+  options: BodyReaderOptions,
+  watch: StallWatch,
+): Pick<BodyReader, "hold" | "room"> {
   const { clock, maxBytesInFlight, payers } = options;
   const shareOf = (bounds: FairShareBounds) => {
     const share = createFairShare(bounds, {
@@ -110,7 +119,15 @@ function createHolder(options: BodyReaderOptions, watch: StallWatch): BodyReader
   };
   const large = shareOf(bodyBounds(maxBytesInFlight));
   const small = shareOf(smallBodyBounds(maxBytesInFlight));
-  return (request, reply, bytes) => {
+  const room: BodyReader["room"] = (accountId, bytes, signal) => {
+    const { share, giveWay } = bytes <= smallBodyBytes ? small : large;
+    const free = share.takeFree(accountId, bytes);
+    if (free) return free;
+    const asked = share.take(accountId, signal, bytes);
+    giveWay.look();
+    return asked;
+  };
+  const hold: BodyReader["hold"] = (request, reply, bytes) => {
     if (bytes === 0) return nothing;
     const { share, giveWay } = bytes <= smallBodyBytes ? small : large;
     const { raw } = reply;
@@ -145,6 +162,7 @@ function createHolder(options: BodyReaderOptions, watch: StallWatch): BodyReader
       return endingWith(place);
     });
   };
+  return { hold, room };
 }
 
 /**

@@ -65,7 +65,10 @@ function begunResponse(first: string): Record<string, unknown> | undefined {
 }
 
 /** The response that the service never began, with all fields that clients rely on. */
-function newResponse({ body, newId }: BrokenStream, nowMs: number): Record<string, unknown> {
+export function newResponse(
+  { body, newId }: Pick<BrokenStream, "body" | "newId">,
+  nowMs: number,
+): Record<string, unknown> {
   const asked = jsonObject(body);
   const echoed = Object.entries(echoedDefaults).map(([name, otherwise]) => [
     name,

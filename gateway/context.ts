@@ -23,6 +23,7 @@ import type { EdgeEvents } from "./events.ts";
 import type { PublicUrls } from "./public-url.ts";
 import type { ReaderWatch } from "./readers.ts";
 import type { Silences } from "./sse.ts";
+import type { ResponseSockets } from "./websocket/index.ts";
 
 /** The known facts of a caller whose key was admitted. */
 export interface Admitted {
@@ -63,6 +64,10 @@ export interface Admission {
   ): Admitted | Promise<Admitted>;
   /** The same for a key that is known to be valid at this moment. A session of the console uses it. */
   admitKey(key: AdmittedKey, scope: Scope, deferral: Deferral): Admitted | Promise<Admitted>;
+  /** Refuses an Authorization header that is not valid any more, as `admit` does, and counts no request. */
+  check(authorization: string | undefined): Promise<void>;
+  /** Calls `listen` with the ids of keys that have changed. Undefined: any key may have. */
+  onKeysChanged(listen: (keyIds: readonly string[] | undefined) => void): void;
 }
 
 /** The catalog in force. */
@@ -89,6 +94,8 @@ export interface GatewaySettings {
   traces?: boolean;
   /** The console. Absent: it is off. */
   console?: ConsoleSettings;
+  /** Are responses offered over WebSockets? Default: yes. */
+  webSockets?: boolean;
   /** For `/.well-known/security.txt`. Absent: there is no such file. */
   security?: SecurityContact;
 }
@@ -162,9 +169,14 @@ export interface Edge extends GatewayDeps {
   reads: FairShare;
   urls: PublicUrls;
   events: EdgeEvents;
+  sockets: ResponseSockets;
 }
 
 declare module "fastify" {
+  interface FastifyInstance {
+    /** The WebSockets of this edge, for the process that ends them. */
+    sockets: ResponseSockets;
+  }
   interface FastifyContextConfig {
     /** Scope that a key needs. Absent: any valid key. */
     scope?: Scope;

@@ -57,6 +57,7 @@ const reasonHeaders: { readonly [R in Reason]?: Record<string, string> } = {
 const retryable: ReadonlySet<Reason> = new Set([
   ErrorReason.RATE_LIMIT_EXCEEDED,
   ErrorReason.TOO_MANY_OPEN_REQUESTS,
+  ErrorReason.WEBSOCKET_STREAM_LIMIT_REACHED,
   ErrorReason.SERVICE_UNAVAILABLE,
 ]);
 

@@ -169,7 +169,8 @@ export function sendStream(edge: Edge, reply: FastifyReply, stream: Readable): F
  * left.
  */
 export function endedStatus({ raw, request }: FastifyReply): number | undefined {
-  if (raw.writableFinished) return raw.statusCode;
+  // A WebSocket's request is over when it has become one.
+  if (raw.writableFinished || raw.statusCode === 101) return raw.statusCode;
   const { refusal } = request;
   return refusal && raw.statusCode < 400 ? errorRow(refusal.reason).status : undefined;
 }
@@ -181,7 +182,7 @@ export function endWithAnswer(reply: FastifyReply, place: Disposable): void {
 }
 
 /** The refusal that ends a stream when the process stops. */
-function stopping(): RefusalError {
+export function stopping(): RefusalError {
   return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
     message: "The service is restarting. Send the request again.",
     metadata: { retry_after_ms: "1000" },

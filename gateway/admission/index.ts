@@ -88,12 +88,15 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
     if (isRefusal(error)) events.refused(error.reason);
     throw error;
   };
+  const keyOf = (authorization: string | undefined) => {
+    const secret = bearer.exec(authorization ?? "")?.[1];
+    return keys.admit(secret ?? refuse(ErrorReason.INVALID_API_KEY));
+  };
   return {
     admit(authorization, scope, deferral) {
       let key: ReturnType<typeof keys.admit>;
       try {
-        const secret = bearer.exec(authorization ?? "")?.[1];
-        key = keys.admit(secret ?? refuse(ErrorReason.INVALID_API_KEY));
+        key = keyOf(authorization);
       } catch (error) {
         return noKey(error);
       }
@@ -102,6 +105,10 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
         : admitKey(key, scope, deferral);
     },
     admitKey,
+    async check(authorization) {
+      await keyOf(authorization);
+    },
+    onKeysChanged: keys.onChanged,
     ready: keys.ready,
     notReady: keys.notReady,
     async [Symbol.asyncDispose]() {

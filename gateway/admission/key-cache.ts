@@ -38,6 +38,8 @@ export interface KeyCache extends AsyncDisposable {
    * grace is refused with INVALID_API_KEY. Where auth does not answer a look-up within 2 s, the refusal is SERVICE_UNAVAILABLE.
    */
   admit(secret: string): AdmittedKey | Promise<AdmittedKey>;
+  /** Calls `listen` with the ids of keys that have changed. Undefined: any key may have. */
+  onChanged(listen: (keyIds: readonly string[] | undefined) => void): void;
   /** Resolves when auth sent its first message. From then on keys are cached. */
   readonly ready: Promise<void>;
   /** Undefined when cached keys may be used. Otherwise one line with the reason. */
@@ -62,9 +64,19 @@ export function createKeyCache(deps: {
   const cached = createCachedKeys(limits.maxCachedKeys, events);
   const invalidUntilMs = createBoundedMap<number>(limits.maxInvalidSecrets);
   const lookUps = createSharedLooks<Entry>();
+  const listeners: ((keyIds: readonly string[] | undefined) => void)[] = [];
   const watch = watchKeys({
     ...deps,
-    listener: { forget: cached.clear, changed: cached.dropKeys },
+    listener: {
+      forget() {
+        cached.clear();
+        for (const listen of listeners) listen(undefined);
+      },
+      changed(keyIds) {
+        cached.dropKeys(keyIds);
+        if (keyIds.length > 0) for (const listen of listeners) listen(keyIds);
+      },
+    },
   });
 
   const ask = async (digest: string): Promise<Entry> => {
@@ -104,6 +116,7 @@ export function createKeyCache(deps: {
       if (untilMs !== undefined && clock.steady() < untilMs) refuse(ErrorReason.INVALID_API_KEY);
       return shared(digest).then(use);
     },
+    onChanged: (listen) => void listeners.push(listen),
     ready: watch.heard,
     notReady() {
       if (watch.inForce()) return undefined;

@@ -7,6 +7,7 @@ import type { Edge } from "../context.ts";
 import { malformed, toHttpError } from "../errors.ts";
 import { isHost } from "../public-url.ts";
 import { isRepeated } from "../request.ts";
+import { isForResponses, upgradeOf } from "../upgrade.ts";
 import type { Rule } from "./rules.ts";
 
 /** Requests whose caller waits for a 100 (Continue) before it sends the body. */
@@ -60,16 +61,11 @@ function oneHost({ raw }: FastifyRequest): undefined {
 }
 
 /**
- * Refuses a WebSocket for responses. Codex then uses HTTP at once, where after 405 it tries again for seconds. Proxies take the header
- * `Upgrade` out, and leave the key of the handshake (RFC 6455, 4.1).
+ * Refuses a WebSocket for responses that cannot be: they are off here, or a proxy took the header `Upgrade` out and left the key of the
+ * handshake (RFC 6455, 4.1). Codex then uses HTTP at once, where after 405 it tries again for seconds.
  */
-function withoutWebSocket(
-  { method, url, headers }: FastifyRequest,
-  reply: FastifyReply,
-): undefined {
-  if (method !== "GET" || !/^\/v1\/responses(?:\?|$)/.test(url)) return;
-  const isUpgrade = /(?:^|[, ])websocket(?:[, ]|$)/i.test(headers.upgrade ?? "");
-  if (!isUpgrade && headers["sec-websocket-key"] === undefined) return;
+function withoutWebSocket({ raw, url }: FastifyRequest, reply: FastifyReply): undefined {
+  if (raw.method !== "GET" || !isForResponses(raw, url) || upgradeOf(raw)) return;
   // The bytes behind it may be frames, which are no HTTP.
   reply.header("connection", "close");
   throw new RefusalError(ErrorReason.WEBSOCKET_UNSUPPORTED);

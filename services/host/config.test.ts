@@ -84,6 +84,7 @@ describe("every variable is taken", () => {
     ["GENMESH_DRAIN_MS", "0", { drainMs: 0 }],
     ["GENMESH_RETENTION_DAYS", "0", { retentionDays: 0 }],
     ["GENMESH_LOG_LEVEL", "warn", { logLevel: "warn" }],
+    ["GENMESH_WEBSOCKETS", "off", { webSockets: false }],
     ["GENMESH_PUBLIC_URL", "https://a.example/gen/", { publicUrl: "https://a.example/gen" }],
     ["GENMESH_TRUST_PROXY", "10.0.0.0/8, ::1", { trustProxy: ["10.0.0.0/8", "::1"] }],
     [

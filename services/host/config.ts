@@ -34,6 +34,8 @@ export interface Config extends StoresConfig {
   console: ConsoleConfig | undefined;
   /** Undefined: there is no `/.well-known/security.txt`. */
   security: SecurityConfig | undefined;
+  /** Are responses offered over WebSockets? */
+  webSockets: boolean;
   /** Undefined: plain text on every port. */
   tls: TlsConfig | undefined;
   /** The peers that the role calls over the wire. None in role `all`. */
@@ -100,6 +102,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     corsOrigins: corsOrigins(read),
     console: needsConsole(role) ? consoleConfig(read) : undefined,
     security: securityConfig(read),
+    webSockets: read.choice("GENMESH_WEBSOCKETS", ["on", "off"], "on") === "on",
     tls,
     peers: peersConfig(read, role),
     dataDir,

@@ -22,7 +22,10 @@ export interface HostEdge extends AsyncDisposable {
   ready(signal: AbortSignal): Promise<void>;
   /** Answers the base URL. */
   listen(): Promise<string>;
-  /** Resolves at the first moment without an open request, or when `signal` aborts. From now on every answer closes its connection. */
+  /**
+   * Resolves at the first moment without an open request after all WebSockets have closed, or when `signal` aborts. From now on every
+   * answer closes its connection.
+   */
   whenIdle(signal: AbortSignal): Promise<void>;
   /** Resolves when callers have left, for which they have a while, or when `signal` aborts. */
   whenLeft(signal: AbortSignal): Promise<void>;
@@ -72,6 +75,7 @@ export async function openEdge(
     settings: {
       ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
       corsOrigins: config.corsOrigins,
+      webSockets: config.webSockets,
       traces: config.telemetry?.traces !== undefined,
       ...(config.trustProxy.length === 0 ? {} : { trustProxy: config.trustProxy.join(",") }),
       ...(config.security ? { security: config.security } : {}),
@@ -113,8 +117,14 @@ export async function openEdge(
       const bound = typeof address === "object" && address ? address.port : port;
       return `${tls ? "https" : "http"}://${hostInUrl(host)}:${bound}/v1`;
     },
-    whenIdle: inFlight.whenIdle,
-    whenLeft: inFlight.whenLeft,
+    async whenIdle(signal) {
+      await app.sockets.whenGone(signal);
+      await inFlight.whenIdle(signal);
+    },
+    async whenLeft(signal) {
+      app.sockets.drain();
+      await inFlight.whenLeft(signal);
+    },
     close,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -6,6 +6,7 @@ let edge: EdgeWorld;
 let asked = 0;
 beforeAll(async () => {
   edge = await startEdge({
+    settings: { webSockets: false },
     text: {
       generate: () => {
         asked++;

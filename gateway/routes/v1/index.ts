@@ -3,6 +3,7 @@ import type { Edge } from "../../context.ts";
 import { sharedReads } from "../../plugins/reads.ts";
 import { cancelJob } from "./cancel-job.ts";
 import { compactConversation } from "./compact-conversation.ts";
+import { connectResponses } from "./connect-responses.ts";
 import { countInputTokens } from "./count-input-tokens.ts";
 import { createAudioSpeech } from "./create-audio-speech.ts";
 import { createChatCompletion } from "./create-chat-completion.ts";
@@ -66,6 +67,7 @@ export function v1Routes(app: FastifyInstance, edge: Edge): void {
   deleteKey(app, edge);
   rotateKey(app, edge);
   createResponse(app, edge);
+  connectResponses(app, edge);
   countInputTokens(app, edge);
   compactConversation(app, edge);
   createChatCompletion(app, edge);

@@ -123,6 +123,20 @@ export const registry: Readonly<Record<Reason, ErrorRow>> = {
     426,
     "invalid_request_error",
   )("WebSockets are not offered here. Send POST /responses, with stream true for events."),
+  [ErrorReason.PREVIOUS_RESPONSE_NOT_FOUND]: bad(
+    "This WebSocket does not have the response that 'previous_response_id' names. Send the whole conversation as input.",
+  ),
+  [ErrorReason.INVALID_STREAM_ID]: bad(
+    "A stream_id must have 1 to 256 characters of A-Z, a-z, 0-9, _, . and -. A WebSocket has at most 32 of them.",
+  ),
+  [ErrorReason.WEBSOCKET_CONNECTION_LIMIT_REACHED]: bad(
+    "This WebSocket takes no further request. Open another one, and send the whole conversation as input.",
+  ),
+  [ErrorReason.WEBSOCKET_STREAM_LIMIT_REACHED]: at(
+    Code.ResourceExhausted,
+    429,
+    "rate_limit_error",
+  )("Too many requests wait on this WebSocket. Wait until some of them have ended."),
   [ErrorReason.PAYLOAD_TOO_LARGE]: at(
     Code.InvalidArgument,
     413,

@@ -1,0 +1,92 @@
+import { createBoundedMap } from "#kit/base/bounded-map.ts";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
+import type { FairShare, Places } from "#kit/share/fair-share.ts";
+import type { MissReason, SocketEvents } from "./events.ts";
+import { maxDroppedIds, maxKeptBytes } from "./limits.ts";
+
+/** A finished response, as the beginning of the next request's input. */
+export interface Chain {
+  id: string;
+  /** The items of its input and its output, as JSON with commas between them. */
+  items: Uint8Array;
+  /** The ids of the calls in these items. */
+  calls: ReadonlySet<string>;
+}
+
+/** No items. */
+export const noItems: Uint8Array = new Uint8Array(0);
+
+/** A chain with the room that it takes. */
+interface Kept extends Chain {
+  lane: string;
+  room: Places;
+}
+
+/** The parts that {@link Chains} need. */
+interface ChainsOptions {
+  accountId: string;
+  /** Shares the bytes of all kept chains. */
+  share: Pick<FairShare, "takeFree">;
+  events: Pick<SocketEvents, "kept" | "notFound">;
+}
+
+/** The conversations of one socket, in memory alone: the latest response of each lane. */
+export class Chains {
+  readonly #options: ChainsOptions;
+  readonly #byLane = new Map<string, Kept>();
+  readonly #dropped = createBoundedMap<MissReason>(maxDroppedIds);
+  #bytes = 0;
+
+  constructor(options: ChainsOptions) {
+    this.#options = options;
+  }
+
+  /** The chain of a response. Refuses with PREVIOUS_RESPONSE_NOT_FOUND. */
+  find(id: string): Chain {
+    const kept = this.#withId(id);
+    if (kept) return kept;
+    this.#options.events.notFound(this.#dropped.get(id) ?? "other_socket");
+    throw new RefusalError(ErrorReason.PREVIOUS_RESPONSE_NOT_FOUND, {
+      param: "previous_response_id",
+    });
+  }
+
+  /** Keeps a chain as the latest of its lane, where there is room. */
+  keep(lane: string, chain: Chain): void {
+    const former = this.#byLane.get(lane);
+    if (former) this.#drop(former, "evicted");
+    const { length } = chain.items;
+    const { accountId, share, events } = this.#options;
+    const hasRoom = this.#bytes + length <= maxKeptBytes;
+    const room = hasRoom ? share.takeFree(accountId, length) : undefined;
+    if (!room) {
+      this.#dropped.set(chain.id, "room");
+      return;
+    }
+    this.#byLane.set(lane, { ...chain, lane, room });
+    this.#bytes += length;
+    events.kept(length);
+  }
+
+  /** Forgets a response, because a request that continued it failed. */
+  evict(id: string): void {
+    const kept = this.#withId(id);
+    if (kept) this.#drop(kept, "evicted");
+  }
+
+  clear(): void {
+    for (const kept of [...this.#byLane.values()]) this.#drop(kept, "evicted");
+  }
+
+  #withId(id: string): Kept | undefined {
+    return this.#byLane.values().find((kept) => kept.id === id);
+  }
+
+  #drop(kept: Kept, reason: MissReason): void {
+    this.#byLane.delete(kept.lane);
+    this.#dropped.set(kept.id, reason);
+    this.#bytes -= kept.items.length;
+    this.#options.events.kept(-kept.items.length);
+    kept.room[Symbol.dispose]();
+  }
+}

@@ -1,0 +1,302 @@
+import type { Socket } from "node:net";
+import type { WebSocket } from "ws";
+import { ErrorReason, errorRow, isRefusal, RefusalError } from "#kit/base/errors.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import type { Principal } from "#kit/rpc/principal.ts";
+import type { FairShare, Places } from "#kit/share/fair-share.ts";
+import type { Edge } from "../context.ts";
+import { CallerLeftError } from "../errors.ts";
+import { Chains } from "./chains.ts";
+import { answerCreate, type CreateEdge } from "./create.ts";
+import type { SocketEvents } from "./events.ts";
+import { errorFrame } from "./frames.ts";
+import {
+  maxLanes,
+  maxLostPings,
+  maxUnreadBytes,
+  maxWaiting,
+  pingMs,
+  socketLifeMs,
+} from "./limits.ts";
+import { laneOf } from "./message.ts";
+import { boundUnfinished } from "./unfinished.ts";
+
+/** The parts that a socket needs. */
+export type ConnectionEdge = CreateEdge & Pick<Edge, "bodies" | "events">;
+
+/** The parts of a socket. */
+interface ConnectionOptions {
+  edge: ConnectionEdge;
+  events: SocketEvents;
+  /** Shares the bytes of kept conversations. */
+  share: FairShare;
+  principal: Principal;
+  authorization: string | undefined;
+  raw: Socket;
+}
+
+/** A message that waits for its turn. */
+interface Waiting {
+  lane: string;
+  message: JsonObject | { fault: unknown };
+  room: Places | undefined;
+}
+
+/** The route in logs and metrics. */
+const route = "/v1/responses";
+/** The method in logs and metrics, because a request on a socket has none. */
+const method = "WEBSOCKET";
+
+/** One open WebSocket. Its requests are answered one after the other, those of several lanes in turn. */
+export class Connection {
+  readonly principal: Principal;
+  readonly authorization: string | undefined;
+  readonly #ws: WebSocket;
+  readonly #options: ConnectionOptions;
+  readonly #chains: Chains;
+  readonly #openedAtMs: number;
+  readonly #left = new AbortController();
+  readonly #lanes = new Map<string, Waiting[]>();
+  /** Names of lanes that were used. */
+  readonly #names = new Set<string>();
+  #waiting = 0;
+  #running: AbortController | undefined;
+  #reading: Promise<void> = Promise.resolve();
+  /** Reasons for which the connection is not read at present. */
+  #pauses = 0;
+  #pingedAtMs: number;
+  #lostPings = 0;
+  #takesMore = true;
+  /** The code with which it closes as soon as no request runs, and the error that comes before. */
+  #closing: { code: number; refusal?: RefusalError | undefined } | undefined;
+
+  constructor(ws: WebSocket, options: ConnectionOptions) {
+    this.#ws = ws;
+    this.#options = options;
+    this.principal = options.principal;
+    this.authorization = options.authorization;
+    const { edge, events, share, principal, raw } = options;
+    const { accountId } = principal;
+    this.#chains = new Chains({ accountId, share, events });
+    this.#openedAtMs = edge.clock.steady();
+    this.#pingedAtMs = this.#openedAtMs;
+    const unfinished = boundUnfinished(raw, {
+      room: (bytes) => edge.bodies.room(accountId, bytes, this.#left.signal),
+      wait: (until) => void this.#pause(until),
+      refused: () => this.#end(1013),
+    });
+    ws.on("message", (bytes: Buffer, isBinary) => {
+      unfinished.finished();
+      if (isBinary) this.#end(1003);
+      else this.#came(bytes);
+    });
+    ws.on("pong", () => {
+      this.#lostPings = 0;
+    });
+    // ws closes by itself where a frame breaks the protocol.
+    ws.on("error", () => {});
+    ws.once("close", () => {
+      unfinished.finished();
+      this.#left.abort(new CallerLeftError());
+      this.#running?.abort(new CallerLeftError());
+      this.#chains.clear();
+      this.#forgetWaiting();
+    });
+  }
+
+  /** Is no request under way? */
+  get isIdle(): boolean {
+    return this.#running === undefined && this.#waiting === 0;
+  }
+
+  /** Sends a ping where it is due, and ends a socket whose caller is away or that is too old. */
+  look(): void {
+    const nowMs = this.#options.edge.clock.steady();
+    // OpenAI tells the end of the hour before it closes.
+    if (nowMs - this.#openedAtMs >= socketLifeMs) this.closeWhenIdle(1001, takesNoMore());
+    if (nowMs - this.#pingedAtMs < pingMs) return;
+    this.#pingedAtMs = nowMs;
+    if (this.#lostPings >= maxLostPings) {
+      this.#ws.terminate();
+      return;
+    }
+    this.#lostPings++;
+    this.#ws.ping();
+  }
+
+  /** Refuses every further request, and stays open. */
+  takeNoMore(): void {
+    this.#takesMore = false;
+  }
+
+  /** Takes no further request, and closes when the one that runs has ended. Those that wait are refused. */
+  closeWhenIdle(code: number, refusal?: RefusalError): void {
+    if (this.#closing) return;
+    this.#closing = { code, refusal };
+    for (const { lane, room } of [...this.#lanes.values()].flat()) {
+      room?.[Symbol.dispose]();
+      this.#waiting--;
+      this.#refuse(takesNoMore(), lane);
+    }
+    this.#lanes.clear();
+    this.#settle();
+  }
+
+  /** Ends the request that runs with a refusal. The socket closes behind it. */
+  cut(refusal: RefusalError): void {
+    this.#running?.abort(refusal);
+  }
+
+  #came(bytes: Buffer): void {
+    if (this.#waiting >= maxWaiting) {
+      const reason = ErrorReason.WEBSOCKET_STREAM_LIMIT_REACHED;
+      void this.#pause(this.#refuse(new RefusalError(reason), ""));
+      return;
+    }
+    this.#waiting++;
+    this.#reading = this.#reading.then(() => this.#read(bytes));
+    void this.#pause(this.#reading);
+  }
+
+  /** Reads nothing of the connection until a promise is fulfilled. */
+  async #pause(until: Promise<unknown> | undefined): Promise<void> {
+    if (!until) return;
+    if (this.#pauses++ === 0) this.#ws.pause();
+    await until.catch(() => {});
+    if (--this.#pauses === 0) this.#ws.resume();
+  }
+
+  async #read(bytes: Buffer): Promise<void> {
+    const { edge, principal } = this.#options;
+    const { accountId } = principal;
+    const { signal } = this.#left;
+    const waiting: Waiting = { lane: "", message: {}, room: undefined };
+    try {
+      waiting.room = await edge.bodies.room(accountId, Math.max(1, bytes.length), signal);
+      const { value } = await edge.reader.read(bytes, {}, { accountId, signal });
+      waiting.message = value;
+      waiting.lane = this.#laneIn(value);
+    } catch (fault) {
+      waiting.message = { fault };
+    }
+    if (signal.aborted) {
+      waiting.room?.[Symbol.dispose]();
+      return;
+    }
+    const lane = this.#lanes.get(waiting.lane) ?? [];
+    this.#lanes.set(waiting.lane, lane);
+    lane.push(waiting);
+    this.#advance();
+  }
+
+  #laneIn(message: JsonObject): string {
+    const lane = laneOf(message);
+    if (lane === "" || this.#names.has(lane)) return lane;
+    if (this.#names.size >= maxLanes) {
+      throw new RefusalError(ErrorReason.INVALID_STREAM_ID, { param: "stream_id" });
+    }
+    this.#names.add(lane);
+    return lane;
+  }
+
+  #advance(): void {
+    const next = this.#lanes.entries().next().value;
+    if (this.#running || !next) return;
+    const [name, lane] = next;
+    this.#lanes.delete(name);
+    const waiting = lane.shift();
+    // A lane that was served goes behind the others.
+    if (lane.length > 0) this.#lanes.set(name, lane);
+    if (!waiting) return;
+    this.#running = new AbortController();
+    void this.#run(waiting, this.#running.signal).then(() => {
+      waiting.room?.[Symbol.dispose]();
+      this.#waiting--;
+      this.#running = undefined;
+      this.#settle();
+      this.#advance();
+    });
+  }
+
+  async #run({ lane, message }: Waiting, signal: AbortSignal): Promise<void> {
+    const { edge, events } = this.#options;
+    const requestId = edge.ids.make("req");
+    const beganAt = performance.now();
+    edge.events.requestBegan();
+    const told = (error: unknown) => this.#told(error, requestId);
+    let refusal: RefusalError | undefined;
+    try {
+      if (this.#closing || !this.#takesMore) throw takesNoMore();
+      const ended = await answerCreate(edge, {
+        ...{ requestId, message, lane, signal, told },
+        authorization: this.authorization,
+        chains: this.#chains,
+        send: (frame) => this.#send(frame),
+      });
+      refusal = ended.refusal;
+      events.ended(signal.reason instanceof CallerLeftError ? "left" : ended.outcome);
+    } catch (error) {
+      refusal = told(signal.aborted ? signal.reason : error);
+      events.ended(this.#left.signal.aborted ? "left" : "refused");
+      void this.#refuse(refusal, lane, requestId);
+      if (refusal.reason === ErrorReason.INVALID_API_KEY) this.closeWhenIdle(1008);
+    }
+    edge.events.requestEnded({
+      ...{ requestId, method, route },
+      status: this.#left.signal.aborted ? 499 : refusal ? errorRow(refusal.reason).status : 200,
+      durationMs: Math.round((performance.now() - beganAt) * 100) / 100,
+      accountId: this.principal.accountId,
+      ...(refusal ? { reason: errorRow(refusal.reason).code } : {}),
+    });
+  }
+
+  #told(error: unknown, requestId: string): RefusalError {
+    if (isRefusal(error)) return error;
+    if (!(error instanceof CallerLeftError || this.#left.signal.aborted)) {
+      this.#options.edge.events.faulted(error, requestId, route);
+    }
+    return new RefusalError(ErrorReason.INTERNAL_ERROR);
+  }
+
+  #refuse(
+    refusal: RefusalError,
+    lane: string,
+    requestId = this.#options.edge.ids.make("req"),
+  ): Promise<void> | undefined {
+    return this.#send(errorFrame(refusal, { lane, headers: { "x-request-id": requestId } }));
+  }
+
+  /** Sends a frame. A promise where the caller is behind, until it has caught up. */
+  #send(frame: string): Promise<void> | undefined {
+    const ws = this.#ws;
+    if (ws.readyState !== ws.OPEN) return undefined;
+    if (ws.bufferedAmount <= maxUnreadBytes) {
+      ws.send(frame);
+      return undefined;
+    }
+    return new Promise((resolve) => ws.send(frame, () => resolve()));
+  }
+
+  #settle(): void {
+    if (!this.#closing || this.#running) return;
+    const { code, refusal } = this.#closing;
+    if (refusal) this.#refuse(refusal, "");
+    this.#end(code);
+  }
+
+  #end(code: number): void {
+    this.#ws.close(code);
+  }
+
+  #forgetWaiting(): void {
+    for (const { room } of [...this.#lanes.values()].flat()) {
+      room?.[Symbol.dispose]();
+      this.#waiting--;
+    }
+    this.#lanes.clear();
+  }
+}
+
+function takesNoMore(): RefusalError {
+  return new RefusalError(ErrorReason.WEBSOCKET_CONNECTION_LIMIT_REACHED);
+}
