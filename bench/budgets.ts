@@ -90,20 +90,20 @@ type MeasureName = keyof typeof measures;
 /** To lower or to raise a budget, change its number here. A rise is in the commit that causes it, with the reason in its message. */
 const most: Record<string, Partial<Record<MeasureName, number>>> = {
   "a request for JSON": {
-    files: 150,
-    functions: 630,
-    calls: 1_216,
-    promises: 97,
-    bytes: 147_000,
+    files: 149,
+    functions: 603,
+    calls: 1_122,
+    promises: 93,
+    bytes: 144_000,
     "SQL statements": 10,
     AbortControllers: 1,
     timers: 3,
     "Sets and Maps": 2,
   },
   "a stream of 100 deltas": {
-    files: 162,
-    functions: 772,
-    calls: 8_236,
+    files: 161,
+    functions: 746,
+    calls: 8_142,
     promises: 97,
     bytes: 457_000,
     "SQL statements": 10,
@@ -111,7 +111,7 @@ const most: Record<string, Partial<Record<MeasureName, number>>> = {
     timers: 3,
     "Sets and Maps": 10,
   },
-  "a delta": { files: 27, functions: 57, calls: 62, promises: 0, bytes: 2_560 },
+  "a delta": { files: 27, functions: 57, calls: 62, promises: 0, bytes: 2_530 },
 };
 
 /** Steps that wait for the disk or for another service. `services/text/leases.test.ts` pins their order. */
