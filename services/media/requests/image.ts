@@ -62,17 +62,18 @@ function readQuality(body: JsonObject, spec: ImageSpec): string | undefined {
  */
 function creditsOf(spec: ImageSpec, quality: string | undefined, size = "auto"): bigint {
   const { options, creditPrice } = spec;
-  // The empty name is for all qualities and sizes without a row.
-  const qualities = quality === undefined ? [...qualitiesOf(spec), ""] : [quality];
-  const sizes = size === "auto" ? [...options.map((row) => row.size), ""] : [size];
+  // The empty name is for a quality or a size that is not known here.
+  const known = quality === undefined ? qualitiesOf(spec) : [quality];
+  const qualities = known.length > 0 ? known : [""];
+  const anySize = spec.sizes.length > 0 ? spec.sizes : [...options.map((row) => row.size), ""];
+  const sizes = size === "auto" ? anySize : [size];
   const prices = qualities.flatMap((made) =>
     sizes.flatMap((large) => {
       const fits = (row: ImageOption) =>
         (row.quality === "" || row.quality === made) && (row.size === "" || row.size === large);
-      return options.find(fits)?.credits ?? [];
+      return options.find(fits)?.credits ?? creditPrice;
     }),
   );
-  if (prices.length === 0) return creditPrice;
   return prices.reduce((most, credits) => (credits > most ? credits : most));
 }
 

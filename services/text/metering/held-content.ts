@@ -61,7 +61,9 @@ export function listedTerms(price: TextPrice, list: PriceList, parts: PricedPart
 }
 
 function prices(list: PriceList, ...names: (keyof PriceList)[]): boolean {
-  return names.some((name) => list[name] !== undefined);
+  // A row may name a price that the base leaves to another class.
+  const rows: readonly Partial<PriceList>[] = [list, ...(list.longInput ?? [])];
+  return rows.some((row) => names.some((name) => row[name] !== undefined));
 }
 
 /** Is the output to be of this kind, too? */
@@ -85,7 +87,7 @@ const minutes: Readonly<Record<string, number>> = { s: 1 / 60, m: 1, h: 60, d: 1
 /** A time that cannot be read counts as long. */
 function isLong(ttl: JsonValue | undefined): boolean {
   if (ttl === undefined || ttl === null) return false;
-  const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(`${ttl}`) ?? [];
+  const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(typeof ttl === "string" ? ttl : "") ?? [];
   return count === undefined || Number(count) * (minutes[unit] ?? 0) > usualMinutes;
 }
 

@@ -53,7 +53,7 @@ describe("calls of the upstream's tools", () => {
 
 describe("entries that stay in the cache for long", () => {
   const dear = { base: { ...base, cacheWriteLong: 5_000_000n } };
-  const longOf = async (more: object, prices: typeof dear | { base: typeof base } = dear) => {
+  const longOf = async (more: object, prices: object = dear) => {
     const snapshot = snapshotWith({ prices, passParameters: ["cache_control"] });
     return (await prepare(ask(more), { snapshot })).price.asksLongCache === true;
   };
@@ -70,10 +70,16 @@ describe("entries that stay in the cache for long", () => {
     [false, { prompt_cache_options: { ttl: "30m" } }],
     [true, { prompt_cache_options: { ttl: "12h" } }],
     [true, { prompt_cache_options: { ttl: "a while" } }],
+    [true, { prompt_cache_options: { ttl: { toString: 1 } } }],
     [false, block("5m")],
     [true, block("1h")],
   ])("%s: %j", async (isLong, more) => {
     expect(await longOf(more)).toBe(isLong);
+  });
+  test("also where a row of long inputs alone has their price", async () => {
+    const longInput = [{ aboveInputTokens: 1_000n, prices: dear.base }];
+    const body = { prompt_cache_retention: "24h" };
+    expect(await longOf(body, { base, longInput })).toBe(true);
   });
   test("options of the cache go up where long entries have a price, and only there", async () => {
     const body = ask({ prompt_cache_options: { ttl: "12h" } });

@@ -40,6 +40,7 @@ describe("the next lane is tried", () => {
   test.each<[Outcome, boolean]>([
     ["failed", true],
     ["limited", true],
+    ["over_limit", true],
     ["account_empty", true],
     ["key_refused", true],
     ["model_missing", true],
@@ -140,11 +141,14 @@ describe("a lane rests", () => {
     expect(restSeconds()).toBe(60);
   });
 
-  test.each<Outcome>(["answered", "refused", "full", "open"])("never after %s", (outcome) => {
-    for (let at = 0; at < 20; at++) end(outcome);
-    expect(restSeconds()).toBe(0);
-    expect(first()).toBe("a");
-  });
+  test.each<Outcome>(["answered", "refused", "over_limit", "full", "open"])(
+    "never after %s",
+    (outcome) => {
+      for (let at = 0; at < 20; at++) end(outcome);
+      expect(restSeconds()).toBe(0);
+      expect(first()).toBe("a");
+    },
+  );
 
   test("for the model alone that it lacks", () => {
     end("model_missing");
@@ -163,6 +167,17 @@ describe("a lane rests", () => {
     end("limited");
     before?.ended("answered");
     expect(restSeconds()).toBe(5);
+  });
+
+  test("once for many answers that broke off together", () => {
+    for (let at = 0; at < 20; at++) pools.brokeOff("a");
+    expect(restSeconds()).toBe(5);
+  });
+
+  test("no shorter because an answer breaks off meanwhile", () => {
+    end("account_empty");
+    for (let at = 0; at < 5; at++) pools.brokeOff("a");
+    expect(restSeconds()).toBe(60);
   });
 
   test("where half of its answers break off", () => {

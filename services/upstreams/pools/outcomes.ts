@@ -10,6 +10,8 @@ export type Outcome =
   | "perhaps_paid"
   /** 429, 529, or its word for being overloaded. */
   | "limited"
+  /** This one request is larger than the operator's rate or credit there. */
+  | "over_limit"
   /** The operator's account there has no money left. */
   | "account_empty"
   /** It does not accept the key, or there is none. */
@@ -58,6 +60,8 @@ export const outcomes: Readonly<Record<Outcome, Consequence>> = {
   failed: { mayMove: true, rest: afterFailures },
   perhaps_paid: { mayMove: false, rest: afterFailures },
   limited: { mayMove: true, rest: asAsked },
+  // It says nothing of smaller requests, so one caller's large request must not rest the lane for all.
+  over_limit: { mayMove: true, isTelling: false },
   account_empty: { mayMove: true, rest: forMoney },
   key_refused: { mayMove: true, rest: forMending },
   model_missing: { mayMove: true, rest: { ...forMending, ofModel: true } },

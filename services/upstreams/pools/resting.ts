@@ -54,8 +54,9 @@ export class Resting {
     };
   }
 
-  /** An answer that had begun broke off. */
+  /** An answer that had begun broke off. During a rest that says nothing new: all answers of a server break off together. */
   brokeOff(): number | undefined {
+    if (this.leftMs > 0) return undefined;
     return this.#ended("failed", false);
   }
 

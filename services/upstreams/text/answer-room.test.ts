@@ -87,5 +87,5 @@ test("one whose upstream breaks off by itself has failed there", async () => {
       answer.write("x".repeat(900_000), () => answer.destroy());
     },
   });
-  expect(await kindOfRefusal(async () => {})).toBe("unreachable");
+  expect(await kindOfRefusal(async () => {})).toBe("cut");
 });

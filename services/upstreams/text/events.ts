@@ -36,7 +36,7 @@ export function createUpstreamEvents(
   return {
     failed(upstream, failure, { id, callId, isLast }) {
       const { kind, status, timedOut } = failure;
-      if (kind === "account_empty") accounts?.empty(upstream, { status });
+      if (kind === "account_empty" || status === 402) accounts?.empty(upstream, { status });
       const facts = { requestId: id, callId, upstream, kind, status, timedOut, fallsBack: !isLast };
       // The caller must correct a wrong request. The operator must add a missing key.
       if (kind === "misconfigured") log.error(facts, "upstream has no key");

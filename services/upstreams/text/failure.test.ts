@@ -88,6 +88,9 @@ test("a failure with usage may be paid for, whatever it is", () => {
 describe("an upstream's own words say what its lane lacks", () => {
   const credit = "Your credit balance is too low to access the API. Please go to Plans & Billing";
   const limit = "You have reached your specified API usage limits. You will regain access on";
+  const tooLarge = "Request too large for m on tokens per min (TPM): Limit 30000, Requested 30601";
+  const fewer =
+    "This request requires more credits, or fewer max_tokens. You requested up to 16384 tokens, but can only afford";
   test.each<[number, JsonObject, Outcome]>([
     // Money.
     [400, { type: "invalid_request_error", message: credit }, "account_empty"],
@@ -111,7 +114,16 @@ describe("an upstream's own words say what its lane lacks", () => {
     // The caller's own names may be of any form.
     [404, { message: "Item with id 'model' not found.", param: "input" }, "open"],
     [404, { message: "Vector store with id [model] not found." }, "open"],
+    [404, { code: 404, message: "No endpoints found that support image input" }, "open"],
+    [404, { message: "No endpoints found that support tool use." }, "open"],
+    [400, { code: "model_not_found", param: "tools[0].model" }, "refused"],
+    [404, { message: "The model `x` does not exist.", param: "tools[0].model" }, "open"],
+    // One request that is too large.
+    [429, { code: "rate_limit_exceeded", message: tooLarge }, "over_limit"],
+    [402, { code: 402, message: `${fewer} 3919. To increase` }, "over_limit"],
+    [402, { code: 402, message: `${fewer} 0. To increase` }, "account_empty"],
     // The content.
+    [403, { code: "permission-denied", error: "Content violates usage guidelines." }, "refused"],
     [403, { code: 403, metadata: { reasons: ["violence"], flagged_input: "x" } }, "refused"],
   ])("%i %j: %s", (status, error, outcome) => {
     expect(failureOfStatus(status, error, sent).outcome).toBe(outcome);
@@ -136,6 +148,8 @@ describe("an upstream's own words say what its lane lacks", () => {
     [{ type: "server_error" }, "failed"],
     [{ message: "oops" }, "failed"],
     [{ code: 400 }, "open"],
+    [{ type: "invalid_request_error", code: "unknown_value" }, "refused"],
+    [{ code: "invalid_prompt", message: "Invalid prompt" }, "refused"],
     [{ code: "content_filter" }, "refused"],
     [{ code: 403, metadata: { reasons: ["violence"] } }, "refused"],
     [{ code: "context_length_exceeded" }, "refused"],

@@ -8,14 +8,18 @@ import type { ReportedUsage } from "./port.ts";
 
 /** The reason why an upstream gave no answer. */
 export type FailureKind =
-  /** No connection, or it broke before the first event, or before the end of the JSON answer. */
+  /** No connection, or it broke before the first event, or before the JSON answer. */
   | "unreachable"
+  /** The connection broke within a JSON answer, which was generated then. */
+  | "cut"
   /** No place at the upstream came free in time, of those that genmesh may use. */
   | "full"
   /** It was not asked, because it rests and no other may be asked. */
   | "resting"
   /** 429, 529, or a word for being overloaded. */
   | "rate_limited"
+  /** This one request is larger than the operator's rate or credit there. Smaller ones are served. */
+  | "over_limit"
   /** The operator's account at the upstream is empty: 402, or an error that says that. */
   | "account_empty"
   /** The upstream does not accept the key: 401, 403. */
@@ -78,9 +82,11 @@ export class UpstreamFailure extends Error {
 /** The outcome for the lane, of each kind of failure. */
 const outcomeOf: Readonly<Record<FailureKind, Outcome>> = {
   unreachable: "failed",
+  cut: "perhaps_paid",
   full: "full",
   resting: "full",
   rate_limited: "limited",
+  over_limit: "over_limit",
   account_empty: "account_empty",
   key_refused: "key_refused",
   model_missing: "model_missing",
@@ -187,6 +193,7 @@ export function failureOfError(error: JsonObject): UpstreamFailure {
   if (kind) return new UpstreamFailure(kind);
   if (isNamed(error, limitWords)) return new UpstreamFailure("rate_limited");
   if (isNamed(error, serverWords)) return new UpstreamFailure("server_error");
+  if (isNamed(error, requestWords)) return new UpstreamFailure("invalid_request");
   if (status === undefined) return new UpstreamFailure("garbage");
   return new UpstreamFailure(status >= 500 ? "server_error" : "denied");
 }
@@ -208,6 +215,8 @@ const serverWords: ReadonlySet<unknown> = new Set([
   "server_error",
   "service_unavailable",
 ]);
+/** Words for a fault of the request itself, in an error without a status. */
+const requestWords: ReadonlySet<unknown> = new Set(["invalid_prompt", "invalid_request_error"]);
 
 /**
  * The failure that an HTTP error means. `error` is the body's `error` object where it has one, and empty where the body is no JSON.
@@ -235,9 +244,13 @@ export function failureOfStatus(
   return new UpstreamFailure("denied", { status });
 }
 
+/** The words of xAI (403) for a refusal for the content. Its code is that of a key without a right. */
+const contentWords = /^content violates usage guidelines/i;
+
 /** Is it a refusal for the content? OpenRouter says so with 403, and names its reasons or the refused part in `metadata`. */
-function isContentRefusal({ code, type, metadata }: JsonObject): boolean {
-  if ([code, type].some(isPolicyCode)) return true;
+function isContentRefusal(error: JsonObject): boolean {
+  const { code, type, metadata } = error;
+  if ([code, type].some(isPolicyCode) || contentWords.test(messageOf(error))) return true;
   return isJsonObject(metadata) && ("reasons" in metadata || "flagged_input" in metadata);
 }
 
@@ -246,24 +259,27 @@ function isContentRefusal({ code, type, metadata }: JsonObject): boolean {
  * not there. Undefined for all others. A message counts by its beginning alone, because what follows may be the caller's words.
  */
 function kindOfOperators(status: number, error: JsonObject): FailureKind | undefined {
+  if ((status === 402 || status === 429) && overWords.test(messageOf(error))) return "over_limit";
   if (status < 500 && isOutOfMoney(status, error)) return "account_empty";
   if (status === 429 || status === 529) return "rate_limited";
   if (status >= 500) return undefined;
   const says = (pattern: RegExp) => pattern.test(messageOf(error));
   const isEmpty = Object.keys(error).length === 0;
-  if (isNamed(error, modelWords)) return "model_missing";
+  // A tool may name a model too, which its caller chose.
+  const isOfModel = (error.param ?? "model") === "model" || error.param === "";
+  if (isOfModel && isNamed(error, modelWords)) return "model_missing";
   // A server that has other models says so. One whose answer is no JSON has no such path.
-  if (
-    status === 404 &&
-    (isEmpty || says(/^(?:the )?(?:requested )?models?\b|^no endpoints found/i))
-  ) {
-    return "model_missing";
-  }
+  if (status === 404 && isOfModel && (isEmpty || says(missingWords))) return "model_missing";
   if (status === 401 || isNamed(error, keyWords)) return "key_refused";
   // A firewall before the upstream refuses texts with 403 and a page.
   return status === 403 && !isEmpty ? "key_refused" : undefined;
 }
 
+/** OpenRouter finds no endpoint for a model, or none "that support" a part of the request. The second one is the caller's fault. */
+const missingWords = /^(?:the )?(?:requested )?models?\b|^no endpoints found for\b/i;
+/** The words of OpenAI (429) and OpenRouter (402) for a request that is too large for a limit which has room for smaller ones. */
+const overWords =
+  /^request too large for\b|^this request requires more credits, or fewer max_tokens\. you requested up to \d+ tokens, but can only afford [1-9]/i;
 const modelWords: ReadonlySet<unknown> = new Set(["model_not_found"]);
 const keyWords: ReadonlySet<unknown> = new Set(["authentication_error", "invalid_api_key"]);
 

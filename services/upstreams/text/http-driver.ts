@@ -2,6 +2,7 @@ import { isRefusal } from "#kit/base/errors.ts";
 import { jsonInTurns, turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { HttpReply } from "#kit/upstream/client.ts";
+import { UpstreamError } from "#kit/upstream/errors.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { anyObjectIn, callUpstream, errorIn, isTooDeep, readErrorBody } from "../call.ts";
@@ -266,6 +267,9 @@ function wholeBody(
     signal.throwIfAborted();
     const isForRoom = isRefusal(error) || body.isHeldBack();
     if (isForRoom) throw new UpstreamFailure("too_large", { cause: error });
+    // Servers send the head of such an answer once all of it is generated.
+    const isCut = error instanceof UpstreamError && error.kind === "cut";
+    if (isCut) throw new UpstreamFailure("cut", { cause: error });
     return raiseFailure(error);
   });
 }

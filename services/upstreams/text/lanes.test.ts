@@ -128,6 +128,7 @@ describe("what may be paid for is never asked for again, but counts as a failure
   test.for<[string, Behaviour]>([
     ["an error that reports usage", errorWithUsage()],
     ["our time-out behind the sent body", { kind: "hang" }],
+    ["a JSON answer that breaks within its body", { kind: "custom", handle: breakWithin }],
   ])("%s", async ([, behaviour]) => {
     playAt(home, behaviour);
     const times = { idleTimeoutMs: 50n, timeoutMs: 50n };
@@ -148,6 +149,11 @@ describe("what may be paid for is never asked for again, but counts as a failure
     expect((await world.json(ask())).answer.upstream).toBe(other);
   });
 });
+
+function breakWithin(_seen: unknown, response: import("node:http").ServerResponse): void {
+  response.writeHead(200, { "content-type": "application/json", "content-length": "999" });
+  response.write('{"id":"r', () => response.destroy());
+}
 
 function errorWithUsage(): Behaviour {
   const usage = { input_tokens: 7, output_tokens: 1, total_tokens: 8 };
