@@ -60,6 +60,8 @@ export class Connection {
   /** Names of lanes that were used. */
   readonly #names = new Set<string>();
   #waiting = 0;
+  /** Messages that found no place since a request last ended. */
+  #surplus = 0;
   #running: AbortController | undefined;
   #reading: Promise<void> = Promise.resolve();
   /** Reasons for which the connection is not read at present. */
@@ -154,6 +156,11 @@ export class Connection {
   #came(bytes: Buffer, taken: TakenRoom): void {
     if (this.#waiting >= maxWaiting) {
       taken[Symbol.dispose]();
+      // Refusing one costs more than sending it.
+      if (++this.#surplus > maxWaiting) {
+        this.#end(1008);
+        return;
+      }
       const reason = ErrorReason.WEBSOCKET_STREAM_LIMIT_REACHED;
       void this.#pause(this.#refuse(new RefusalError(reason), ""));
       return;
@@ -220,6 +227,7 @@ export class Connection {
     void this.#run(waiting, this.#running.signal).then(() => {
       waiting.room[Symbol.dispose]();
       this.#waiting--;
+      this.#surplus = 0;
       this.#running = undefined;
       this.#settle();
       this.#advance();

@@ -288,6 +288,14 @@ describe("a socket closes", () => {
     await until("the call is aborted", () => one.signal.aborted);
   });
 
+  test("with 1008 where many more messages come than may wait", async () => {
+    using socket = await openSocket(base, edge.key);
+    await begun(socket);
+    for (let at = 0; at < 100; at++) socket.send("{}");
+    expect(await socket.closed).toBe(1008);
+    expect(socket.frames).toHaveLength(32);
+  });
+
   test("with 1003 at a binary frame", async () => {
     using socket = await openSocket(base, edge.key);
     socket.ws.send(Buffer.from("{}"));
