@@ -46,13 +46,26 @@ export interface BodyReader {
   hold(request: FastifyRequest, reply: FastifyReply, bytes: number): Places | Promise<Places>;
   /**
    * Room for bytes that come on a WebSocket, until its disposal. A promise where the account has to wait for it. Refuses as {@link json},
-   * and with the signal's reason.
+   * and with the signal's reason. `coming`: they are of a message that is not complete, which is ended where it is slow and others wait.
    */
-  room(accountId: string, bytes: number, signal: AbortSignal): Places | Promise<Places>;
+  room(
+    accountId: string,
+    bytes: number,
+    signal: AbortSignal,
+    coming?: ComingMessage,
+  ): Places | Promise<Places>;
   /** Counts bytes that have come and are kept until the answer is over. */
   came(reply: FastifyReply, bytes: number): void;
   /** Does a body come more slowly than it may while others wait? A body that this process does not read is not slow. */
   isSlow(source: IncomingMessage): boolean;
+}
+
+/** A message that holds room while it comes. */
+export interface ComingMessage {
+  /** By how much it is later than it may be while others wait, in ms. */
+  stillMs(): number;
+  /** Ends it. Its room is given back. */
+  end(): void;
 }
 
 /** The parts that a reader needs. */
@@ -119,13 +132,26 @@ function createHolder(
   };
   const large = shareOf(bodyBounds(maxBytesInFlight));
   const small = shareOf(smallBodyBounds(maxBytesInFlight));
-  const room: BodyReader["room"] = (accountId, bytes, signal) => {
+  const room: BodyReader["room"] = (accountId, bytes, signal, coming) => {
     const { share, giveWay } = bytes <= smallBodyBytes ? small : large;
+    const watched = (place: Places): Places => {
+      if (!coming) return place;
+      const give = () => {
+        holding[Symbol.dispose]();
+        place[Symbol.dispose]();
+      };
+      const end = () => {
+        give();
+        coming.end();
+      };
+      const holding = giveWay.holds({ accountId, stillMs: coming.stillMs, end });
+      return { shrink: place.shrink, [Symbol.dispose]: give };
+    };
     const free = share.takeFree(accountId, bytes);
-    if (free) return free;
+    if (free) return watched(free);
     const asked = share.take(accountId, signal, bytes);
     giveWay.look();
-    return asked;
+    return asked.then(watched);
   };
   const hold: BodyReader["hold"] = (request, reply, bytes) => {
     if (bytes === 0) return nothing;

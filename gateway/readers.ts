@@ -64,5 +64,6 @@ function markOf(socket: Socket): string | undefined {
   if (!(socket.writableLength > 0)) return undefined;
   // Of one large write only the handle shows how much was sent. Where Node hides that, whole writes count.
   const handle = (socket as { _handle?: { writeQueueSize?: number } | null })._handle;
-  return `${socket.bytesWritten} ${socket.writableLength} ${handle?.writeQueueSize ?? ""}`;
+  // Bytes that are added behind those that wait, like a ping, are no progress.
+  return `${socket.bytesWritten - socket.writableLength} ${handle?.writeQueueSize ?? ""}`;
 }

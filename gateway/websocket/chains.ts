@@ -36,6 +36,7 @@ export class Chains {
   readonly #byLane = new Map<string, Kept>();
   readonly #dropped = createBoundedMap<MissReason>(maxDroppedIds);
   #bytes = 0;
+  #isClosed = false;
 
   constructor(options: ChainsOptions) {
     this.#options = options;
@@ -53,6 +54,8 @@ export class Chains {
 
   /** Keeps a chain as the latest of its lane, where there is room. */
   keep(lane: string, chain: Chain): void {
+    // An answer may end behind its socket. Room that it takes then would never be given back.
+    if (this.#isClosed) return;
     const former = this.#byLane.get(lane);
     if (former) this.#drop(former, "evicted");
     const { length } = chain.items;
@@ -74,7 +77,9 @@ export class Chains {
     if (kept) this.#drop(kept, "evicted");
   }
 
-  clear(): void {
+  /** Drops everything, because the socket has closed. */
+  close(): void {
+    this.#isClosed = true;
     for (const kept of [...this.#byLane.values()]) this.#drop(kept, "evicted");
   }
 

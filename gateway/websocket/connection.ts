@@ -3,7 +3,7 @@ import type { WebSocket } from "ws";
 import { ErrorReason, errorRow, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
-import type { FairShare, Places } from "#kit/share/fair-share.ts";
+import type { FairShare } from "#kit/share/fair-share.ts";
 import type { Edge } from "../context.ts";
 import { CallerLeftError } from "../errors.ts";
 import { Chains } from "./chains.ts";
@@ -19,7 +19,7 @@ import {
   socketLifeMs,
 } from "./limits.ts";
 import { laneOf } from "./message.ts";
-import { boundUnfinished } from "./unfinished.ts";
+import { boundUnfinished, type TakenRoom } from "./unfinished.ts";
 
 /** The parts that a socket needs. */
 export type ConnectionEdge = CreateEdge & Pick<Edge, "bodies" | "events">;
@@ -39,7 +39,7 @@ interface ConnectionOptions {
 interface Waiting {
   lane: string;
   message: JsonObject | { fault: unknown };
-  room: Places | undefined;
+  room: Disposable;
 }
 
 /** The route in logs and metrics. */
@@ -60,6 +60,8 @@ export class Connection {
   /** Names of lanes that were used. */
   readonly #names = new Set<string>();
   #waiting = 0;
+  /** Messages that found no place since a request last ended. */
+  #surplus = 0;
   #running: AbortController | undefined;
   #reading: Promise<void> = Promise.resolve();
   /** Reasons for which the connection is not read at present. */
@@ -81,14 +83,16 @@ export class Connection {
     this.#openedAtMs = edge.clock.steady();
     this.#pingedAtMs = this.#openedAtMs;
     const unfinished = boundUnfinished(raw, {
-      room: (bytes) => edge.bodies.room(accountId, bytes, this.#left.signal),
+      room: (bytes, coming) => edge.bodies.room(accountId, bytes, this.#left.signal, coming),
       wait: (until) => void this.#pause(until),
       refused: () => this.#end(1013),
+      nowMs: () => edge.clock.steady(),
     });
     ws.on("message", (bytes: Buffer, isBinary) => {
-      unfinished.finished();
-      if (isBinary) this.#end(1003);
-      else this.#came(bytes);
+      const taken = unfinished.finished();
+      if (!isBinary) return this.#came(bytes, taken);
+      taken[Symbol.dispose]();
+      this.#end(1003);
     });
     ws.on("pong", () => {
       this.#lostPings = 0;
@@ -96,10 +100,10 @@ export class Connection {
     // ws closes by itself where a frame breaks the protocol.
     ws.on("error", () => {});
     ws.once("close", () => {
-      unfinished.finished();
+      unfinished.finished()[Symbol.dispose]();
       this.#left.abort(new CallerLeftError());
       this.#running?.abort(new CallerLeftError());
-      this.#chains.clear();
+      this.#chains.close();
       this.#forgetWaiting();
     });
   }
@@ -120,6 +124,8 @@ export class Connection {
       this.#ws.terminate();
       return;
     }
+    // A ping behind bytes that wait says nothing, and to the watch of readers it looks like progress.
+    if (this.#ws.bufferedAmount > 0) return;
     this.#lostPings++;
     this.#ws.ping();
   }
@@ -134,7 +140,7 @@ export class Connection {
     if (this.#closing) return;
     this.#closing = { code, refusal };
     for (const { lane, room } of [...this.#lanes.values()].flat()) {
-      room?.[Symbol.dispose]();
+      room[Symbol.dispose]();
       this.#waiting--;
       this.#refuse(takesNoMore(), lane);
     }
@@ -147,14 +153,20 @@ export class Connection {
     this.#running?.abort(refusal);
   }
 
-  #came(bytes: Buffer): void {
+  #came(bytes: Buffer, taken: TakenRoom): void {
     if (this.#waiting >= maxWaiting) {
+      taken[Symbol.dispose]();
+      // Refusing one costs more than sending it.
+      if (++this.#surplus > maxWaiting) {
+        this.#end(1008);
+        return;
+      }
       const reason = ErrorReason.WEBSOCKET_STREAM_LIMIT_REACHED;
       void this.#pause(this.#refuse(new RefusalError(reason), ""));
       return;
     }
     this.#waiting++;
-    this.#reading = this.#reading.then(() => this.#read(bytes));
+    this.#reading = this.#reading.then(() => this.#read(bytes, taken));
     void this.#pause(this.#reading);
   }
 
@@ -166,13 +178,16 @@ export class Connection {
     if (--this.#pauses === 0) this.#ws.resume();
   }
 
-  async #read(bytes: Buffer): Promise<void> {
+  async #read(bytes: Buffer, taken: TakenRoom): Promise<void> {
     const { edge, principal } = this.#options;
     const { accountId } = principal;
     const { signal } = this.#left;
-    const waiting: Waiting = { lane: "", message: {}, room: undefined };
+    const waiting: Waiting = { lane: "", message: {}, room: taken };
     try {
-      waiting.room = await edge.bodies.room(accountId, Math.max(1, bytes.length), signal);
+      // The room that it took as it came stays its own. Without it, its bytes would wait outside of all bounds.
+      const lacking = bytes.length - taken.bytes;
+      if (lacking > 0)
+        waiting.room = bothOf(taken, await edge.bodies.room(accountId, lacking, signal));
       const { value } = await edge.reader.read(bytes, {}, { accountId, signal });
       waiting.message = value;
       waiting.lane = this.#laneIn(value);
@@ -180,7 +195,7 @@ export class Connection {
       waiting.message = { fault };
     }
     if (signal.aborted) {
-      waiting.room?.[Symbol.dispose]();
+      waiting.room[Symbol.dispose]();
       return;
     }
     const lane = this.#lanes.get(waiting.lane) ?? [];
@@ -210,8 +225,9 @@ export class Connection {
     if (!waiting) return;
     this.#running = new AbortController();
     void this.#run(waiting, this.#running.signal).then(() => {
-      waiting.room?.[Symbol.dispose]();
+      waiting.room[Symbol.dispose]();
       this.#waiting--;
+      this.#surplus = 0;
       this.#running = undefined;
       this.#settle();
       this.#advance();
@@ -285,16 +301,27 @@ export class Connection {
   }
 
   #end(code: number): void {
+    // The messages behind it would be answered, and charged, with nobody who gets the answer.
+    this.#closing ??= { code };
     this.#ws.close(code);
   }
 
   #forgetWaiting(): void {
     for (const { room } of [...this.#lanes.values()].flat()) {
-      room?.[Symbol.dispose]();
+      room[Symbol.dispose]();
       this.#waiting--;
     }
     this.#lanes.clear();
   }
+}
+
+function bothOf(one: Disposable, other: Disposable): Disposable {
+  return {
+    [Symbol.dispose]() {
+      one[Symbol.dispose]();
+      other[Symbol.dispose]();
+    },
+  };
 }
 
 function takesNoMore(): RefusalError {

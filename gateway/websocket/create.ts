@@ -1,4 +1,4 @@
-import { ErrorReason, type RefusalError, refuse } from "#kit/base/errors.ts";
+import { ErrorReason, isRefusal, type RefusalError, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { type PeerCall, wireOptions } from "#kit/rpc/peer-call.ts";
 import { consume } from "#kit/stream/push-stream.ts";
@@ -206,6 +206,21 @@ function textOf(bytes: Uint8Array): string {
   return decoder.decode(bytes);
 }
 
+/** The response of an event. An empty one where there is no place to read it, because the caller has paid for the event and gets it. */
+async function responseIn(
+  { reader }: Pick<CreateEdge, "reader">,
+  data: string,
+  asking: Parameters<CreateEdge["reader"]["read"]>[2],
+): Promise<JsonObject> {
+  try {
+    const { value } = await reader.read(Buffer.from(data), { only: ["response"] }, asking);
+    return isJsonObject(value.response) ? value.response : {};
+  } catch (error) {
+    if (isRefusal(error)) return {};
+    throw error;
+  }
+}
+
 /** Keeps a finished response as a chain. Answers what it was charged, where it says so. */
 async function keepEnd(
   edge: CreateEdge,
@@ -216,8 +231,7 @@ async function keepEnd(
   const { accountId } = caller.principal;
   // It belongs to no wait: the answer is paid for, whether or not its caller is still there.
   const asking = { accountId, signal: new AbortController().signal };
-  const { value } = await edge.reader.read(Buffer.from(data), { only: ["response"] }, asking);
-  const response = isJsonObject(value.response) ? value.response : {};
+  const response = await responseIn(edge, data, asking);
   const output: JsonValue[] = Array.isArray(response.output) ? response.output : [];
   if (outcome !== "failed" && input && typeof response.id === "string") {
     const chain: Chain = {

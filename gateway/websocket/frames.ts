@@ -8,7 +8,8 @@ export interface StreamEvent {
   data: string;
 }
 
-const eventForm = /(?:^|\n)event: (.+)\n(?:.*\n)*?data: (.+)/;
+// A dot would stop at U+2028 and U+2029, which JSON has in its texts as they are.
+const eventForm = /(?:^|\n)event: ([^\n]+)\n(?:[^\n]*\n)*?data: ([^\n]+)/;
 const doneForm = /(?:^|\n)data: \[DONE\]/;
 
 /** The events in whole events of server-sent events. Comments and the mark of the end are left out. */

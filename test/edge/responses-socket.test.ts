@@ -159,6 +159,28 @@ describe("a request on a socket", () => {
     );
   });
 
+  test("is answered with every character that a text may have", async () => {
+    using socket = await openSocket(base, edge.key);
+    const one = await begun(socket);
+    const text = "a\u2028b\u2029c\u0085\r\n";
+    one.say(event("response.output_text.delta", { delta: text }));
+    one.finish([{ type: "message", content: text }]);
+    expect(await socket.turn()).toMatchObject([
+      { delta: text },
+      { type: "response.completed", response: { output: [{ content: text }] } },
+    ]);
+  });
+
+  test("is answered with what was paid for, also where it cannot be continued", async () => {
+    using socket = await openSocket(base, edge.key);
+    const one = await begun(socket);
+    one.finish([{ type: "message", content: "x".repeat(9 * 1024 * 1024) }]);
+    const end = (await socket.turn()).at(-1);
+    expect(end?.type).toBe("response.completed");
+    const [frame] = await socket.create({ input: "y", previous_response_id: end?.response?.id });
+    expect(frame?.error?.code).toBe("previous_response_not_found");
+  });
+
   test("that continues another has its input, its output and what is new", async () => {
     using socket = await openSocket(base, edge.key);
     const call = { type: "function_call", call_id: "call_1", name: "f", arguments: "{}" };
@@ -251,10 +273,36 @@ describe("a request on a socket", () => {
 });
 
 describe("a socket closes", () => {
+  test("where its caller takes nothing for a minute, and says that it lives", async () => {
+    using socket = await openSocket(base, edge.key);
+    const one = await begun(socket);
+    socket.ws.pause();
+    const delta = "x".repeat(60_000);
+    for (let at = 0; at < 300; at++) one.say(event("response.output_text.delta", { delta }));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    for (let at = 0; at < 6 && !one.signal.aborted; at++) {
+      socket.ws.pong();
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      await edge.clock.advance(15_000);
+    }
+    await until("the call is aborted", () => one.signal.aborted);
+  });
+
+  test("with 1008 where many more messages come than may wait", async () => {
+    using socket = await openSocket(base, edge.key);
+    await begun(socket);
+    for (let at = 0; at < 100; at++) socket.send("{}");
+    expect(await socket.closed).toBe(1008);
+    expect(socket.frames).toHaveLength(32);
+  });
+
   test("with 1003 at a binary frame", async () => {
     using socket = await openSocket(base, edge.key);
     socket.ws.send(Buffer.from("{}"));
+    const count = asked.length;
+    socket.send({ type: "response.create", model: "chat-1", input: "It comes too late." });
     expect(await socket.closed).toBe(1003);
+    expect(asked).toHaveLength(count);
   });
 
   test("with 1012 when its process stops, behind the answer that runs", async () => {

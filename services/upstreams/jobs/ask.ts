@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import { fill } from "#kit/template/template.ts";
 import type { HttpReply } from "#kit/upstream/client.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { isTooDeep } from "../call.ts";
@@ -16,6 +17,15 @@ export interface Declared {
   declaration: Declaration;
   values: PathValues;
   signal: AbortSignal;
+}
+
+/** The body that a step declares, with the values of its task. That of the beginning request is filled elsewhere, once. */
+export function bodyOfStep(
+  { body }: { body?: JsonObject | undefined },
+  { values }: Pick<Declared, "values">,
+): JsonObject | undefined {
+  const filled = body && fill(body, values);
+  return isJsonObject(filled) ? filled : undefined;
 }
 
 /** The request of a step. `body`: what it sends. */

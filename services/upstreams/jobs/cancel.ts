@@ -1,3 +1,4 @@
+import type { JsonObject } from "#kit/base/json.ts";
 import type { DriverContext } from "../media/context.ts";
 import { isWorthRepeating, StatusError } from "../media/faults.ts";
 import { generateTimes, generateTries } from "../media/limits.ts";
@@ -5,7 +6,7 @@ import type { CancelTask } from "../media/port.ts";
 import { withTries } from "../media/retries.ts";
 import { declarationOf } from "./abilities.ts";
 import { isMarked, textAt } from "./answers.ts";
-import { ask, callOfStep, type Declared, storedValues } from "./ask.ts";
+import { ask, bodyOfStep, callOfStep, type Declared, storedValues } from "./ask.ts";
 import type { Step } from "./declaration.ts";
 
 /**
@@ -22,9 +23,9 @@ export async function cancelByDeclaration(
   const values = { job: jobId, ...storedValues(resumeId) };
   const declared: Declared = { upstream, declaration, values, signal };
   const tries = { most: generateTries.look, mayRepeat: isWorthRepeating, signal };
-  const asked = (step: Step & { body?: Parameters<typeof callOfStep>[3] }) =>
+  const asked = (step: Step & { body?: JsonObject | undefined }) =>
     withTries(context, tries, async () => {
-      const call = await callOfStep(context, declared, step, step.body);
+      const call = await callOfStep(context, declared, step, bodyOfStep(step, declared));
       return ask(context, { ...call, timeoutMs: generateTimes.lookMs });
     });
   try {

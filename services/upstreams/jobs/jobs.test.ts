@@ -142,6 +142,18 @@ describe("a task that we name", () => {
   });
 });
 
+test("a task that we name is not sent again where it was seen and went away", async () => {
+  await using double = await startDeclared([state("working"), replyText(404)]);
+  await using world = await createWorld();
+  const declared = {
+    ...usual,
+    ...{ create: { post: "/videos" }, poll: { get: "/tasks/${job}", state: "status" } },
+  };
+  const { task } = world.task(taskAt(double, declared, { resumeId: '{"model":"film-2"}' }));
+  await expect(world.upstreams.generate(task)).rejects.toMatchObject({ fault: "failed" });
+  expect(double.server.seen("create")).toHaveLength(0);
+});
+
 test("a task that we name is never sent again for an answer that does not say that it is not there", async () => {
   await using double = await startDeclared([reply(400, { code: 7 })]);
   await using world = await createWorld();

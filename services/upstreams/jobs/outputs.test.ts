@@ -136,6 +136,14 @@ describe("a cancel", () => {
     expect(double.server.seen("cancel")).toHaveLength(sent);
   });
 
+  test("sends its body with the task's values", async () => {
+    await using double = await startDeclared([state("queued")]);
+    await using world = await createWorld();
+    const declared = cancel({ body: { id: "${id}", of: "${model} of ${job}" } });
+    expect(await world.upstreams.cancel(asked(double, declared))).toBe(true);
+    expect(double.server.seen("cancel")[0]?.body).toEqual({ id: "t1", of: "film-2 of job_1" });
+  });
+
   test("is none without a declaration", async () => {
     await using double = await startDeclared();
     await using world = await createWorld();

@@ -13,7 +13,7 @@ import { generateTimes, generateTries } from "../media/limits.ts";
 import { GenerationError, type GenerationTask } from "../media/port.ts";
 import { withTries } from "../media/retries.ts";
 import { meaningOf, textAt, valuesAt } from "./answers.ts";
-import { ask, callOfStep, type Declared } from "./ask.ts";
+import { ask, bodyOfStep, callOfStep, type Declared } from "./ask.ts";
 import { type Declaration, meanings, type Step } from "./declaration.ts";
 import { unknownState } from "./events.ts";
 
@@ -32,28 +32,31 @@ export async function watchDeclared(
   declared: Declared,
   maybe = false,
 ): Promise<JsonObject | "nowhere"> {
+  /** A task that was seen once is there. When it goes away later, it was paid for. */
+  let isUncertain = maybe;
   const { clock } = context;
   const { poll } = declared.declaration;
   if (!poll) throw failed("the upstream's tasks cannot be looked at");
   const { firstPauseMs, longestPauseMs } = generateTimes;
-  const spreadMs = maybe ? missing.maybe : missing.named;
   let pauseMs = poll.everyMs ?? firstPauseMs;
   let absence: { since: number; looks: number } | undefined;
   for (;;) {
     task.signal.throwIfAborted();
-    const reply = await look(context, declared, poll, maybe);
+    const reply = await look(context, declared, poll, isUncertain);
     let wantedMs: number | undefined;
     if (reply === "missing") {
+      const spreadMs = isUncertain ? missing.maybe : missing.named;
       absence ??= { since: clock.steady(), looks: 0 };
       absence.looks += 1;
       const isOver = clock.steady() - absence.since >= spreadMs;
       if (absence.looks >= missing.looks && isOver) {
-        if (maybe) return "nowhere";
+        if (isUncertain) return "nowhere";
         throw failed("the upstream does not know the task any longer");
       }
       wantedMs = spreadMs / (missing.looks - 1);
     } else {
       absence = undefined;
+      isUncertain = false;
       if (isDone(context, task, declared, reply.body)) return reply.body;
       const percent = percentOf(poll, reply.body);
       if (percent !== undefined) task.progress(percent);
@@ -78,7 +81,7 @@ async function look(
   const tries = { most: generateTries.look, mayRepeat: isLookedAtAgain, signal };
   try {
     return await withTries(context, tries, async () => {
-      const call = await callOfStep(context, declared, step, step.body);
+      const call = await callOfStep(context, declared, step, bodyOfStep(step, declared));
       return ask(context, { ...call, timeoutMs: generateTimes.lookMs, refusal: marked(declared) });
     });
   } catch (error) {
