@@ -19,7 +19,7 @@ import {
   smallBodyBytes,
 } from "./limits.ts";
 import { endWithAnswer, whenClosed } from "./request.ts";
-import { createSweep } from "./sweep.ts";
+import { type ComingMessage, createSweep } from "./sweep.ts";
 
 /** Reads request bodies as bytes, because the services parse them, and within the memory of this process. */
 export interface BodyReader {
@@ -58,14 +58,6 @@ export interface BodyReader {
   came(reply: FastifyReply, bytes: number): void;
   /** Does a body come more slowly than it may while others wait? A body that this process does not read is not slow. */
   isSlow(source: IncomingMessage): boolean;
-}
-
-/** A message that holds room while it comes. */
-export interface ComingMessage {
-  /** By how much it is later than it may be while others wait, in ms. */
-  stillMs(): number;
-  /** Ends it. Its room is given back. */
-  end(): void;
 }
 
 /** The parts that a reader needs. */

@@ -22,3 +22,11 @@ export function createSweep(
     if (!isRunning) void run();
   };
 }
+
+/** A message that holds room while it comes. */
+export interface ComingMessage {
+  /** By how much it is later than it may be while others wait, in ms. */
+  stillMs(): number;
+  /** Ends it. Its room is given back. */
+  end(): void;
+}

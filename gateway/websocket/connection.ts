@@ -301,7 +301,7 @@ export class Connection {
   }
 
   #end(code: number): void {
-    // The messages behind it would be answered, and charged, with nobody who gets the answer.
+    // Messages behind it are refused. Their answers would be charged, and no caller would get them.
     this.#closing ??= { code };
     this.#ws.close(code);
   }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Places } from "#kit/share/fair-share.ts";
-import type { ComingMessage } from "../body.ts";
 import { bodyBytesAMs } from "../limits.ts";
+import type { ComingMessage } from "../sweep.ts";
 import { freeMessageBytes, messageStepBytes } from "./limits.ts";
 
 /** The steps that the bound takes with a connection. */
