@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { scratchFolder } from "./genmesh.ts";
 import { host, nextPort, untilReady } from "./ports.ts";
 import { startBinary, targetCore } from "./processes.ts";
-import { models, postRequest } from "./requests.ts";
+import { models, textRequests } from "./requests.ts";
 import type { Target } from "./target.ts";
 
 /** Names GoModel's binary, a gateway in Go without accounts of money. Without it the column is empty. */
@@ -33,21 +33,12 @@ export async function startGoModel(
   };
   const child = stack.use(startBinary(binary, { env, folder, core: targetCore }));
   await Promise.race([untilReady(port, "/health"), child.ended]);
-  const headers = { authorization: "Bearer key-of-the-bench" };
-  const post = (kind: Parameters<typeof postRequest>[0]) => [
-    postRequest(kind, "/v1/responses", headers),
-  ];
   const owned = stack.move();
   return {
     name: "gomodel",
     port,
     pids: [child.pid],
-    requests: {
-      json: post("json"),
-      stream: post("stream"),
-      prompt: post("prompt"),
-      paced: post("paced"),
-    },
+    requests: textRequests({ authorization: "Bearer key-of-the-bench" }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { scratchFolder } from "./genmesh.ts";
 import { host, nextPort, untilReady } from "./ports.ts";
 import { startBinary, targetCore } from "./processes.ts";
-import { models, postRequest } from "./requests.ts";
+import { models, textRequests } from "./requests.ts";
 import type { Target } from "./target.ts";
 
 /**
@@ -50,21 +50,12 @@ export async function startLiteLlm(
     }),
   );
   await Promise.race([untilReady(port, "/health/liveliness"), child.ended]);
-  const headers = { authorization: `Bearer ${key}` };
-  const post = (kind: Parameters<typeof postRequest>[0]) => [
-    postRequest(kind, "/v1/responses", headers),
-  ];
   const owned = stack.move();
   return {
     name: "litellm",
     port,
     pids: [child.pid],
-    requests: {
-      json: post("json"),
-      stream: post("stream"),
-      prompt: post("prompt"),
-      paced: post("paced"),
-    },
+    requests: textRequests({ authorization: `Bearer ${key}` }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -38,6 +38,18 @@ export function postRequest(
   return Buffer.concat([head(`POST ${path}`, { host: "127.0.0.1", ...all }), body]);
 }
 
+/** The requests for text that every gateway takes at the same path, where the model's name alone leads to its server. */
+export function textRequests(headers: Record<string, string>) {
+  const path = "/v1/responses";
+  const post = (kind: keyof typeof bodies) => [postRequest(kind, path, headers)];
+  return {
+    json: post("json"),
+    stream: post("stream"),
+    prompt: post("prompt"),
+    paced: post("paced"),
+  };
+}
+
 /** A GET. */
 export function getRequest(path: string, headers: Record<string, string> = {}): Buffer {
   return head(`GET ${path}`, { host: "127.0.0.1", ...headers });

@@ -1,13 +1,11 @@
-import { eachValid, type FaultPath, type FoundFault } from "#kit/base/valid-parts.ts";
+import { eachValid, type FoundFault } from "#kit/base/valid-parts.ts";
+import type { At } from "../upstreams/catalog-rules.ts";
 import { bytesPerToken } from "./limits.ts";
 import { pricingFaults } from "./prices.ts";
 import type { CatalogFile, CatalogModel, CatalogModelOf } from "./schema.ts";
 
-/** A path in the model that is judged. */
-type At = (...rest: FaultPath) => FaultPath;
-
 /** One or more faults, or none. */
-type Rule = () => readonly FoundFault[];
+export type Rule = () => readonly FoundFault[];
 
 /** The rules for a model of its kind. */
 export function kindRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {

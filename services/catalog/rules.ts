@@ -1,12 +1,12 @@
 import type { JsonObject } from "#kit/base/json.ts";
 import { eachValid, type FaultPath, type FoundFault, whereValid } from "#kit/base/valid-parts.ts";
 import type { Capabilities } from "../upstreams/capabilities.ts";
-import { catalogRules } from "../upstreams/catalog-rules.ts";
+import { type At, catalogRules } from "../upstreams/catalog-rules.ts";
 import { declarationFaults, declaredCallFaults } from "../upstreams/jobs/catalog.ts";
 import { type ProtocolName, protocols } from "../upstreams/protocols.ts";
 import { type CallableModel, callFaults, callShapeFaults, callsOf } from "./calls.ts";
 import type { WorkflowFiles } from "./file.ts";
-import { kindRules } from "./kind-rules.ts";
+import { kindRules, type Rule } from "./kind-rules.ts";
 import { laneFaults, membersOf, poolOf } from "./lanes.ts";
 import { maxWorkflows } from "./limits.ts";
 import type { CatalogFile, CatalogModel, CatalogUpstream } from "./schema.ts";
@@ -82,12 +82,6 @@ function modelFaults(
   ];
   return rules.flatMap(whereValid);
 }
-
-/** A path in the model that is judged. */
-type At = (...rest: FaultPath) => FaultPath;
-
-/** One or more faults, or none. */
-type Rule = () => readonly FoundFault[];
 
 /** Protocols of a model's upstreams, the fallbacks included, each once. */
 function protocolsOf(file: CatalogFile, model: CatalogModel): ProtocolName[] {

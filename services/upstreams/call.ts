@@ -96,14 +96,6 @@ function keyText({ scheme }: KeyHeader, key: string): string {
   return scheme === undefined ? key : `${scheme} ${key}`;
 }
 
-/** A body that is a JSON object. Undefined where it is something else. Over `maxBytes` it is `too_large`. */
-export async function readObject(
-  body: HttpBody,
-  maxBytes: number,
-): Promise<JsonObject | undefined> {
-  return objectIn(await body.whole(maxBytes));
-}
-
 /** The JSON object in these bytes. Undefined where they hold something else, or where it is nested too deep to be walked. */
 export function objectIn(bytes: Buffer): JsonObject | undefined {
   return isTooDeep(bytes) ? undefined : anyObjectIn(bytes);

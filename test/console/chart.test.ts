@@ -1,32 +1,15 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { oneProcessOnly, startWorld, type World } from "../e2e/world.ts";
-import { chromiumPath, openBrowser, openPage } from "../support/browser.ts";
-import { openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
+import { describe, expect, test } from "vitest";
+import { chromiumPath, openPage } from "../support/browser.ts";
+import { signIn, visit } from "./screens.ts";
+import { startConsole } from "./start-console.ts";
 
 describe.skipIf(chromiumPath === undefined)("the chart of usage in the console", () => {
-  oneProcessOnly();
-
-  let world: World;
-  let browser: Browser;
-  let origin: string;
-
-  beforeAll(async () => {
-    world = await startWorld();
-    origin = new URL(world.baseUrl).origin;
-    await untilBuilt(origin);
-    browser = await openBrowser();
-  }, openConsoleMs);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
-  });
-
+  const on = startConsole();
   test("the axis of a small account's chart is exact", async () => {
-    const caller = await world.caller();
+    const caller = await on.world.caller();
     await caller.post("/responses", { model: "chat-1", input: "Hello" });
-    const { page } = await openPage(browser);
-    await signIn(page, origin, caller.key);
+    const { page } = await openPage(on.browser);
+    await signIn(page, on.origin, caller.key);
     await page.addInitScript(() => {
       const drawn: string[] = [];
       Object.assign(globalThis, { drawn });
@@ -44,7 +27,7 @@ describe.skipIf(chromiumPath === undefined)("the chart of usage in the console",
       }
       await route.fulfill({ response, json });
     });
-    await visit(page, origin, "/console/usage");
+    await visit(page, on.origin, "/console/usage");
     const drawn = await page.evaluate(() => (globalThis as unknown as { drawn: string[] }).drawn);
     const sums = drawn.filter((text) => text.startsWith("$")).map((text) => Number(text.slice(1)));
     expect(sums).toContain(0.015);

@@ -1,57 +1,44 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { Caller } from "../e2e/caller.ts";
-import { oneProcessOnly, startWorld, type World } from "../e2e/world.ts";
-import { chromiumPath, openBrowser, openPage } from "../support/browser.ts";
-import { lookFindings, openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
+import { chromiumPath, openPage } from "../support/browser.ts";
+import { lookFindings, signIn, visit } from "./screens.ts";
+import { startConsole } from "./start-console.ts";
 
 const path = "/console/playground?kind=chat&model=chat-1";
 
-/** A server that ends its connections in the middle of an answer. */
-async function startBreaking(): Promise<AsyncDisposable & { url: string }> {
+/** A server whose answers stop in the middle. Their connections stay open until it breaks them off. */
+async function startBreaking(): Promise<AsyncDisposable & { url: string; breakOff(): void }> {
   const delta = { type: "response.output_text.delta", delta: "Half an ans" };
   const server = createServer((_request, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
-    response.write(`data: ${JSON.stringify(delta)}\n\n`, () => response.destroy());
+    response.write(`data: ${JSON.stringify(delta)}\n\n`);
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/`,
+    breakOff: () => server.closeAllConnections(),
     [Symbol.asyncDispose]: async () => void server.close(),
   };
 }
 
 describe.skipIf(chromiumPath === undefined)("conversations in the console's playground", () => {
-  oneProcessOnly();
-
-  let world: World;
-  let browser: Browser;
+  const on = startConsole();
   let caller: Caller;
-  let origin: string;
   let opened: Awaited<ReturnType<typeof openPage>>;
   let page: Page;
 
-  beforeAll(async () => {
-    world = await startWorld();
-    origin = new URL(world.baseUrl).origin;
-    await untilBuilt(origin);
-    browser = await openBrowser();
-  }, openConsoleMs);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
-  });
   beforeEach(async () => {
-    caller = await world.caller();
-    opened = await openPage(browser);
+    caller = await on.world.caller();
+    opened = await openPage(on.browser);
     page = opened.page;
     page.setDefaultTimeout(15_000);
-    await signIn(page, origin, caller.key);
-    await visit(page, origin, path);
+    await signIn(page, on.origin, caller.key);
+    await visit(page, on.origin, path);
   });
 
   const button = (name: string) => page.getByRole("button", { name, exact: true });
@@ -84,6 +71,9 @@ describe.skipIf(chromiumPath === undefined)("conversations in the console's play
     await using breaking = await startBreaking();
     await page.route("**/v1/responses", (route) => route.continue({ url: breaking.url }));
     await say("Hello there");
+    // A browser drops bytes that the page has not read when their connection breaks.
+    await answers().getByText("Half an ans").waitFor();
+    breaking.breakOff();
     await answers().getByText("The connection broke while the answer came.").waitFor();
     await answers().getByText("Half an ans").waitFor();
     expect(await lookFindings(page)).toEqual([]);
@@ -124,8 +114,8 @@ describe.skipIf(chromiumPath === undefined)("conversations in the console's play
     await button("Sign out").click();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     expect(await kept()).toBe(0);
-    await signIn(page, origin, (await world.caller()).key);
-    await visit(page, origin, path);
+    await signIn(page, on.origin, (await on.world.caller()).key);
+    await visit(page, on.origin, path);
     expect(await page.getByText("Hello there").count()).toBe(0);
   });
 
@@ -145,8 +135,8 @@ describe.skipIf(chromiumPath === undefined)("conversations in the console's play
     await say("Hello there");
     await answered(1);
     await page.context().clearCookies();
-    await signIn(page, origin, (await world.caller()).key);
-    await visit(page, origin, path);
+    await signIn(page, on.origin, (await on.world.caller()).key);
+    await visit(page, on.origin, path);
     await page.getByText(/^Say something to/).waitFor();
     expect(await page.getByText("Hello there").count()).toBe(0);
   });

@@ -1,43 +1,31 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../e2e/caller.ts";
-import { oneProcessOnly, startWorld, type World } from "../e2e/world.ts";
-import { chromiumPath, openBrowser, openPage } from "../support/browser.ts";
-import { lookFindings, openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
+import { chromiumPath, openPage } from "../support/browser.ts";
+import { lookFindings, openConsoleMs, signIn, visit } from "./screens.ts";
+import { startConsole } from "./start-console.ts";
 
 const adminToken = "operator-token-of-the-reasons-tests";
 const upstreamWords = "The key sk-upstream is not known at secret-vendor.";
 
 describe.skipIf(chromiumPath === undefined)("why a request failed, in the console", () => {
-  oneProcessOnly();
-
-  let world: World;
-  let browser: Browser;
+  const on = startConsole({ env: { GENMESH_ADMIN_TOKEN: adminToken } });
   let caller: Caller;
-  let origin: string;
   let opened: Awaited<ReturnType<typeof openPage>>;
   let page: Page;
   let requestId: string;
 
   beforeAll(async () => {
-    world = await startWorld({ env: { GENMESH_ADMIN_TOKEN: adminToken } });
-    origin = new URL(world.baseUrl).origin;
-    caller = await world.caller();
-    world.play({ kind: "status", status: 401, message: upstreamWords });
+    caller = await on.world.caller();
+    on.world.play({ kind: "status", status: 401, message: upstreamWords });
     const failed = await caller.post("/responses", { model: "scripted", input: "A prompt" });
     expect(failed.json.error.code).toBe("model_request_failed");
     requestId = failed.headers.get("x-request-id") ?? "";
-    await untilBuilt(origin);
-    browser = await openBrowser();
-    opened = await openPage(browser);
+    opened = await openPage(on.browser);
     page = opened.page;
     page.setDefaultTimeout(15_000);
-    await signIn(page, origin, caller.key);
+    await signIn(page, on.origin, caller.key);
   }, openConsoleMs);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
-  });
 
   const check = async () => {
     expect(await lookFindings(page)).toEqual([]);
@@ -46,15 +34,15 @@ describe.skipIf(chromiumPath === undefined)("why a request failed, in the consol
   };
 
   test("its record, the list and the overview say it, linked, in our own words", async () => {
-    await visit(page, origin, `/console/requests?id=${requestId}`);
+    await visit(page, on.origin, `/console/requests?id=${requestId}`);
     const why = page.locator(".fact").filter({ hasText: "Why it failed" });
     expect(await why.textContent()).toContain("The model did not complete the request.");
     expect(await why.locator("code").textContent()).toBe("model_request_failed");
     await check();
-    await visit(page, origin, "/console/requests?status=failed");
+    await visit(page, on.origin, "/console/requests?status=failed");
     await page.getByRole("cell").getByText("model_request_failed").waitFor();
     await check();
-    await visit(page, origin, "/console/");
+    await visit(page, on.origin, "/console/");
     const errors = page.locator("section").filter({ hasText: "Last errors" });
     await errors.getByText("The model did not complete the request.").waitFor();
     await errors.locator("li a").click();

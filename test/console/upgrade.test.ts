@@ -1,35 +1,21 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { oneProcessOnly, startWorld, type World } from "../e2e/world.ts";
-import { chromiumPath, openBrowser, openPage } from "../support/browser.ts";
-import { lookFindings, openConsoleMs, signIn, untilBuilt, visit } from "./screens.ts";
+import type { Page } from "playwright-core";
+import { beforeEach, describe, expect, test } from "vitest";
+import { chromiumPath, openPage } from "../support/browser.ts";
+import { lookFindings, signIn, visit } from "./screens.ts";
+import { startConsole } from "./start-console.ts";
 
 /** The code of the screen of usage, and of all that only it loads. */
 const usageCode = "**/console/assets/usage-*.js";
 
 describe.skipIf(chromiumPath === undefined)("a screen whose code cannot be fetched", () => {
-  oneProcessOnly();
-
-  let world: World;
-  let browser: Browser;
-  let origin: string;
+  const on = startConsole();
   let page: Page;
 
-  beforeAll(async () => {
-    world = await startWorld();
-    origin = new URL(world.baseUrl).origin;
-    await untilBuilt(origin);
-    browser = await openBrowser();
-  }, openConsoleMs);
-  afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
-  });
   beforeEach(async () => {
-    const opened = await openPage(browser);
+    const opened = await openPage(on.browser);
     page = opened.page;
     page.setDefaultTimeout(15_000);
-    await signIn(page, origin, (await world.caller()).key);
+    await signIn(page, on.origin, (await on.world.caller()).key);
     await page.route(usageCode, (route) => route.abort());
   });
 
@@ -67,7 +53,7 @@ describe.skipIf(chromiumPath === undefined)("a screen whose code cannot be fetch
   });
 
   test("offers a new build when the reader comes back, and takes no half-written form away", async () => {
-    await visit(page, origin, "/console/playground?kind=chat&model=chat-1");
+    await visit(page, on.origin, "/console/playground?kind=chat&model=chat-1");
     await page.getByLabel("Message").fill("Half a thought");
     await page.route("**/console/", async (route) => {
       await route.fulfill({

@@ -279,9 +279,11 @@ describe("a socket closes", () => {
     socket.ws.pause();
     const delta = "x".repeat(60_000);
     for (let at = 0; at < 300; at++) one.say(event("response.output_text.delta", { delta }));
+    // Nothing tells that the buffers of both ends are full. Where they are not yet, the steps below show it.
     await new Promise((resolve) => setTimeout(resolve, 300));
     for (let at = 0; at < 6 && !one.signal.aborted; at++) {
       socket.ws.pong();
+      // A pong has no answer that could be awaited.
       await new Promise((resolve) => setTimeout(resolve, 30));
       await edge.clock.advance(15_000);
     }

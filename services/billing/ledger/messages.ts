@@ -4,6 +4,7 @@ import type {
   RequestFailure as AgreedFailure,
   RequestRecord as AgreedRecord,
 } from "#common/agreements/hold-client.ts";
+import { pricedMessage, pricedText } from "#common/agreements/priced-record.ts";
 import { RefusalError } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import {
@@ -23,7 +24,6 @@ import {
   WalletSchema,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Outcome, Refused } from "./operations.ts";
-import { pricedMessage, pricedText } from "./record-prices.ts";
 import type { WalletHold } from "./store.ts";
 import {
   chargeTold,

@@ -7,6 +7,7 @@ import type {
   RequestRecord,
   Settled,
 } from "#common/agreements/hold-client.ts";
+import { pricedOf } from "#common/agreements/priced-record.ts";
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { accountOrKeyIdPattern } from "#kit/base/ids.ts";
@@ -196,6 +197,7 @@ function recordOf(
     startMs: startTime && timestampMs(startTime),
     firstOutputMs: firstOutputTime && timestampMs(firstOutputTime),
     endMs: endTime && timestampMs(endTime),
+    priced: record.priced && pricedOf(record.priced),
   };
 }
 

@@ -1,14 +1,9 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ErrorReason, isRefusal, unavailable } from "#kit/base/errors.ts";
 import type { Payers } from "#kit/share/payers.ts";
 import type { Clock } from "#kit/time/clock.ts";
-import type {
-  HoldKind,
-  HoldState,
-  PricedPartsSchema,
-  Unit,
-} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type { HoldKind, HoldState, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Admission, KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
+import type { PricedRecord } from "./priced-record.ts";
 
 /** Names a hold. */
 export interface HoldRef {
@@ -78,7 +73,7 @@ export interface RequestRecord {
   requestId?: string | undefined;
   finishReason?: string | undefined;
   /** Parts that have prices of their own, and their upstream's cost. */
-  priced?: MessageInitShape<typeof PricedPartsSchema> | undefined;
+  priced?: PricedRecord | undefined;
   failure?: RequestFailure | undefined;
 }
 

@@ -28,6 +28,7 @@ import {
   type RequestRecord,
 } from "./hold-client.ts";
 import type { Peers } from "./peers.ts";
+import { pricedMessage, pricedText } from "./priced-record.ts";
 
 /** The way of a service to billing. */
 export interface HoldWay {
@@ -137,7 +138,7 @@ function recordMessage(record: RequestRecord): RequestRecordMessage {
     answerId: record.answerId ?? "",
     requestId: record.requestId ?? "",
     finishReason: record.finishReason ?? "",
-    ...(record.priced ? { priced: record.priced } : {}),
+    ...(record.priced ? { priced: pricedMessage(pricedText(record.priced)) } : {}),
     ...(record.failure ? { failure: failureMessage(record.failure) } : {}),
     ...(startMs === undefined ? {} : { startTime: timestampFromMs(startMs) }),
     ...(firstOutputMs === undefined ? {} : { firstOutputTime: timestampFromMs(firstOutputMs) }),

@@ -80,7 +80,7 @@ function pricedPartsOf(charge: Charge): NonNullable<RequestRecord["priced"]> {
   const { cacheWrite = 0, cacheWriteLong = 0, audioInput, imageInput } = charge;
   const { audioOutput, imageOutput, toolCalls, priceAbove, servedTier } = charge;
   const { upstreamCost, upstreamCostSource } = charge;
-  const counts = Object.entries({
+  return {
     inputCacheWriteTokens: cacheWrite + cacheWriteLong,
     inputCacheWriteLongTokens: cacheWriteLong,
     inputAudioTokens: audioInput,
@@ -88,20 +88,9 @@ function pricedPartsOf(charge: Charge): NonNullable<RequestRecord["priced"]> {
     outputAudioTokens: audioOutput,
     outputImageTokens: imageOutput,
     priceAboveInputTokens: priceAbove,
-  });
-  const told = counts.flatMap(([name, count = 0]) => (count > 0 ? [[name, BigInt(count)]] : []));
-  return {
-    ...Object.fromEntries(told),
-    ...(toolCalls && { toolCalls: callsOf(toolCalls) }),
-    ...(servedTier && { servedTier }),
-    ...(upstreamCost !== undefined && { upstreamCostUsdMicros: upstreamCost, upstreamCostSource }),
+    ...{ toolCalls, servedTier, upstreamCostSource },
+    upstreamCostUsdMicros: upstreamCost === undefined ? undefined : Number(upstreamCost),
   };
-}
-
-function callsOf(toolCalls: NonNullable<Charge["toolCalls"]>): Record<string, bigint> {
-  return Object.fromEntries(
-    Object.entries(toolCalls).map(([family, count]) => [family, BigInt(count)]),
-  );
 }
 
 /** The journal's record of a request. It holds nothing that its caller wrote. */

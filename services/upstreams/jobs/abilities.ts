@@ -1,5 +1,6 @@
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Declaration } from "./declaration.ts";
+import { pathOf } from "./paths.ts";
 
 /** An upstream's declaration, from its catalog entry. */
 export function declarationOf({ jobs }: Pick<Upstream, "jobs">): Declaration {
@@ -8,8 +9,8 @@ export function declarationOf({ jobs }: Pick<Upstream, "jobs">): Declaration {
 
 /** Do we name the task, so that a look needs nothing of the answer to the request that begins it? */
 export function isNamedByUs({ create, poll }: Pick<Declaration, "create" | "poll">): boolean {
-  const path = poll && (poll.get ?? poll.post ?? poll.put ?? poll.delete ?? "");
-  return path?.includes("${job}") === true && Object.keys(create.take ?? {}).length === 0;
+  const isNamed = poll !== undefined && pathOf(poll).includes("${job}");
+  return isNamed && Object.keys(create.take ?? {}).length === 0;
 }
 
 /** The abilities that depend on the upstream. */

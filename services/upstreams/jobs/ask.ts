@@ -7,6 +7,7 @@ import type { DriverContext } from "../media/context.ts";
 import { type Call, exchangeJson, type JsonReply } from "../media/exchange.ts";
 import { failed } from "../media/faults.ts";
 import { generateLimits } from "../media/limits.ts";
+import { textAt } from "./answers.ts";
 import { authHeaders } from "./auth.ts";
 import type { Declaration, Step } from "./declaration.ts";
 import { PathError, type PathValues, routeOf, urlOfStep } from "./paths.ts";
@@ -91,7 +92,6 @@ function exactly(_: string, value: JsonValue, context?: { source?: string }): Js
 export function takenOf(
   take: Readonly<Record<string, string>> | undefined,
   answer: JsonObject,
-  textAt: (place: string, answer: JsonObject) => string | undefined,
 ): PathValues {
   return Object.fromEntries(
     Object.entries(take ?? {}).map(([name, place]) => {

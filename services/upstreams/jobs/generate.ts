@@ -1,5 +1,5 @@
 import type { JsonObject } from "#kit/base/json.ts";
-import { callOf, inputOf } from "../by-template/call.ts";
+import { inputOf } from "../by-template/call.ts";
 import { outputsOf } from "../by-template/outputs.ts";
 import { dataUri } from "../by-template/references.ts";
 import { begin } from "../media/begin.ts";
@@ -19,9 +19,9 @@ import {
   NotTakenError,
 } from "../media/port.ts";
 import { spool } from "../media/spool.ts";
-import { musicOutput, storeImage, storeStream, videoOutput } from "../media/verify-output.ts";
+import { storeImage, storeStream, streamedOutput } from "../media/verify-output.ts";
 import { declarationOf, isNamedByUs } from "./abilities.ts";
-import { meaningOf, textAt } from "./answers.ts";
+import { meaningOf } from "./answers.ts";
 import { ask, callOfStep, type Declared, storedValues, takenOf } from "./ask.ts";
 import { authHeaders } from "./auth.ts";
 import { type Declaration, type Meaning, meanings } from "./declaration.ts";
@@ -36,8 +36,9 @@ export async function generateByDeclaration(
   context: DriverContext,
   task: GenerationTask,
 ): Promise<GeneratedOutput[]> {
-  const declaration = declarationOf(task.upstream);
-  const declared = declaredOf(task, declaration, knownValues(task));
+  const { upstream, signal } = task;
+  const declaration = declarationOf(upstream);
+  const declared: Declared = { upstream, declaration, values: knownValues(task), signal };
   if (!declaration.poll) {
     if (declaration.create.gives === "file") return await fileOfCreate(context, task, declared);
     const answer = await create(context, task, declared);
@@ -59,14 +60,6 @@ export async function generateByDeclaration(
 function knownValues({ jobId, call, resumeId }: GenerationTask): PathValues {
   const stored = resumeId === undefined ? {} : storedValues(resumeId);
   return { model: call?.model ?? "", job: jobId, ...stored };
-}
-
-function declaredOf(
-  { upstream, signal }: Pick<GenerationTask, "upstream" | "signal">,
-  declaration: Declaration,
-  values: PathValues,
-): Declared {
-  return { upstream, declaration, values, signal };
 }
 
 /** A task's answer once it is done, and its upstream with all values. */
@@ -94,7 +87,7 @@ async function untilDone(
   const answer = await create(context, task, declared);
   const values = {
     ...declared.values,
-    ...takenOf(declared.declaration.create.take, answer, textAt),
+    ...takenOf(declared.declaration.create.take, answer),
   };
   await task.saveResumeId(asResumeId(values));
   return await watched(context, task, { ...declared, values });
@@ -127,7 +120,7 @@ async function ended(
   answer: JsonObject,
 ): Promise<Ended> {
   const { poll, result } = declared.declaration;
-  const values = { ...declared.values, ...takenOf(poll?.take, answer, textAt) };
+  const values = { ...declared.values, ...takenOf(poll?.take, answer) };
   const known = { ...declared, values };
   if (!result || result.gives === "file") return { declared: known, answer };
   return { declared: known, answer: await resultOf(context, known, result) };
@@ -142,7 +135,8 @@ async function create(
   const { answers } = declared.declaration;
   return await creating(context, task, declared, async (call) => {
     const { body, status } = await ask(context, call);
-    raise(meaningOf(answers, meanings, body), new StatusError(status));
+    const refusal = errorOfCreate(meaningOf(answers, meanings, body), new StatusError(status));
+    if (refusal) throw refusal;
     return body;
   });
 }
@@ -164,8 +158,7 @@ async function fileOfCreate(
         using loaded = await spooled.load();
         return [await storeImage(context, task, loaded.bytes)];
       }
-      const isVideo = request.kind === "video";
-      const output = isVideo ? videoOutput(request.durationSeconds) : musicOutput;
+      const output = streamedOutput(request);
       return [await storeStream(task, output, bodyOf(reply, output.maxBytes))];
     } finally {
       reply.body.close();
@@ -214,33 +207,30 @@ function refusalOf({ answers }: Declaration): NonNullable<Call["refusal"]> {
   return (status, body, error) => {
     const isOpen = [408, 409, 425].includes(status);
     const among = status >= 500 ? ofFailures : isOpen ? [] : meanings;
-    const meaning = meaningOf(answers, among, body);
-    try {
-      raise(meaning, error);
-    } catch (raised) {
-      return raised as Error;
-    }
-    return undefined;
+    return errorOfCreate(meaningOf(answers, among, body), error);
   };
 }
 
-/** Throws the error of a meaning. */
-function raise(meaning: Meaning | undefined, cause: StatusError): void {
+/** The error of the beginning request, by the meaning of its answer. Undefined: the answer has none. */
+function errorOfCreate(
+  meaning: Meaning | undefined,
+  cause: StatusError,
+): GenerationError | undefined {
   const details = { isCertain: true, cause, retryAfterMs: cause.retryAfterMs };
   switch (meaning) {
     case undefined:
-      return;
+      return undefined;
     case "refused":
     case "failed":
-      throw errorOf(meaning);
+      return errorOf(meaning);
     case "empty":
-      throw new NotTakenError("account_empty", details);
+      return new NotTakenError("account_empty", details);
     case "busy":
-      throw new NotTakenError("too_many_requests", details);
+      return new NotTakenError("too_many_requests", details);
     case "denied":
-      throw new NotTakenError("denied", details);
+      return new NotTakenError("denied", details);
     case "unsure":
-      throw unknown("the upstream does not say whether it took the job", { cause });
+      return unknown("the upstream does not say whether it took the job", { cause });
   }
 }
 
@@ -248,9 +238,10 @@ function raise(meaning: Meaning | undefined, cause: StatusError): void {
 async function outputsIn(
   context: DriverContext,
   task: GenerationTask,
-  { upstream, declaration, values }: Declared,
+  declared: Declared,
   answer: JsonObject,
 ): Promise<GeneratedOutput[]> {
+  const { upstream, declaration } = declared;
   const { origins, download, result, headers } = declaration;
   const own: OwnKey = {
     isFor: (url) => isOwnOrigin(url, upstream.baseUrl, origins),
@@ -261,11 +252,9 @@ async function outputsIn(
   };
   using answers = createFileAnswers(context, task);
   if (result?.gives === "file") {
-    const declared = declaredOf(task, declaration, values);
     const { url } = await callOfStep(context, declared, result);
     return await fetchOutputs(context, task, answers, [{ url, key: own }]);
   }
-  callOf(task);
   const key = download === "key" ? own : "none";
   return await outputsOf(context, task, answer, answers, key);
 }

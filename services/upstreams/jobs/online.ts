@@ -7,7 +7,7 @@ import { schemaFaults } from "../online/schema.ts";
 import { declarationOf } from "./abilities.ts";
 import { headersOf } from "./auth.ts";
 import type { Declaration } from "./declaration.ts";
-import { fillPath, namesIn, urlName } from "./paths.ts";
+import { fillPath, namesIn, pathOf, urlName } from "./paths.ts";
 
 /**
  * Asks the upstream's free question, whether the model is among those that it names, and whether its description knows each key of the
@@ -80,7 +80,7 @@ async function describedFaults(
     const schema = bodySchema(
       value,
       upstream,
-      fillPath(create.post ?? create.put ?? "", { model: call.model, job: "job" }),
+      fillPath(pathOf(create), { model: call.model, job: "job" }),
     );
     if (schema === undefined) {
       return [{ call, path: ["model"], message: "has no path in the upstream's description" }];

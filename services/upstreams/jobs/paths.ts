@@ -11,6 +11,11 @@ export type PathValues = Readonly<Record<string, string>>;
 
 const methodsOf = { get: "GET", post: "POST", put: "PUT", delete: "DELETE" } as const;
 
+/** The path of a step of any method. "": the step has none. */
+export function pathOf({ get, post, put, delete: remove }: Step): string {
+  return get ?? post ?? put ?? remove ?? "";
+}
+
 /** The method and the path of a step. A declaration is checked to have exactly one. */
 export function routeOf(step: Step): { method: "GET" | "POST" | "PUT" | "DELETE"; path: string } {
   for (const name of ["get", "post", "put", "delete"] as const) {

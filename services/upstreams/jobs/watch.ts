@@ -10,11 +10,12 @@ import {
   unknown,
 } from "../media/faults.ts";
 import { generateTimes, generateTries } from "../media/limits.ts";
+import { asProgress, pauseOf } from "../media/poll.ts";
 import { GenerationError, type GenerationTask } from "../media/port.ts";
 import { withTries } from "../media/retries.ts";
 import { meaningOf, textAt, valuesAt } from "./answers.ts";
 import { ask, bodyOfStep, callOfStep, type Declared } from "./ask.ts";
-import { type Declaration, meanings, type Step } from "./declaration.ts";
+import { type Declaration, type Meaning, meanings, type Step } from "./declaration.ts";
 import { unknownState } from "./events.ts";
 
 /** Looks at a task that the upstream does not know, and the least time from the first to the last, before it counts as lost. */
@@ -62,7 +63,7 @@ export async function watchDeclared(
       if (percent !== undefined) task.progress(percent);
       wantedMs = reply.retryAfterMs;
     }
-    await clock.sleep(pauseOf(wantedMs, pauseMs), task.signal);
+    await clock.sleep(pauseOf({ retryAfterMs: wantedMs }, pauseMs), task.signal);
     if (poll.everyMs === undefined) pauseMs = Math.min(pauseMs * 1.5, longestPauseMs);
   }
 }
@@ -158,7 +159,7 @@ function isDone(
   return false;
 }
 
-function raiseMeaning(meaning: "refused" | "failed" | string | undefined): void {
+function raiseMeaning(meaning: Meaning | undefined): void {
   if (meaning === "refused" || meaning === "failed") throw errorOf(meaning);
 }
 
@@ -173,12 +174,5 @@ function percentOf({ progress, progressOf }: Poll, body: JsonObject): number | u
   if (progress === undefined) return undefined;
   const value = Number(valuesAt(progress, body)[0] ?? Number.NaN);
   if (!Number.isFinite(value)) return undefined;
-  return Math.max(0, Math.min(99, Math.floor((value / progressOf) * 100)));
-}
-
-/** The upstream's `Retry-After` wins over the usual pause, within bounds. */
-function pauseOf(wantedMs: number | undefined, usualMs: number): number {
-  if (wantedMs === undefined) return usualMs;
-  const { firstPauseMs, longestRetryAfterMs } = generateTimes;
-  return Math.min(Math.max(wantedMs, firstPauseMs), longestRetryAfterMs);
+  return asProgress((value / progressOf) * 100);
 }

@@ -8,7 +8,7 @@ import { generateLimits } from "./limits.ts";
 import type { LongText } from "./long-texts.ts";
 import type { GeneratedOutput, GenerationTask } from "./port.ts";
 import { spool } from "./spool.ts";
-import { musicOutput, storeImage, storeStream, videoOutput } from "./verify-output.ts";
+import { storeImage, storeStream, streamedOutput } from "./verify-output.ts";
 
 /** An output in an answer: by its URL, where a data URI is the file itself, or in base64. */
 export type OutputFile =
@@ -65,7 +65,7 @@ export async function fetchOutput(
       return await storeImage(context, task, loaded.bytes);
     });
   }
-  const output = request.kind === "video" ? videoOutput(request.durationSeconds) : musicOutput;
+  const output = streamedOutput(request);
   const { maxBytes, mimeType: accept } = output;
   if ("inline" in source) {
     return storeStream(task, output, piecesOf(await readInline(source.inline, maxBytes)));

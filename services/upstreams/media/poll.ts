@@ -73,13 +73,17 @@ export async function look(
   }
 }
 
-function pauseOf({ retryAfterMs }: JsonReply, pauseMs: number): number {
-  if (retryAfterMs === undefined) return pauseMs;
+/** The pause before the next look: the usual one, or within bounds what the upstream asks for. */
+export function pauseOf(
+  { retryAfterMs }: Pick<JsonReply, "retryAfterMs">,
+  usualMs: number,
+): number {
+  if (retryAfterMs === undefined) return usualMs;
   const { firstPauseMs, longestRetryAfterMs } = generateTimes;
   return Math.min(Math.max(retryAfterMs, firstPauseMs), longestRetryAfterMs);
 }
 
 /** Progress is shown from 0 to 99, because finished output at the upstream is not yet in our store. */
-function asProgress(percent: number): number {
+export function asProgress(percent: number): number {
   return Math.max(0, Math.min(99, Math.floor(percent)));
 }

@@ -8,7 +8,7 @@ import { generateLimits, generateTries } from "./limits.ts";
 import { type MediaFacts, type Meter, metered, roundedSeconds } from "./meter.ts";
 import { createMp3Meter } from "./mp3-meter.ts";
 import { createMp4Meter } from "./mp4-meter.ts";
-import type { GeneratedOutput, GenerationTask } from "./port.ts";
+import type { GeneratedOutput, GenerationRequest, GenerationTask } from "./port.ts";
 import { withTries } from "./retries.ts";
 
 /** Decodes an image to its last pixel. Throws `ImageError`, or the signal's reason. */
@@ -63,6 +63,13 @@ export const musicOutput: StreamedOutput = {
   createMeter: createMp3Meter,
   maxBytes: generateLimits.musicBytes,
 };
+
+/** The video or the music that a request asks for. */
+export function streamedOutput(
+  request: Extract<GenerationRequest, { kind: "video" | "music" }>,
+): StreamedOutput {
+  return request.kind === "video" ? videoOutput(request.durationSeconds) : musicOutput;
+}
 
 /**
  * Stores media as its bytes come, and measures them meanwhile. Bytes that fail the measurement break off the storing, so that nothing

@@ -111,14 +111,9 @@ export const chunkFields: Fields = {
 
 /** Fields of a chunk that has text, and nothing else that the upstream generated or reported. */
 const simpleChunkFields: Fields = {
-  id: "plain",
-  object: "plain",
-  created: "plain",
-  model: "plain",
-  service_tier: "plain",
-  system_fingerprint: "plain",
-  obfuscation: "plain",
+  ...head,
   usage: "plain",
+  obfuscation: "plain",
   choices: [
     {
       index: "plain",
