@@ -42,12 +42,13 @@ const helms = await findTool("helm", ["version"]);
 test.each(helms)("with $name the charts are packages with their changes", async (helm) => {
   await using folder = await tempFolder();
   await release("--dry-run", "--out", folder.path);
-  const chart = await helm.run("show", "chart", join(folder.path, `genmesh-${version}.tgz`));
+  const archive = join(folder.path, `genmesh-${version}.tgz`);
+  const chart = await helm.run("show", "chart", archive);
   expect(chart).toContain("artifacthub.io/changes");
   expect(chart).toContain('artifacthub.io/prerelease: "false"');
-  expect(await helm.run("template", join(folder.path, `genmesh-${version}.tgz`))).toContain(
-    "kind: Deployment",
-  );
+  const example = join(thisCheckout, "charts/genmesh/examples/minimal.values.yaml");
+  const rendered = await helm.run("template", archive, "--values", example);
+  expect(rendered).toContain("kind: Deployment");
 });
 
 test("a folder with files in it is refused, and so is a version without a tag", async () => {
