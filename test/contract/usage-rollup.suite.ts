@@ -11,7 +11,8 @@ import { createLedgerStore, createUsageStore } from "../../services/billing/inde
 import { auditWallet } from "../../services/billing/ledger/audit.ts";
 import type { Operation } from "../../services/billing/ledger/operations.ts";
 import { beginUsageAudit } from "../../services/billing/usage/audit-usage.ts";
-import { countEntries, uncounted } from "../../services/billing/usage/usage.ts";
+import { countEntries } from "../../services/billing/usage/count-entries.ts";
+import { uncounted } from "../../services/billing/usage/usage.ts";
 import { entriesBetween } from "../../services/billing/usage/usage-counting.ts";
 import { billingWorld } from "./ledger.world.ts";
 import {
@@ -202,7 +203,7 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
       for (const id of [one.answerId, one.requestId]) {
         const { line } = await world.billing.findLine({ accountId, keyId: one.keyId, id });
         expect(line?.id).toBe(one.answerId);
-        await expectParts(world, line);
+        await expectParts(world, line, one);
       }
       for (const asked of [
         { accountId, keyId: "key_other", id: one.answerId },
@@ -218,7 +219,7 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
 }
 
 /** Compares every view with the charges, and the audit too. */
-async function checkAll(world: World, spent: readonly Spent[]) {
+export async function checkAll(world: World, spent: readonly Spent[]) {
   for (const by of [
     { byKey: true, byModel: true, byKind: true },
     { byKey: true },
@@ -227,7 +228,7 @@ async function checkAll(world: World, spent: readonly Spent[]) {
     {},
   ]) {
     for (const widthSeconds of [3_600, 86_400]) {
-      const expected = new Map<string, { usd: bigint; credits: bigint; requests: bigint }>();
+      const expected = new Map<string, ReturnType<typeof nothing>>();
       for (const one of spent) {
         const start = Math.floor(one.at / 1_000 / widthSeconds) * widthSeconds;
         const name = JSON.stringify([
@@ -236,17 +237,22 @@ async function checkAll(world: World, spent: readonly Spent[]) {
           "byModel" in by ? one.model : "",
           "byKind" in by ? one.kind : "",
         ]);
-        const sums = expected.get(name) ?? { usd: 0n, credits: 0n, requests: 0n };
+        const sums = expected.get(name) ?? nothing();
         if (one.unit === Unit.USD_MICROS) sums.usd += one.amount;
         else sums.credits += one.amount;
         sums.requests++;
+        sums.cacheWrites += one.cacheWrites;
+        sums.toolCalls += one.toolCalls;
         expected.set(name, sums);
       }
       const told = new Map(
         (await usage(world, { ...by, widthSeconds })).flatMap(({ startSeconds, results }) =>
           results.map((one) => [
             JSON.stringify([Number(startSeconds), one.keyId, one.model, one.kind]),
-            { usd: one.spentUsdMicros, credits: one.spentCredits, requests: one.requests },
+            {
+              ...{ usd: one.spentUsdMicros, credits: one.spentCredits, requests: one.requests },
+              ...{ cacheWrites: one.inputCacheWriteTokens, toolCalls: one.toolCalls },
+            },
           ]),
         ),
       );
@@ -294,6 +300,8 @@ async function checkAll(world: World, spent: readonly Spent[]) {
   }
   return { requests: requests.length };
 }
+
+const nothing = () => ({ usd: 0n, credits: 0n, requests: 0n, cacheWrites: 0n, toolCalls: 0n });
 
 /** An audit's expected figures of keys. Each is there twice, by the entries and by the rollup. */
 function keysOf(spent: readonly Spent[]) {

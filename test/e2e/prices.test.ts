@@ -65,6 +65,21 @@ const parts = {
   servedTier: "priority",
 };
 
+const used = {
+  num_model_requests: 1,
+  input_tokens: 1_000,
+  input_cached_tokens: 100,
+  input_cache_write_tokens: 300,
+  input_cache_write_long_tokens: 100,
+  input_audio_tokens: 40,
+  input_image_tokens: 0,
+  output_tokens: 50,
+  output_audio_tokens: 0,
+  output_image_tokens: 0,
+  tool_calls: 1,
+  spentUsdMicros: charged,
+};
+
 test("all views of a request show its parts and its one charge", async () => {
   const caller = await world.caller({ usdMicros: 10_000_000n });
   let sent: unknown;
@@ -90,6 +105,16 @@ test("all views of a request show its parts and its one charge", async () => {
   const { json: listed, text } = await caller.get("/requests");
   expect(listed.data[0]).toMatchObject({ ...parts, costUsdMicros: charged });
   expect(text).not.toMatch(/upstreamCost|main/);
+  const today = Math.floor(Date.now() / 86_400_000) * 86_400;
+  const query = `/usage?start_time=${today}&group_by[]=model`;
+  const { json: page } = await caller.get(query);
+  expect(page.data.flatMap(({ results }: { results: object[] }) => results)).toEqual([
+    expect.objectContaining(used),
+  ]);
+  const { text: csv } = await caller.get(`${query}&format=csv`);
+  const [head = [], row = []] = csv.split("\r\n").map((line) => line.split(","));
+  const cells = Object.fromEntries(head.map((name, i) => [name, Number(row[i])]));
+  expect(cells).toMatchObject(used);
   const { json: models } = await caller.get("/models");
   const { upstreamCost: _, ...shown } = pricing;
   const model = models.data.find((one: { id: string }) => one.id === "priced");

@@ -35,18 +35,19 @@ export function createUsageRoutes({ store, usage, counting }: UsageRoutesContext
   return {
     async getUsage(request) {
       const query = readUsageRequest(request);
-      await counting.catchUp(query.accountId);
+      await counting.catchUpAll(query.accountId);
       const { until, width } = query;
       const buckets: Pick<UsageBucket, "startSeconds" | "results">[] = [];
       let results = 0;
       for (let from = query.from; from < until && results < maxUsageResults; ) {
         const end = Math.min(from + maxGroupedSeconds, until);
-        const groups = Map.groupBy(
-          await usage.groups({ ...query, from, until: end }),
-          ({ start }) => start,
-        );
+        const asked = { ...query, from, until: end };
+        const [groups, served] = await Promise.all([
+          usage.groups(asked).then(byStart),
+          usage.served({ ...asked, byUpstream: false }).then(byStart),
+        ]);
         for (; from < end && results < maxUsageResults; from += width) {
-          const bucket = usageResults(groups.get(from) ?? []);
+          const bucket = usageResults(groups.get(from) ?? [], served.get(from) ?? []);
           results += bucket.length;
           buckets.push({ startSeconds: BigInt(from), results: bucket });
         }
@@ -81,4 +82,8 @@ export function createUsageRoutes({ store, usage, counting }: UsageRoutesContext
       return { holds: items.map(holdMessage), nextPageToken: next ?? "" };
     },
   };
+}
+
+function byStart<Group extends { start: number }>(groups: readonly Group[]): Map<number, Group[]> {
+  return Map.groupBy(groups, ({ start }) => start);
 }
