@@ -118,8 +118,9 @@ export async function compareConsole(
   expect(
     shownRequests.map(({ title, cells }) => [title, cells.Status?.text, cells.Cost?.value]),
   ).toEqual(
-    requests.map(({ id, status, costUsdMicros, creditsCharged }) => [
-      ...[id, status.replaceAll("_", " "), costUsdMicros || creditsCharged],
+    // A failed request has its code below its status.
+    requests.map(({ id, status, error, costUsdMicros, creditsCharged }) => [
+      ...[id, status.replaceAll("_", " ") + (error?.code ?? ""), costUsdMicros || creditsCharged],
     ]),
   );
 

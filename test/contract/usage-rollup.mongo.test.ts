@@ -10,7 +10,8 @@ import { countEntries } from "../../services/billing/usage/count-entries.ts";
 import { entriesBetween } from "../../services/billing/usage/usage-counting.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { billingWorld } from "./ledger.world.ts";
-import { checkAll, usageRollupContract } from "./usage-rollup.suite.ts";
+import { checkAll } from "./usage-rollup.checks.ts";
+import { usageRollupContract } from "./usage-rollup.suite.ts";
 import { accountId, randomRequests, type Spent, seeded, type World } from "./usage-rollup.world.ts";
 
 await describeMongo(

@@ -5,7 +5,8 @@ import { createSqliteUsage } from "../../services/billing/usage/store-sqlite-usa
 import type { LineQuery } from "../../services/billing/usage/usage-store.ts";
 import { sqliteFiles } from "../support/sqlite-files.ts";
 import { billingWorld } from "./ledger.world.ts";
-import { audit, checkAll, usageRollupContract } from "./usage-rollup.suite.ts";
+import { audit, checkAll } from "./usage-rollup.checks.ts";
+import { usageRollupContract } from "./usage-rollup.suite.ts";
 import { accountId, randomRequests, seeded, type World } from "./usage-rollup.world.ts";
 
 const { newFile, connect } = sqliteFiles();

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, expect, test } from "vitest";
 import { chat } from "./catalog.ts";
+import { adminToken, operatorSession } from "./operator-session.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
 // One request whose usage has every part that may have a price of its own: its charge, and all views of it, show the same numbers.
@@ -27,6 +28,7 @@ const window = { maxInputTokens: 20_000, maxOutputTokens: 1_000, tools: ["web_se
 
 ownWorldOnly();
 const world = await startWorld({
+  env: { GENMESH_ADMIN_TOKEN: adminToken },
   catalog: (usual) => ({
     ...usual,
     models: [...usual.models, chat("priced", { ...window, pricing })],
@@ -115,6 +117,36 @@ test("all views of a request show its parts and its one charge", async () => {
   const [head = [], row = []] = csv.split("\r\n").map((line) => line.split(","));
   const cells = Object.fromEntries(head.map((name, i) => [name, Number(row[i])]));
   expect(cells).toMatchObject(used);
+  const operator = operatorSession(world);
+  await operator.signIn();
+  const margins = `/margins?start_time=${today}&group_by=model&group_by=upstream&account=${caller.accountId}`;
+  // 1,000 × 0.5 for the input. The operator pays nothing for the rest.
+  expect((await operator.get(margins)).json).toEqual({
+    ...{ object: "list", next: null },
+    data: [
+      {
+        ...{ object: "margin", day: null, model: "priced", upstream: "main" },
+        ...{ requests: 1, spentUsdMicros: charged, spentCredits: 0 },
+        ...{ costedRequests: 1, costedUsdMicros: charged, upstreamCostUsdMicros: 500 },
+        marginUsdMicros: charged - 500,
+      },
+    ],
+  });
+  const byDay = await operator.get(`/margins?start_time=${today}&group_by=day`);
+  expect(byDay.json.data).toMatchObject([
+    { day: new Date(today * 1_000).toISOString().slice(0, 10), model: null, requests: 1 },
+  ]);
+  for (const [bad, param] of [
+    ["", "start_time"],
+    ["start_time=0", "end_time"],
+    [`start_time=${today}&end_time=${today}`, "end_time"],
+    [`start_time=${today}&group_by=key`, "group_by"],
+  ]) {
+    const { status, json: refused } = await operator.get(`/margins?${bad}`);
+    expect([status, refused.error.param], bad).toEqual([400, param]);
+  }
+  const none = await operator.get(`/margins?start_time=${today}&account=acct_none`);
+  expect(none.status).toBe(404);
   const { json: models } = await caller.get("/models");
   const { upstreamCost: _, ...shown } = pricing;
   const model = models.data.find((one: { id: string }) => one.id === "priced");

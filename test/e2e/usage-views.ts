@@ -23,6 +23,8 @@ interface Ended {
   mediaMs: number;
   characters: number;
   parts: Parts;
+  /** Undefined: unknown. */
+  upstreamCost: bigint | undefined;
 }
 
 /** The parts of a request that have prices of their own, by the names of `GET /usage`. */
@@ -116,6 +118,7 @@ export async function readTruth({ billing }: HostProcess, all: Caller): Promise<
         mediaMs: Number(record?.mediaMs ?? 0n),
         characters: Number(record?.characters ?? 0n),
         parts: partsOf(record),
+        upstreamCost: record?.priced?.upstreamCostUsdMicros,
       };
       charges.set(`${entry.unit}-${entry.number}`, charge);
       truth.ended.push(charge);
@@ -263,6 +266,18 @@ export async function compareViews(
   const withMore = (lines: readonly object[]) => lines.map((line) => expect.objectContaining(line));
   expect(linesOf(await host.command([...exported, "jsonl"]))).toEqual(withMore(entries));
   expect(csvRows(await host.command([...exported, "csv"]))).toEqual(withMore(csv));
+
+  const margins = ["ledger", "margin", all.accountId, "--by", "day", "model", "upstream"];
+  const told: Document[] = JSON.parse(await host.command([...margins, "--json"])).margins;
+  const costed = ended.filter(({ upstreamCost }) => upstreamCost !== undefined);
+  expect(sumOf(told, "requests")).toBe(ended.length);
+  expect(sumOf(told, "spentUsdMicros")).toBe(usdMicros);
+  expect(sumOf(told, "spentCredits")).toBe(credits);
+  expect(sumOf(told, "costedRequests")).toBe(costed.length);
+  expect(sumOf(told, "costedUsdMicros")).toBe(sumOf(costed, "usdMicros"));
+  expect(sumOf(told, "upstreamCostUsdMicros")).toBe(
+    costed.reduce((sum, { upstreamCost }) => sum + Number(upstreamCost), 0),
+  );
 
   for (const key of keys) {
     const spent = sumOf(

@@ -63,7 +63,7 @@ export function readUsageRequest(message: GetUsageRequest): GroupQuery {
 }
 
 /** The end of year 9999. */
-const maxStartSeconds = 253_402_300_799;
+export const maxStartSeconds = 253_402_300_799;
 
 /** Results of a bucket. The wallets' groups of the same key, model and kind become one, and so do those of both rollups. */
 export function usageResults(

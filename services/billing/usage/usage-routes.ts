@@ -6,6 +6,7 @@ import { maxGroupedSeconds, maxUsageResults } from "../base/limits.ts";
 import { holdMessage } from "../ledger/messages.ts";
 import { readAccountId, readPageSize } from "../ledger/requests.ts";
 import type { LedgerStore } from "../ledger/store.ts";
+import { readMargins } from "./margins.ts";
 import type { Counting } from "./usage-counting.ts";
 import {
   lineMessage,
@@ -27,7 +28,7 @@ export interface UsageRoutesContext {
 
 type UsageMethods = Pick<
   ServiceImpl<typeof BillingService>,
-  "getUsage" | "listLines" | "findLine" | "listAccountHolds"
+  "getUsage" | "getMargins" | "listLines" | "findLine" | "listAccountHolds"
 >;
 
 /** The methods of BillingService that read usage. The proto file states their promises. */
@@ -56,6 +57,7 @@ export function createUsageRoutes({ store, usage, counting }: UsageRoutesContext
       }
       return { buckets };
     },
+    getMargins: (request) => readMargins({ usage, counting }, request),
     async listLines(request) {
       const query = readLinesRequest(request);
       await counting.catchUp(query.accountId);
