@@ -77,6 +77,7 @@ test("the official Python client's media calls, unmodified", async ({ skip }) =>
       edit_two: true,
       speech: true,
       speech_streamed: true,
+      speech_events: [["speech.audio.delta", "speech.audio.done"], true],
       speech_wav: ["RIFF", "audio/wav"],
       embeddings: [0.5, -1],
       transcription: "Hi, you.",
