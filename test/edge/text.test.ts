@@ -67,23 +67,6 @@ describe("JSON answers", () => {
     expect(seen[4]).toMatchObject({ operation: Operation.COMPACT, idempotencyKey: "" });
   });
 
-  test.each<[string | undefined, Record<string, string>]>([
-    ["c", { "session-id": "x", "x-claude-code-session-id": "c" }],
-    ["x", { "session-id": "x" }],
-    ["", {}],
-  ])("name the conversation %s by the header of its client", async (name, headers) => {
-    const seen: unknown[] = [];
-    const world = await start({
-      generate: ({ conversation }) => {
-        seen.push(conversation);
-        return { body: Buffer.from("{}") };
-      },
-    });
-    await world.post("/v1/responses", "{}", headers);
-    await world.post("/v1/chat/completions", "{}", headers);
-    expect(seen).toEqual([name, name]);
-  });
-
   test("the streaming call may answer JSON too", async () => {
     const world = await start({
       async *streamGenerate() {

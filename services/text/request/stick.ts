@@ -2,8 +2,8 @@ import { nameByBeginning } from "#common/words/conversation.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 
 /**
- * The name of a conversation among those of its account and model: its `prompt_cache_key`, or else the edge's name for it
- * (`conversation`), or else the one that it has by its beginning.
+ * The name of a conversation among those of its account and model. That is its `prompt_cache_key`, or else the edge's name for it
+ * (`conversation`). Without both its beginning names it.
  */
 export function stickOf(accountId: string, asked: JsonObject, conversation?: string): string {
   const key = asked.prompt_cache_key;
