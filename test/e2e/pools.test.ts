@@ -164,7 +164,7 @@ test("while upstreams of a pool fail in turn, every request is served once that 
     expect([mark, times]).toEqual([mark, 1]);
   }
 
-  // The books, to the micro.
+  // Charges and bills agree, to the micro.
   let charged = 0;
   for (const [caller, marks] of marksOf) {
     const billed = marks.reduce((sum, mark) => sum + (bills.get(mark) ?? 0), 0);

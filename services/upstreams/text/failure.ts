@@ -288,7 +288,7 @@ const locationWords = /^user location is not supported\b/i;
 /** Words for a refusal of what the caller sent. */
 const matterWords =
   /\b(?:content|prompt|input|moderation|safety|unsafe|harmful|guidelines|nsfw)\b/i;
-/** Characters of a message that are looked at. What follows may be the caller's words. */
+/** Characters of a message that are looked at. Those after them may be the caller's words. */
 const messageBeginning = 200;
 
 /** Does an error's code, its type or the beginning of its message say this? */
