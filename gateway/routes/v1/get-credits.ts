@@ -7,7 +7,7 @@ import { errors, json, number, object, type RouteSchema } from "../../schemas.ts
 
 const getCreditsSchema: RouteSchema = {
   operationId: "getCredits",
-  summary: "Get the dollars paid in and spent",
+  summary: "Get the dollars paid in and charged",
   description:
     "The dollar wallet of the key's account, in the form in which clients of OpenRouter ask for it. `GET /billing` has both wallets, in " +
     "whole numbers.",
@@ -33,7 +33,7 @@ const getCreditsSchema: RouteSchema = {
   },
 };
 
-/** `GET /credits`: the dollars that an account paid in and spent. */
+/** `GET /credits`: the dollars that were paid into an account, and those that it was charged. */
 export function getCredits(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "GET",
