@@ -4,11 +4,7 @@ import { ErrorReason, errorRow, RefusalError } from "#kit/base/errors.ts";
 import type { ApplyRequest } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type Job, JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { maxQueuedMs, maxRunningMs } from "../../services/media/limits.ts";
-import {
-  GenerationError,
-  type GenerationTask,
-  NotTakenError,
-} from "../../services/upstreams/media/port.ts";
+import { GenerationError, type GenerationTask } from "../../services/upstreams/media/port.ts";
 import { until } from "../support/until.ts";
 import { attemptsLost, worldsOf } from "./jobs.opening.ts";
 import { fail, gated, hang, storeOne, succeed } from "./jobs.upstream.ts";
