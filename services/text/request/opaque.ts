@@ -162,17 +162,22 @@ async function pinToMaker(parts: readonly OpaquePart[], context: PinContext): Pr
   );
   let pinned: Upstream | undefined;
   let kept = 0;
-  for (const [at, { param, value, isOptional }] of parts.entries()) {
+  for (const [at, { param, value, isOptional, carried }] of parts.entries()) {
     const known = (hashes[at] ?? []).flatMap((hash) => makers.get(hash) ?? []);
     const own = known.find((maker) => maker.accountId === context.accountId);
+    if (carried && !own) {
+      if (known.length > 0) refuse(ErrorReason.INVALID_VALUE, { param, ...carried });
+      foreign.add(value);
+      continue;
+    }
     // The maker is no longer in the catalog and cannot be called. Its state is treated as unknown.
-    if (known.length === 0 || (own && !context.isKnown(own.upstream))) {
+    if (!carried && (known.length === 0 || (own && !context.isKnown(own.upstream)))) {
       kept++;
       continue;
     }
     const upstream = own && upstreams.find((one) => one.name === own.upstream);
     if (!upstream || (pinned && pinned !== upstream)) {
-      if (!isOptional) refuseState(param);
+      if (!isOptional && !carried) refuseState(param);
       foreign.add(value);
       continue;
     }

@@ -19,7 +19,7 @@ import {
 } from "./stream-reader.ts";
 import { isFinalType, UsageNote } from "./usage-note.ts";
 
-/** Reads a Responses stream for callers of another format: when it ends, how, and what it used. What is shown is the format's. */
+/** Reads a Responses stream for callers of another format: when it ends, how, and its usage. A format decides how it is shown. */
 export abstract class TranslatedReader implements StreamReader {
   isEnded = false;
   isOutputDone = false;
