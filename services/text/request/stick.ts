@@ -14,7 +14,8 @@ export function stickOf(accountId: string, asked: JsonObject): string {
   return JSON.stringify([accountId, asked.model, ...name]);
 }
 
-function beginningOf({ instructions, input, messages }: JsonObject): string {
+/** The beginning of a conversation, as far as it names it. */
+export function beginningOf({ instructions, input, messages }: JsonObject): string {
   const list = input ?? messages;
   const items = Array.isArray(list) ? list : [{ role: "user", content: list }];
   const texts = [instructions];
