@@ -2,6 +2,7 @@ import type { RefusalError } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { toErrorBody } from "./errors.ts";
+import { toMessagesBody } from "./messages-errors.ts";
 import { dataText, eventText } from "./sse.ts";
 
 const done = "data: [DONE]\n\n";
@@ -17,11 +18,13 @@ export interface BrokenStream {
   newId: () => string;
   first: Uint8Array | undefined;
   last: Uint8Array | undefined;
+  /** The id of the caller's request. */
+  id: string;
 }
 
 /**
  * The events that end a stream whose service disappeared, so that it never looks complete. `response.failed` continues the numbering
- * and the response of the stream's beginning. A chat stream gets an error chunk without `[DONE]`.
+ * and the response of the stream's beginning. A chat stream gets an error chunk without `[DONE]`, and one of Messages an error event.
  */
 export function failureEvents(stream: BrokenStream, refusal: RefusalError, nowMs: number): string {
   const last = text(stream.last);
@@ -30,6 +33,10 @@ export function failureEvents(stream: BrokenStream, refusal: RefusalError, nowMs
     return last.includes("data: [DONE]") || errorChunk.test(last)
       ? ""
       : dataText({ error: toErrorBody(refusal) });
+  }
+  if (stream.operation === Operation.MESSAGES) {
+    const isEnded = /^event: (?:message_stop|error)$/m.test(last);
+    return isEnded ? "" : eventText("error", toMessagesBody(refusal, stream.id));
   }
   if (last.includes("data: [DONE]")) return "";
   if (terminalEvent.test(last)) return done;

@@ -257,6 +257,9 @@ const model: Schema = {
       object: string("", { enum: ["model"] }),
       created: integer("Unix seconds."),
       owned_by: string("Owner."),
+      type: string("For Anthropic's clients.", { enum: ["model"] }),
+      display_name: string("`name`, for Anthropic's clients."),
+      created_at: string("`created`, for Anthropic's clients.", { format: "date-time" }),
       kind: string("What it makes.", {
         enum: ["chat", "image", "video", "speech", "music", "embedding", "transcription"],
       }),
@@ -285,7 +288,7 @@ const model: Schema = {
           "than one; `references`: `referenceFileIds` and `input_reference`.",
       ),
     },
-    ["id", "object", "created", "owned_by", "kind", "name"],
+    ["id", "object", "created", "owned_by", "type", "display_name", "created_at", "kind", "name"],
     { description: "A model, and what a form for it needs.", additionalProperties: true },
   ),
 };

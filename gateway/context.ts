@@ -50,6 +50,9 @@ export interface Admitted {
  */
 export type Deferral = "nothing" | "scope" | "scope and rate";
 
+/** A request counts against the key's requests a minute, or against ten times as many counts of tokens, which cost nothing. */
+export type RateKind = "requests" | "counts";
+
 /** Decides whether a key may make a request. */
 export interface Admission {
   /**
@@ -61,9 +64,15 @@ export interface Admission {
     authorization: string | undefined,
     scope: Scope,
     deferral: Deferral,
+    rate?: RateKind,
   ): Admitted | Promise<Admitted>;
   /** The same for a key that is known to be valid at this moment. A session of the console uses it. */
-  admitKey(key: AdmittedKey, scope: Scope, deferral: Deferral): Admitted | Promise<Admitted>;
+  admitKey(
+    key: AdmittedKey,
+    scope: Scope,
+    deferral: Deferral,
+    rate?: RateKind,
+  ): Admitted | Promise<Admitted>;
   /** Refuses an Authorization header that is not valid any more, as `admit` does, and counts no request. */
   check(authorization: string | undefined): Promise<void>;
   /** Calls `listen` with the ids of keys that have changed. Undefined: any key may have. */
@@ -182,6 +191,8 @@ declare module "fastify" {
     scope?: Scope;
     /** True where the service behind it handles an Idempotency-Key, and so a deferred refusal. */
     idempotent?: boolean;
+    /** Absent: `requests`. */
+    rate?: RateKind;
     /** True where it searches an account's data: see `plugins/reads.ts`. */
     reads?: boolean;
   }

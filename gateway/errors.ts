@@ -81,16 +81,18 @@ const reasonNumbers: {
 /** For any reason: the charge that was made in spite of the error. */
 const anyNumbers = { cost: "costUsdMicros" } as const;
 
-/**
- * A refusal in its form over HTTP, by the registry. Reasons of internal calls are faults of the service here and become INTERNAL_ERROR,
- * because their text is for operators.
- */
-export function toHttpError(refusal: RefusalError): HttpError {
-  const row = errorRow(refusal.reason);
-  if (row.audience === "job" || row.audience === "operator")
-    return toHttpError(new RefusalError(ErrorReason.INTERNAL_ERROR));
+/** Reasons of internal calls are faults of the service here and become INTERNAL_ERROR, because their text is for operators. */
+export function publicRefusal(refusal: RefusalError): RefusalError {
+  const { audience } = errorRow(refusal.reason);
+  const isPublic = audience !== "job" && audience !== "operator";
+  return isPublic ? refusal : new RefusalError(ErrorReason.INTERNAL_ERROR);
+}
+
+/** A refusal in its form over HTTP, by the registry. */
+export function toHttpError(error: RefusalError): HttpError {
+  const refusal = publicRefusal(error);
   return {
-    status: row.status,
+    status: errorRow(refusal.reason).status,
     headers: {
       ...reasonHeaders[refusal.reason],
       ...headersOf(refusal),

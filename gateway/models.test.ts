@@ -92,6 +92,10 @@ const video = create(ModelSchema, {
   },
 });
 
+const ofAnthropic = (display_name: string) => ({
+  ...{ type: "model", display_name, created_at: "1970-01-01T00:00:00.000Z" },
+});
+
 describe("an entry of GET /models", () => {
   test("of a chat model has its limits, efforts and prices", () => {
     expect(toCatalogEntry(chat, snapshot)).toEqual({
@@ -99,6 +103,7 @@ describe("an entry of GET /models", () => {
       object: "model",
       created: 0,
       owned_by: "genmesh",
+      ...ofAnthropic("Chat One"),
       kind: "chat",
       name: "Chat One",
       default: true,
@@ -130,6 +135,7 @@ describe("an entry of GET /models", () => {
       object: "model",
       created: 0,
       owned_by: "genmesh",
+      ...ofAnthropic("Video One"),
       kind: "video",
       name: "Video One",
       default: false,

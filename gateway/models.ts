@@ -27,16 +27,20 @@ import { fieldsTaken } from "../services/upstreams/optional-fields.ts";
 import { servesText } from "../services/upstreams/protocols.ts";
 import { chatPricing } from "./model-prices.ts";
 
-/** An entry of `GET /models`: OpenAI's four fields, and the fields that a client needs to build a form for the model. */
+/** An entry of `GET /models`: OpenAI's four fields, Anthropic's three, and the fields that a client needs to build a form for the model. */
 type CatalogEntry = JsonObject & {
   id: string;
   object: "model";
   created: number;
   owned_by: string;
+  type: "model";
+  display_name: string;
+  created_at: string;
 };
 
 /** `created` of every entry. A catalog file has no dates, and clients want a number that does not change. */
 const created = 0;
+const createdAt = new Date(created).toISOString();
 const kindNames: Record<number, string> = {
   [ModelKind.CHAT]: "chat",
   [ModelKind.IMAGE]: "image",
@@ -77,6 +81,9 @@ export function toCatalogEntry(model: Model, snapshot: Snapshot): CatalogEntry {
     object: "model",
     created,
     owned_by: "genmesh",
+    type: "model",
+    display_name: model.name,
+    created_at: createdAt,
     kind: kindNames[model.kind] ?? "other",
     name: model.name,
     ...(model.description === "" ? {} : { description: model.description }),

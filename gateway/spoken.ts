@@ -65,7 +65,7 @@ export async function sendSpoken(
 /** OpenAI's events of a speech. An answer that breaks off ends with an error, and without `speech.audio.done`. */
 async function sendEvents(edge: Edge, reply: FastifyReply, spoken: Spoken): Promise<FastifyReply> {
   const events = openEventStream(reply);
-  using silence = edge.silences.watch(() => events.comment());
+  using silence = edge.silences.watch(() => events.alive());
   try {
     for await (const bytes of spoken.sound) {
       silence.broken();

@@ -9,8 +9,8 @@ import { createSweep } from "./sweep.ts";
 export interface EventStream {
   /** Writes whole events in one write. Await the result where the connection is full at present. */
   write(events: Uint8Array | string): Promise<void> | undefined;
-  /** Writes a comment between two events, unless the reader is behind anyway. */
-  comment(): void;
+  /** Writes a sign of life between two events, unless the reader is behind anyway. */
+  alive(): void;
   /** Ends the answer. */
   end(): void;
 }
@@ -18,8 +18,11 @@ export interface EventStream {
 /** A single line. With a blank one behind it, some decoders would make an event without data of it. */
 const keepAliveComment = ": keep-alive\n";
 
+/** How a stream shows that it goes on: by a comment, or by an event `ping`, which Messages has. */
+export type LifeSign = "comment" | "ping";
+
 /** Takes the answer over and sends its headers with the first write. */
-export function openEventStream(reply: FastifyReply): EventStream {
+export function openEventStream(reply: FastifyReply, lifeSign: LifeSign = "comment"): EventStream {
   const { raw } = reply;
   reply.hijack();
   // Writing into a connection that just closed is no fault. Its `close` event shows the closing.
@@ -44,9 +47,10 @@ export function openEventStream(reply: FastifyReply): EventStream {
       }
       return socket.write(chunkOf(events)) ? undefined : drained(socket);
     },
-    comment() {
+    alive() {
       const isBehind = raw.writableNeedDrain || raw.socket?.writableNeedDrain;
-      if (!raw.destroyed && !isBehind) raw.write(keepAliveComment);
+      const sign = lifeSign === "ping" ? eventText("ping", { type: "ping" }) : keepAliveComment;
+      if (!raw.destroyed && !isBehind) raw.write(sign);
     },
     end() {
       if (!raw.destroyed) raw.end();

@@ -20,7 +20,7 @@ import {
   submissionOf,
 } from "./request.ts";
 import { errors, integer, number, object, type Schema, string } from "./schemas.ts";
-import { type EventStream, openEventStream } from "./sse.ts";
+import { type EventStream, type LifeSign, openEventStream } from "./sse.ts";
 
 /** The error answers of a text operation. */
 export const textErrors = errors(400, 402, 413, 415, 422, 502, 504);
@@ -31,8 +31,16 @@ export const costFields: Record<string, Schema> = {
   costUsdMicros: integer("The same in USD micros, exactly."),
 };
 
+/** Header with the bound of the output, where it fell to what money pays for. */
+export const fallenBoundHeader = "x-genmesh-max-tokens";
+
 /** Headers of an answer beside its body. */
 export const ignoredHeader: Schema = {
+  [fallenBoundHeader]: {
+    description:
+      "The bound of the output in tokens, where it fell to what the balance and the key's limit pay for. Absent: it did not.",
+    schema: { type: "integer" },
+  },
   [ignoredParametersHeader]: {
     description:
       "Properties of the request that were accepted and had no effect, separated by commas. Absent: none. Not told again " +
@@ -67,7 +75,11 @@ export async function answerText(
 }
 
 /** Operations that have events. Others have none, even where their body asks for them. */
-const streamed: ReadonlySet<Operation> = new Set([Operation.RESPONSES, Operation.CHAT_COMPLETIONS]);
+const streamed: ReadonlySet<Operation> = new Set([
+  Operation.RESPONSES,
+  Operation.CHAT_COMPLETIONS,
+  Operation.MESSAGES,
+]);
 
 /** Should the answer come as events? Reads the body, only for the rare request that was silent for 15 s. */
 async function mayStream(
@@ -95,6 +107,8 @@ export async function answerAsItComes(
   asked: TextRequest,
 ): Promise<unknown> {
   const call = peerCall(request, reply, deadlinesMs.text, edge.cutOff);
+  // Clients of Messages give a stream up in which no event comes for minutes.
+  const lifeSign: LifeSign = asked.operation === Operation.MESSAGES ? "ping" : "comment";
   let events: EventStream | undefined;
   let first: Uint8Array | undefined;
   let last: Uint8Array | undefined;
@@ -104,8 +118,8 @@ export async function answerAsItComes(
     const isStream = !isOver && (events || (await mayStream(edge, request, asked, call.signal)));
     // Meanwhile the answer may have come, or the caller have left.
     if (isOver || !isStream || reply.raw.destroyed) return;
-    events ??= openEventStream(reply);
-    events.comment();
+    events ??= openEventStream(reply, lifeSign);
+    events.alive();
   };
   using silence = edge.silences.watch(() => void speak());
   try {
@@ -123,7 +137,7 @@ export async function answerAsItComes(
       if (!first) notePaid(edge, request);
       if (!events) {
         tell(reply, answer);
-        events = openEventStream(reply);
+        events = openEventStream(reply, lifeSign);
       }
       first ??= bytes;
       last = bytes;
@@ -135,7 +149,7 @@ export async function answerAsItComes(
     isOver = true;
     if (!events) throw call.signal.aborted ? call.signal.reason : error;
     const refusal = noteBroken(edge, error, reply);
-    const told = { ...asked, first, last, newId: () => edge.ids.make("resp") };
+    const told = { ...asked, first, last, newId: () => edge.ids.make("resp"), id: request.id };
     await events.write(failureEvents(told, refusal, edge.clock.now()));
   }
   events?.end();
@@ -256,6 +270,9 @@ const jsonType = "application/json; charset=utf-8";
 function tell(reply: FastifyReply, answer: TextAnswer): void {
   noteReplayed(reply, answer.replayed);
   noteIgnored(reply, answer.ignored);
+  if (answer.maxOutputTokens !== undefined) {
+    reply.header(fallenBoundHeader, String(answer.maxOutputTokens));
+  }
   if (answer.kind !== "events" && answer.cost !== undefined) noteCost(reply, answer.cost);
 }
 

@@ -36,6 +36,9 @@ export interface LiveAdmission extends Admission, AsyncDisposable {
   notReady(): string | undefined;
 }
 
+/** Counts of tokens that a key may ask for, for each of its requests. */
+const countsPerRequest = 10;
+
 /** "Bearer" in any case, and a secret. All keys have a secret of this form. */
 const bearer = /^Bearer +([A-Za-z0-9_-]{20,200})$/i;
 
@@ -62,6 +65,15 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
       requestsPerMinute: Math.max(key.requestsPerMinute, limits.fewestLookUps),
     }).ok;
 
+  /** Counts of tokens, in each gateway alone. Clients send some tens at once. */
+  const counts = createRateBuckets({ ...deps, maxBuckets: limits.maxBuckets });
+  const takeCount = (key: AdmittedKey) =>
+    counts.take({
+      ...key,
+      requestsPerMinute: key.requestsPerMinute * countsPerRequest,
+      accountRequestsPerMinute: key.accountRequestsPerMinute * countsPerRequest,
+    });
+
   const uses = createKeyUses(deps);
 
   const judge = (key: AdmittedKey, verdict: RateVerdict, scope: Scope, deferral: Deferral) => {
@@ -76,10 +88,10 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
     if (!isDeferred) throw refusal;
     return admitted(key, headers, refusal);
   };
-  const admitKey: Admission["admitKey"] = (key, scope, deferral) => {
+  const admitKey: Admission["admitKey"] = (key, scope, deferral, rate = "requests") => {
     uses.note(key.keyId);
     // A request outside the key's scopes counts too, because refusing it is work.
-    const verdict = rates.take(key);
+    const verdict = rate === "counts" ? takeCount(key) : rates.take(key);
     return verdict instanceof Promise
       ? verdict.then((told) => judge(key, told, scope, deferral))
       : judge(key, verdict, scope, deferral);
@@ -93,7 +105,7 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
     return keys.admit(secret ?? refuse(ErrorReason.INVALID_API_KEY));
   };
   return {
-    admit(authorization, scope, deferral) {
+    admit(authorization, scope, deferral, rate) {
       let key: ReturnType<typeof keys.admit>;
       try {
         key = keyOf(authorization);
@@ -101,8 +113,8 @@ export function createAdmission(deps: AdmissionDeps): LiveAdmission {
         return noKey(error);
       }
       return key instanceof Promise
-        ? key.then((found) => admitKey(found, scope, deferral), noKey)
-        : admitKey(key, scope, deferral);
+        ? key.then((found) => admitKey(found, scope, deferral, rate), noKey)
+        : admitKey(key, scope, deferral, rate);
     },
     admitKey,
     async check(authorization) {

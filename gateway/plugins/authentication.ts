@@ -2,7 +2,8 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { noteValidKey } from "#kit/edge/connection-bounds.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Admitted, Deferral, Edge } from "../context.ts";
+import type { Admitted, Deferral, Edge, RateKind } from "../context.ts";
+import { takesApiKey } from "../messages-errors.ts";
 import { idempotencyKeyOf, isRepeated } from "../request.ts";
 import type { Rule } from "./rules.ts";
 import type { UnknownRoutes } from "./unknown-routes.ts";
@@ -20,9 +21,9 @@ export function admissionRules(admit: Admit, unknown: UnknownRoutes): Rule[] {
 
 function authentication(admit: Admit): Rule {
   return (request, reply) => {
-    const { scope = Scope.UNSPECIFIED, idempotent = false } = request.routeOptions.config;
+    const { scope = Scope.UNSPECIFIED, idempotent = false, rate } = request.routeOptions.config;
     const deferral = deferralOf(idempotent, idempotencyKeyOf(request) !== undefined);
-    const admitted = admit(request, scope, deferral);
+    const admitted = admit(request, scope, deferral, rate);
     if (admitted instanceof Promise) {
       return admitted.then((caller) => noteCaller(caller, request, reply));
     }
@@ -59,14 +60,27 @@ export type Admit = (
   request: FastifyRequest,
   scope: Scope,
   deferral: Deferral,
+  rate?: RateKind,
 ) => Admitted | Promise<Admitted>;
 
-/** By the Authorization header. */
+/** By the Authorization header, or that of Anthropic's clients where it is taken. */
 export function byKey({ admission }: Pick<Edge, "admission">): Admit {
-  return (request, scope, deferral) => {
+  return (request, scope, deferral, rate) => {
     if (isRepeated(request.raw, "authorization")) refuse(ErrorReason.INVALID_API_KEY);
-    return admission.admit(request.headers.authorization, scope, deferral);
+    const { authorization, "x-api-key": apiKey } = request.headers;
+    const named = apiKey === undefined ? authorization : authorizationOf(request);
+    return admission.admit(named, scope, deferral, rate);
   };
+}
+
+/** Some clients send both headers. Two different keys may be of two accounts. */
+function authorizationOf(request: FastifyRequest): string | undefined {
+  const { authorization, "x-api-key": apiKey } = request.headers;
+  if (!takesApiKey(request)) return authorization;
+  const named = `Bearer ${apiKey}`;
+  const isSame = authorization === undefined || authorization === named;
+  if (!isSame || isRepeated(request.raw, "x-api-key")) refuse(ErrorReason.INVALID_API_KEY);
+  return named;
 }
 
 /** A service that looks up idempotency keys reads the body first. So it can refuse the scope after checking the syntax. */

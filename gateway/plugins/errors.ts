@@ -3,6 +3,7 @@ import { ErrorReason, errorRow, RefusalError } from "#kit/base/errors.ts";
 import type { Edge } from "../context.ts";
 import { createLinger, type Linger, mustLinger } from "../drain-refused-body.ts";
 import { CallerLeftError, refusalOf, toHttpError } from "../errors.ts";
+import { isOfMessages, toMessagesError } from "../messages-errors.ts";
 
 /**
  * Every error leaves in the envelope of the API's contract. An error that is no refusal is a fault of the gateway, which is logged and
@@ -30,7 +31,9 @@ function sendError(
   if (isOurFault(known)) edge.events.faulted(error, request.id, request.routeOptions.url ?? "");
   const refusal = known ?? new RefusalError(ErrorReason.INTERNAL_ERROR);
   request.refusal = refusal;
-  const { status, headers, body } = toHttpError(refusal);
+  const { status, headers, body } = isOfMessages(request)
+    ? toMessagesError(refusal, request.id)
+    : toHttpError(refusal);
   const bytes = Buffer.from(JSON.stringify(body));
   for (const name of entityHeaders) reply.removeHeader(name);
   reply.headers({ ...headers, "content-type": "application/json; charset=utf-8" });

@@ -3,6 +3,7 @@ import { causesOf } from "#kit/telemetry/causes.ts";
 import type { Edge } from "../context.ts";
 import type { EndedRequest } from "../events.ts";
 import { clientRequestIdPattern } from "../limits.ts";
+import { isOfMessages } from "../messages-errors.ts";
 import { endedStatus, whenClosed } from "../request.ts";
 import type { Rule } from "./rules.ts";
 
@@ -15,6 +16,9 @@ export function requestLog(edge: Edge): Rule {
     const beganAt = performance.now();
     edge.events.requestBegan();
     reply.header("x-request-id", request.id);
+    // Most requests are of other paths.
+    if (request.url.startsWith("/v1/m") && isOfMessages(request))
+      reply.header("request-id", request.id);
     // The caller's own id for its request. It is never our id: callers may use theirs twice.
     const { headers } = request;
     const clientRequestId =

@@ -200,7 +200,7 @@ async function stream(edge: CreateEdge, running: Running, turn: Turn): Promise<E
     if (!first) throw error;
     if (!end) {
       refusal = running.told(error);
-      const told = { ...asked, first, last, newId: () => edge.ids.make("resp") };
+      const told = { ...asked, first, last, newId: () => edge.ids.make("resp"), id: requestId };
       take(Buffer.from(failureEvents(told, refusal, edge.clock.now())));
     }
   }

@@ -97,6 +97,7 @@ const operations: Readonly<Record<Operation, TextOperation | undefined>> = {
   [Operation.RESPONSES]: "responses",
   [Operation.COMPACT]: "compact",
   [Operation.CHAT_COMPLETIONS]: "chat",
+  [Operation.MESSAGES]: "messages",
   [Operation.EMBEDDINGS]: "embeddings",
   [Operation.TRANSCRIPTIONS]: "transcriptions",
 };
@@ -130,8 +131,9 @@ function jsonOf(
     },
     ...endingWith(over),
   });
-  const { replayed, ignored, cost } = answer;
-  return { kind: "pieces", bytes: body.length, pieces, replayed, ignored, cost };
+  const { replayed, ignored, cost, maxOutputTokens } = answer;
+  const notes = { replayed, ignored, cost, maxOutputTokens };
+  return { kind: "pieces", bytes: body.length, pieces, ...notes };
 }
 
 /** Calls `over` at each end of a stream. */

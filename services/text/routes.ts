@@ -37,15 +37,21 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
   const { port, answering, reader, reaper, store, ids } = context;
   return {
     async generate(request, call) {
-      const { body, cost, replayed, ignored } = await port.json(request, peerCall(call, ids));
-      const costs = cost === undefined ? {} : { costUsdMicros: cost };
-      return { body, replayed, ignoredParameters: [...ignored], ...costs };
+      const answer = await port.json(request, peerCall(call, ids));
+      const { body, cost, replayed, ignored, maxOutputTokens: most } = answer;
+      return {
+        ...{ body, replayed, ignoredParameters: [...ignored] },
+        ...(cost === undefined ? {} : { costUsdMicros: cost }),
+        ...(most === undefined ? {} : { maxOutputTokens: BigInt(most) }),
+      };
     },
     streamGenerate: (request, call) =>
       later(async () => messagesOf(await port.answer(request, peerCall(call, ids)))),
-    async countInput({ body, admission }, call) {
-      const asked = { operation: Operation.RESPONSES, body, admission };
-      const parsed = await callOf(asked, peerCall(call, ids), reader);
+    async countInput({ body, admission, operation: named }, call) {
+      const operation = named === Operation.UNSPECIFIED ? Operation.RESPONSES : named;
+      const parsed = await callOf({ operation, body, admission }, peerCall(call, ids), reader);
+      // Only the count of a message may lack it.
+      if (operation === Operation.MESSAGES) parsed.parsed.body.max_tokens = 1;
       const { inputTokens, cost, hold } = await answering.count(parsed, call.signal);
       return {
         inputTokens: BigInt(inputTokens),

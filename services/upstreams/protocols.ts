@@ -59,7 +59,7 @@ export function capabilitiesOf(protocol: UpstreamProtocol): Capabilities | undef
 /** Does it serve this operation of text? */
 export function servesText(
   protocol: UpstreamProtocol,
-  operation: "responses" | "compact" | "chat" | "embeddings" | "transcriptions",
+  operation: "responses" | "compact" | "chat" | "messages" | "embeddings" | "transcriptions",
 ): boolean {
   const { chat, embedding, transcription } = capabilitiesOf(protocol)?.serves ?? {};
   if (operation === "transcriptions") return transcription === true;

@@ -6,6 +6,7 @@ import { linkToDescription } from "../../plugins/discovery.ts";
 import { callerOf } from "../../request.ts";
 import {
   arrayOf,
+  boolean,
   errors,
   json,
   notModified,
@@ -13,6 +14,7 @@ import {
   type RouteSchema,
   ref,
   string,
+  stringOrNull,
   tagHeader,
 } from "../../schemas.ts";
 import { sendTagged } from "../../tagged-answer.ts";
@@ -27,10 +29,16 @@ const listModelsSchema: RouteSchema = {
   response: {
     200: json(
       "The models, in the catalog's order.",
-      object({ object: string("", { enum: ["list"] }), data: arrayOf(ref("Model"), "Models.") }, [
-        "object",
-        "data",
-      ]),
+      object(
+        {
+          object: string("", { enum: ["list"] }),
+          data: arrayOf(ref("Model"), "Models."),
+          has_more: boolean("False: all models are on one page.", { const: false }),
+          first_id: stringOrNull("The id of the first model, for Anthropic's clients."),
+          last_id: stringOrNull("The id of the last model, for Anthropic's clients."),
+        },
+        ["object", "data", "has_more", "first_id", "last_id"],
+      ),
     ),
     304: notModified,
     ...errors(),
@@ -51,7 +59,12 @@ export function listModels(app: FastifyInstance, edge: Edge): void {
       const data = activeModels
         .filter((model) => allowed.length === 0 || allowed.includes(model.id))
         .map((model) => toCatalogEntry(model, snapshot));
-      return sendTagged(request, reply, { object: "list", data });
+      const pages = {
+        has_more: false,
+        first_id: data[0]?.id ?? null,
+        last_id: data.at(-1)?.id ?? null,
+      };
+      return sendTagged(request, reply, { object: "list", data, ...pages });
     },
   });
 }

@@ -42,7 +42,7 @@ export function watchJob(app: FastifyInstance, edge: Edge): void {
       if (request.method === "HEAD") return headOfWatch(edge, request, reply);
       const options = callOptions(request, reply, deadlinesMs.watch, edge.cutOff);
       let events: EventStream | undefined;
-      using silence = edge.silences.watch(() => events?.comment());
+      using silence = edge.silences.watch(() => events?.alive());
       try {
         for await (const job of followJob(edge, askedOf(request), options)) {
           if (!job) continue;

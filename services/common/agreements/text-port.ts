@@ -24,6 +24,8 @@ export interface TextNotes {
   replayed: boolean;
   /** Properties of the request that were accepted and not sent to the upstream. */
   ignored: readonly string[];
+  /** Tokens: the bound of the output, where it fell to what money pays for. Absent: it did not. */
+  maxOutputTokens?: number | undefined;
 }
 
 /** An answer in one piece. `cost`: USD micros that were charged. Undefined where the charge is unknown. */

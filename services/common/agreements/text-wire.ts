@@ -65,11 +65,14 @@ interface MessageNotes {
   ignoredParameters: string[];
   /** Absent from an older text service, and from streams. */
   costUsdMicros?: bigint | undefined;
+  /** Absent from an older text service. */
+  maxOutputTokens?: bigint | undefined;
 }
 
 function notesOf(message: MessageNotes): TextNotes & { cost: bigint | undefined } {
-  const { replayed, ignoredParameters: ignored, costUsdMicros: cost } = message;
-  return { replayed, ignored, cost };
+  const { replayed, ignoredParameters: ignored, costUsdMicros: cost, maxOutputTokens } = message;
+  const fallen = maxOutputTokens === undefined ? {} : { maxOutputTokens: Number(maxOutputTokens) };
+  return { replayed, ignored, cost, ...fallen };
 }
 
 function messageOf(request: TextRequest) {

@@ -33,13 +33,21 @@ interface Reasons {
 }
 
 /** The reasons that an answer gives. Words of other forms are none. */
-function reasonsOf({ choices, incomplete_details: details }: JsonObject): Reasons {
+function reasonsOf({ choices, incomplete_details: details, stop_reason }: JsonObject): Reasons {
   const choice = Array.isArray(choices) ? choices[0] : undefined;
   return {
-    told: wordIn(isJsonObject(choice) ? choice.finish_reason : undefined),
+    told: stop_reason
+      ? wordOfMessages[`${stop_reason}`]
+      : wordIn(isJsonObject(choice) ? choice.finish_reason : undefined),
     why: wordIn(isJsonObject(details) ? details.reason : undefined),
   };
 }
+
+/** Reasons of Messages that say more than the kind of the end. */
+const wordOfMessages: Readonly<Record<string, string>> = {
+  refusal: "content_filter",
+  tool_use: "tool_calls",
+};
 
 function wordIn(value: JsonValue | undefined): string | undefined {
   return typeof value === "string" && /^[a-z_]{1,40}$/.test(value) ? value : undefined;
@@ -48,7 +56,9 @@ function wordIn(value: JsonValue | undefined): string | undefined {
 function reasonsWithin(bytes: Uint8Array | undefined): Reasons {
   const tail = bytes ? latin1(bytes.subarray(-reasonWithinBytes)) : "";
   return {
-    told: /"finish_reason":\s?"([a-z_]{1,40})"/.exec(tail)?.[1],
+    told:
+      /"finish_reason":\s?"([a-z_]{1,40})"/.exec(tail)?.[1] ??
+      wordOfMessages[/"stop_reason":"([a-z_]{1,40})"/.exec(tail)?.[1] ?? ""],
     why: /"incomplete_details":\s?\{\s?"reason":\s?"([a-z_]{1,40})"/.exec(tail)?.[1],
   };
 }

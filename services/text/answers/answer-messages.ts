@@ -8,12 +8,13 @@ import {
 
 /** An answer as the messages of its call. The first message has the facts about it. */
 export function messagesOf(answer: TextAnswer): AsyncIterable<StreamGenerateResponse> {
-  const { replayed, ignored } = answer;
+  const { replayed, ignored, maxOutputTokens } = answer;
   const cost = answer.kind === "events" ? undefined : answer.cost;
   let notes: Notes = {
     replayed,
     ignoredParameters: [...ignored],
     ...(cost === undefined ? {} : { costUsdMicros: cost }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens: BigInt(maxOutputTokens) }),
     ...(answer.kind === "pieces" ? { wholeBytes: BigInt(answer.bytes) } : {}),
   };
   const message = (part: StreamGenerateResponse["part"]): StreamGenerateResponse => {
@@ -35,7 +36,7 @@ export function messagesOf(answer: TextAnswer): AsyncIterable<StreamGenerateResp
 
 type Notes = Pick<
   StreamGenerateResponse,
-  "replayed" | "ignoredParameters" | "costUsdMicros" | "wholeBytes"
+  "replayed" | "ignoredParameters" | "costUsdMicros" | "maxOutputTokens" | "wholeBytes"
 >;
 
 /** The notes of every message except the first. */

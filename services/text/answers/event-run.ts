@@ -205,13 +205,14 @@ export class EventRun extends Pushed<Uint8Array> implements Flow {
     const finished = await this.#finish(isByUs ? "ended" : ending);
     this.#leaveUpstream();
     if (!finished.isOurs) return this.#breakOff(ErrorReason.SERVICE_UNAVAILABLE);
-    // A broken chat stream must not look complete.
-    if (operation === "chat" && ending === "failed") return frame;
+    // A broken stream of chat or messages must not look complete.
+    if (operation !== "responses" && ending === "failed") return frame;
     const charge = { ...finished, inChunk: withUsage };
     const shown = await lastFramesShown(operation, frame, charge, large, metered);
-    if (frame.length <= largeAnswerBytes) return joinFrames([...shown, doneFrame]);
+    const done = doneFrame(operation);
+    if (frame.length <= largeAnswerBytes) return joinFrames([...shown, done]);
     // Joining the frames would copy a large one.
-    this.#farewell = doneFrame;
+    this.#farewell = done;
     return joinFrames(shown);
   }
 
@@ -223,8 +224,9 @@ export class EventRun extends Pushed<Uint8Array> implements Flow {
   #failedFrames(reason: Reason, finished: Partial<Finished> = {}): Uint8Array {
     const { operation } = this.#options.request;
     const failed = failedEvent(operation, reason, this.#first, this.#count);
-    if (operation === "chat") return failed;
-    return joinFrames([...lastFramesWithUsage(failed, operation, finished, false), doneFrame]);
+    if (operation !== "responses") return failed;
+    const shown = lastFramesWithUsage(failed, operation, finished, false);
+    return joinFrames([...shown, doneFrame(operation)]);
   }
 
   #finish(

@@ -1,11 +1,12 @@
 import { errorRow, type Reason } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { dataFrame, errorBody, typedFrame } from "../../upstreams/text/frame.ts";
+import { errorEvent } from "../../upstreams/text/messages/error-event.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";
 import { dataOf } from "../base/frames.ts";
 
 /**
- * The last event of a stream that genmesh breaks off itself. Chat: an error chunk. Responses: `response.failed` with the response
+ * The last event of a stream that genmesh breaks off itself. Chat: an error chunk. Messages: an error event. Responses: `response.failed` with the response
  * object of the stream's first event. `sequence`: the number of events before it.
  */
 export function failedEvent(
@@ -15,6 +16,7 @@ export function failedEvent(
   sequence: number,
 ): Uint8Array {
   if (operation === "chat") return dataFrame({ error: errorBody(reason) });
+  if (operation === "messages") return errorEvent(reason);
   const first = firstFrame && dataOf(firstFrame)?.response;
   const response: JsonObject = isJsonObject(first) ? first : { object: "response" };
   const { code, message } = errorRow(reason);

@@ -1,3 +1,4 @@
+import type { TextNotes } from "#common/agreements/text-port.ts";
 import { Stop } from "#kit/base/stop.ts";
 import { tooManyAtOnce } from "#kit/share/fair-share.ts";
 import { pushed } from "#kit/stream/push-stream.ts";
@@ -9,15 +10,8 @@ import type { Begun } from "./sending.ts";
 import { type EventReader, type SharedEvents, shareEvents } from "./shared-events.ts";
 import { asRefusal, stopped } from "./stop-reason.ts";
 
-/** Facts about an answer that its caller gets with it. */
-export interface AnswerNotes {
-  replayed: boolean;
-  /** Properties of the request that were not sent to the upstream, see `request/parameters.ts`. */
-  ignored: readonly string[];
-}
-
 /** An answer to one caller. */
-export type Answer = Begun & AnswerNotes;
+export type Answer = Begun & TextNotes;
 
 /** Makes the answer to which a flight resolves. */
 export type Begin = (stop: Stop) => Promise<Answer>;

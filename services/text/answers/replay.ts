@@ -2,6 +2,7 @@ import { jsonInTurns } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { ChunkCollector } from "../../upstreams/text/chat/chunk-collector.ts";
 import { dataFrame } from "../../upstreams/text/frame.ts";
+import { MessageCollector } from "../../upstreams/text/messages/message.ts";
 import type { AnswerEvent, ReportedUsage, TextOperation } from "../../upstreams/text/port.ts";
 import { replayedEvents } from "../../upstreams/text/replay.ts";
 import { dataOf, doneFrame } from "../base/frames.ts";
@@ -36,7 +37,14 @@ export function createCollector(
   accountId: string,
   large: Pick<LargeAnswers, "run">,
 ): Collector {
-  return operation === "chat" ? chatCollector() : responseCollector(accountId, large);
+  switch (operation) {
+    case "chat":
+      return chatCollector();
+    case "messages":
+      return messageCollector();
+    default:
+      return responseCollector(accountId, large);
+  }
 }
 
 /** A frame with more bytes holds an answer that is too large to keep. The frame has fewer bytes than this beside the answer. */
@@ -89,6 +97,25 @@ function chatCollector(): Collector {
   };
 }
 
+function messageCollector(): Collector {
+  /** Undefined once the answer is too large to keep. */
+  let events: MessageCollector | undefined = new MessageCollector();
+  return {
+    add({ frame }) {
+      if (frame.length > mostFrameBytes) events = undefined;
+      const event = frame.length > 0 && events ? dataOf(frame) : undefined;
+      if (event) events?.add(event);
+      if (events && events.characters > maxKeptAnswerBytes) events = undefined;
+    },
+    async answer(_reported, estimate) {
+      const message = events?.message();
+      if (!message) return undefined;
+      if (estimate) message.usage = estimatedUsage("messages", estimate);
+      return Buffer.from(await jsonInTurns(message));
+    },
+  };
+}
+
 function usageOf(reported: ReportedUsage | undefined): JsonValue {
   if (!reported) return null;
   const { inputTokens, cachedInputTokens, outputTokens } = reported;
@@ -106,20 +133,20 @@ interface ReadyEvents {
   ends: number[];
 }
 
-/** The event stream that a kept answer would have been, `[DONE]` included. Only responses and chat have one. */
+/** The event stream that a kept answer would have been, `[DONE]` included. Only responses, chat and messages have one. */
 export function eventsOfAnswer(
   answer: Uint8Array,
   operation: TextOperation,
   form: AnswerForm,
 ): ReadyEvents {
   const value: unknown = JSON.parse(Buffer.from(answer).toString());
-  const hasEvents = operation === "responses" || operation === "chat";
+  const hasEvents = operation === "responses" || operation === "chat" || operation === "messages";
   if (!isJsonObject(value) || !hasEvents) throw new TypeError("no answer to stream");
   const events = replayedEvents(operation, value, { withUsage: form === "events+usage" });
   const told = events.map((event) => event.frame);
   const last = told.pop();
   if (last) told.push(operation === "chat" ? withKeptUsage(last, value) : last);
-  const frames = [...told, doneFrame];
+  const frames = [...told, doneFrame(operation)];
   const ends: number[] = [];
   let [begun, end] = [0, 0];
   for (const frame of frames) {

@@ -1,3 +1,4 @@
+import type { TextNotes } from "#common/agreements/text-port.ts";
 import {
   ErrorReason,
   isRefusal,
@@ -9,7 +10,7 @@ import { Stop } from "#kit/base/stop.ts";
 import { staged } from "#kit/stream/stages.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { BlockBinding } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { failureOf, type UpstreamFailure } from "../../upstreams/text/failure.ts";
+import { failureOf, inputParamOf, type UpstreamFailure } from "../../upstreams/text/failure.ts";
 import type {
   JsonAnswer,
   StreamAnswer,
@@ -121,9 +122,16 @@ export class Sending {
     }
   }
 
+  #notes(): TextNotes {
+    const { request, metered } = this.#paid;
+    const { output } = metered.bounds;
+    const fallen = output < request.bounds.output ? { maxOutputTokens: output } : {};
+    return { replayed: false, ignored: this.#ignored, ...fallen };
+  }
+
   /** A stream whose room in memory ends with it. */
   #inRoom(events: AsyncIterable<Uint8Array>): Answer {
-    const notes = { kind: "events", replayed: false, ignored: this.#ignored } as const;
+    const notes = { kind: "events", ...this.#notes() } as const;
     const room = this.#room;
     if (!room) return { ...notes, events };
     const { stop } = this.#paid;
@@ -243,7 +251,7 @@ export class Sending {
       if (form === "json") {
         const room = this.#room;
         room?.shrink(body.length);
-        return { kind: "json", body, cost, room, replayed: false, ignored: this.#ignored };
+        return { kind: "json", body, cost, room, ...this.#notes() };
       }
       const { accountId } = metered;
       return this.#inRoom(
@@ -312,8 +320,7 @@ function failedReason(failure: Reason | undefined): Reason {
 function failedAs(operation: TextOperation, failure: Reason | undefined): RefusalError {
   const reason = failedReason(failure);
   const isTooLong = reason === ErrorReason.CONTEXT_LENGTH_EXCEEDED;
-  const param = operation === "chat" ? "messages" : "input";
-  return new RefusalError(reason, isTooLong ? { param } : {});
+  return new RefusalError(reason, isTooLong ? { param: inputParamOf(operation) } : {});
 }
 
 /** The error of a request that was charged nevertheless. It names the charge, so that no client repeats the request by itself. */

@@ -1,7 +1,14 @@
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+import { typedFrame } from "../../upstreams/text/frame.ts";
+import type { TextOperation } from "../../upstreams/text/port.ts";
+
+const done: Uint8Array = Buffer.from("data: [DONE]\n\n");
+const messageStop: Uint8Array = typedFrame({ type: "message_stop" });
 
 /** The frame behind the terminal event of a stream that did not break. */
-export const doneFrame: Uint8Array = Buffer.from("data: [DONE]\n\n");
+export function doneFrame(operation: TextOperation): Uint8Array {
+  return operation === "messages" ? messageStop : done;
+}
 
 /** The JSON object of one event's `data:` lines. Undefined where it is not an object. */
 export function dataOf(frame: Uint8Array): JsonObject | undefined {

@@ -62,6 +62,12 @@ export const opaqueStateKeptMs = 30 * 24 * 3_600_000;
  */
 export const leastOutputTokens = 1_024;
 
+/**
+ * Output tokens to which the bound of a Messages request may fall, where wallet or key cannot pay for more. Its clients must name a
+ * bound, and name the most that any model has. A bound up to this one is kept, or refused.
+ */
+export const leastWishedTokens = 4_096;
+
 /** Interval at which running requests are searched for one that is due. A checkpoint or the end of a wait is late by at most this. */
 export const beatTickMs = 100;
 /** Output between two checkpoints, in characters: about 256 tokens of English (docs/money.md). */

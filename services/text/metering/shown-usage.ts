@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { dataFrame, typedFrame } from "../../upstreams/text/frame.ts";
+import { messageUsage } from "../../upstreams/text/messages/usage.ts";
 import { secondsOfUnits, type TextOperation } from "../../upstreams/text/port.ts";
 import { dataOf } from "../base/frames.ts";
 import type { ChargedTokens } from "./pricing.ts";
@@ -15,6 +16,11 @@ export function estimatedUsage(operation: TextOperation, tokens: ChargedTokens):
     return { type: "duration", seconds: secondsOfUnits(input), estimated: true };
   }
   if (operation === "embeddings") return { prompt_tokens: input, ...total };
+  if (operation === "messages") {
+    const { cacheWrite: written = 0 } = tokens;
+    const usage = messageUsage({ input, cached: cachedInput, written, output, thinking: 0 });
+    return { ...usage, estimated: true };
+  }
   if (operation === "chat") {
     return {
       prompt_tokens: input,
@@ -119,6 +125,9 @@ function lastFramesWithEstimate(
   const event = estimate && dataOf(frame);
   if (!estimate || !event) return [frame];
   const usage = estimatedUsage(operation, estimate);
+  if (operation === "messages") {
+    return event.type === "message_delta" ? [typedFrame({ ...event, usage })] : [frame];
+  }
   if (operation !== "chat") {
     const { type, response } = event;
     if (typeof type !== "string" || !isJsonObject(response)) return [frame];

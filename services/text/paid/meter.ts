@@ -186,7 +186,8 @@ function withAffordable(error: unknown, request: PreparedRequest): unknown {
   if (!request.heldByBound) return error;
   const { price, bounds, heldContent } = request;
   const output = outputWithin(price, bounds, BigInt(metadata.spendable), heldContent);
-  const hint = `With max_output_tokens of at most ${output} it would be accepted.`;
+  const name = request.operation === "messages" ? "max_tokens" : "max_output_tokens";
+  const hint = `With ${name} of at most ${output} it would be accepted.`;
   return new RefusalError(reason, {
     message: output > 0 ? `${message} ${hint}` : message,
     metadata: { ...metadata, max_output_tokens: `${output}` },

@@ -14,6 +14,10 @@ export interface ImagePart extends InlinePart {
   field: "image_url" | "result";
   /** Path of the holder. */
   param: string;
+  /** The caller's own path of its address or bytes. Absent: `field` of the holder. */
+  at?: string;
+  /** May it be a WebP? Absent: only one of an earlier answer may. */
+  takesWebp?: true;
 }
 
 /** A place of a body that holds a PDF or audio. */
@@ -24,6 +28,8 @@ export interface FilePart extends InlinePart {
   field: "file_data" | "data";
   /** Path of the holder. */
   param: string;
+  /** The caller's own path of its address or bytes. Absent: a field of the holder. */
+  at?: string;
 }
 
 /** Opaque state of an upstream, and its place. */
@@ -32,6 +38,11 @@ export interface OpaquePart {
   param: string;
   /** True where the request is sent without state that the upstream may not get. Absent: then the request is refused. */
   isOptional?: true;
+  /**
+   * It was made here around an upstream's state, so that one that is unknown is no state. It is left out then, and where another
+   * upstream made it. That of another account is refused with this message. Absent: the state is an upstream's own.
+   */
+  carried?: { message: string };
 }
 
 /** A body whose every field was checked, as far as that needs no other service. */
@@ -45,10 +56,12 @@ export interface CheckedBody {
   hostedTypes: readonly string[];
   /** Tokens that the upstream adds to describe tools that it knows by their type. */
   toolTokens: number;
-  /** Bytes of names of tools that a template may write before each result of a call. */
+  /** Bytes that a template may write again: names of tools before each result of a call, and arguments of calls. */
   nameBytes: number;
   /** The caller's bound, at most the model's. */
   maxOutputTokens: number | undefined;
+  /** Tokens to which that bound may fall, where balance or key pay for less than it. Absent: it is kept. */
+  mayFallTo?: number;
   images: ImagePart[];
   files: FilePart[];
   opaque: OpaquePart[];

@@ -76,13 +76,13 @@ async function takeSound(
 }
 
 async function takePdf(
-  { holder, param }: FilePart,
+  { holder, param, at: named }: FilePart,
   sources: FileSources,
   total: Total,
   { signal }: Asking,
 ): Promise<MeasuredFile> {
   const { file_url: url, file_data: data } = holder;
-  const at = `${param}.${typeof url === "string" ? "file_url" : "file_data"}`;
+  const at = named ?? `${param}.${typeof url === "string" ? "file_url" : "file_data"}`;
   const inline =
     typeof url === "string" ? undefined : await readInline(String(data), readDataUri, at, total);
   const bytes =

@@ -57,8 +57,8 @@ const inputRules: ImageRules = {
   maxBytes: maxImageBytes,
   maxPixels: maxImagePixels,
 };
-/** An image that a model made may be a WebP, and is sent back unchanged. */
-const resultRules: ImageRules = { ...inputRules, accept: ["jpeg", "png", "webp"] };
+/** An image that a model made may be a WebP, and is sent back unchanged. Messages takes WebP from callers, too. */
+const webpRules: ImageRules = { ...inputRules, accept: ["jpeg", "png", "webp"] };
 
 /**
  * Checks every image by decoding it, and takes the images inline that the upstream must not fetch: files of the account, and with
@@ -115,7 +115,7 @@ async function readPart(
   if (typeof url !== "string") {
     return { part, param: `${part.param}.file_id`, ...notRead, goesAsAddress: false };
   }
-  const param = `${part.param}.image_url`;
+  const param = part.at ?? `${part.param}.image_url`;
   if (isDataUri(url)) {
     const read = await readInline(url, readImageUri, total, param);
     return { part, param, ...read, goesAsAddress: false };
@@ -166,7 +166,7 @@ async function takeOne(
   const { signal } = owner;
   const { part, param } = image;
   const bytes = image.bytes ?? addBytes(await load(image, sources, signal), total, param);
-  const rules = part.field === "result" ? resultRules : inputRules;
+  const rules = part.field === "result" || part.takesWebp ? webpRules : inputRules;
   signal.throwIfAborted();
   const verified = await sources.verifier.verify(bytes, rules, owner).catch((error) => {
     refuseImage(error, param);

@@ -169,14 +169,19 @@ async function pinToMaker(parts: readonly OpaquePart[], context: PinContext): Pr
   const readCarriers = upstreams.every(({ protocol }) => speaksMessages(protocol));
   let pinned: Upstream | undefined;
   let kept = 0;
-  for (const [at, { param, value, isOptional }] of parts.entries()) {
-    const isOurs = isCarrier(value);
+  for (const [at, { param, value, isOptional, carried }] of parts.entries()) {
+    const isOurs = carried !== undefined || isCarrier(value);
     if (readCarriers && !isOurs) {
       foreign.add(value);
       continue;
     }
     const known = (hashes[at] ?? []).flatMap((hash) => makers.get(hash) ?? []);
     const own = known.find((maker) => maker.accountId === context.accountId);
+    if (carried && !own) {
+      if (known.length > 0) refuse(ErrorReason.INVALID_VALUE, { param, ...carried });
+      foreign.add(value);
+      continue;
+    }
     // The maker is no longer in the catalog and cannot be called. Its state is treated as unknown.
     const isUnknown = known.length === 0 || (own && !context.isKnown(own.upstream));
     if (isUnknown && !isOurs) {

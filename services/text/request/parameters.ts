@@ -8,7 +8,7 @@ import type { TextOperation } from "../../upstreams/text/port.ts";
  * more. Some of those show the operator's prompt (`echo`, `return_token_ids`) or replace it (`chat_template`). Others cost the operator
  * money or places in a queue (`priority`, `best_of`).
  */
-const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
+const passed: Readonly<Record<"responses" | "chat" | "messages", ReadonlySet<string>>> = {
   responses: new Set([
     // `ResponseCreateParams` of the openai package, 7.57, without names of state at the upstream (operator-state.ts). `access_programs`
     // and `moderation` are missing, because they are about the operator's account. `prompt_cache_options` is sent where a longer cache
@@ -73,6 +73,29 @@ const passed: Readonly<Record<"responses" | "chat", ReadonlySet<string>>> = {
     // Reasoning in the form of Ollama and OpenRouter for chat.
     "reasoning",
   ]),
+  messages: new Set([
+    // `MessageCreateParams` of the Anthropic SDK, 1.14, without what is refused, and what is of the operator's account. `metadata` is
+    // missing, because it names the caller's users.
+    "cache_control",
+    "context_management",
+    "messages",
+    "model",
+    "output_config",
+    "stop_sequences",
+    "stream",
+    "system",
+    "temperature",
+    "thinking",
+    "tool_choice",
+    "tools",
+    "top_k",
+    "top_p",
+    // Set by the check, in the words of Responses.
+    "prompt_cache_key",
+    "reasoning",
+    "service_tier",
+    "store",
+  ]),
 };
 
 /** Parameters of sampling, under the names of vLLM, SGLang, llama.cpp and OpenRouter. */
@@ -118,7 +141,8 @@ export function passedOf(
   operation: TextOperation,
   { passParameters, prices }: ChatSpec,
 ): JsonObject {
-  const ofTheApi = passed[operation === "chat" ? "chat" : "responses"];
+  const isOwn = operation === "chat" || operation === "messages";
+  const ofTheApi = passed[isOwn ? operation : "responses"];
   const passesAll = passParameters.includes("*");
   const kept: JsonObject = {};
   for (const [name, value] of Object.entries(body)) {

@@ -27,6 +27,7 @@ import { prepareEmbeddings } from "./embeddings.ts";
 import { unsupported } from "./fields.ts";
 import type { ImageSources } from "./images.ts";
 import { type TakenMedia, takeMedia } from "./media.ts";
+import { checkMessages, leaveThinkingOut } from "./messages.ts";
 import { suitableUpstreams } from "./messages-upstreams.ts";
 import { capableUpstreams, findAllowed } from "./model.ts";
 import { type OpaqueMakers, pinUpstream } from "./opaque.ts";
@@ -106,7 +107,8 @@ function prepareChat(
       });
     });
     return after(pinning, ({ upstreams, foreign, isPinned }) => {
-      if (foreign.size > 0) leaveStateOut(body, foreign);
+      if (operation === "messages") leaveThinkingOut(body, foreign);
+      else if (foreign.size > 0) leaveStateOut(body, foreign);
       const sources = { ...context.images, soundMeter: context.soundMeter };
       const taking = takeMedia(checked, sources, { accountId, upstreams }, signal);
       return after(taking, (media) => {
@@ -118,7 +120,10 @@ function prepareChat(
         return after(fitting, () => ({
           ...{ operation, form, model, upstreams, body, asked, developerPrompt, media },
           isPinned,
-          stick: model.shares.length === 0 ? undefined : stickOf(accountId, asked, conversation),
+          stick:
+            model.shares.length === 0
+              ? undefined
+              : stickOf(accountId, operation === "messages" ? body : asked, conversation),
           catalogVersion: view.snapshot.version,
           leftOut: checked.leftOut,
           passParameters: spec.passParameters,
@@ -187,9 +192,11 @@ function holdOf(
   const bounds = { input, output: chosen ?? most, ...counted };
   // A compaction is no longer than its input.
   const shortest = isCompact ? own : (checked.maxOutputTokens ?? 0);
-  const least = { input, output: Math.min(most, Math.max(leastOutputTokens, shortest)) };
+  const output = checked.mayFallTo ?? Math.max(leastOutputTokens, shortest);
+  const least = { input, output: Math.min(most, output) };
+  const isKept = chosen !== undefined && checked.mayFallTo === undefined;
   // An upstream that gets no bound generates the same, even for a small hold.
-  const mayFall = chosen === undefined && (isTold || isCompact);
+  const mayFall = !isKept && (isTold || isCompact);
   return {
     price,
     bounds,
@@ -240,6 +247,8 @@ function check(
       return checkCompact(body, spec, developerPrompt);
     case "chat":
       return checkChat(body, spec, developerPrompt);
+    case "messages":
+      return checkMessages(body, spec, developerPrompt);
     case "embeddings":
     case "transcriptions":
       throw new TypeError("they have checks of their own");

@@ -150,7 +150,8 @@ function checkFunction(tool: JsonObject, param: string, api: "responses" | "chat
   requiredString(objectAt(described, path), "name", { min: 1 }, `${path}.name`);
 }
 
-function refuseTool(param: string, spec: ChatSpec): never {
+/** Refuses a tool that the model does not take. */
+export function refuseTool(param: string, spec: ChatSpec): never {
   unsupported(
     param,
     spec.tools.length > 0

@@ -174,12 +174,12 @@ describe("the bound of the input", () => {
 
 describe("room in the window", () => {
   test("less the margin and the output that is reserved", () => {
-    expect(contextRoom(300, specOf(10_000n)).input).toBe(9_600);
-    expect(contextRoom(undefined, specOf(10_000n)).input).toBe(8_900);
+    expect(contextRoom({ maxOutputTokens: 300 }, specOf(10_000n)).input).toBe(9_600);
+    expect(contextRoom({ maxOutputTokens: undefined }, specOf(10_000n)).input).toBe(8_900);
   });
   test("an omitted maximum takes half of a small window at most", () => {
-    expect(contextRoom(undefined, specOf(1_000n)).input).toBe(400);
-    expect(contextRoom(1_000, specOf(1_000n)).input).toBeLessThan(0);
+    expect(contextRoom({ maxOutputTokens: undefined }, specOf(1_000n)).input).toBe(400);
+    expect(contextRoom({ maxOutputTokens: 1_000 }, specOf(1_000n)).input).toBeLessThan(0);
   });
 });
 

@@ -124,13 +124,17 @@ export interface ContextRoom {
 
 /**
  * Room for the input in the model's window (`maxInputTokens`), without the safety margin and without the room for the output. That is
- * `max_output_tokens`, or the model's maximum where that is omitted. An omitted one takes at most half the window. Otherwise a model
+ * `max_output_tokens`, or the model's maximum where that is omitted. An omitted one, and one that is a wish, takes at most half the window. Otherwise a model
  * whose maximum is as large as its window would take no input at all.
  */
-export function contextRoom(maxOutputTokens: number | undefined, spec: ChatSpec): ContextRoom {
+export function contextRoom(
+  { maxOutputTokens, mayFallTo }: Pick<CheckedBody, "maxOutputTokens" | "mayFallTo">,
+  spec: ChatSpec,
+): ContextRoom {
   const window = Number(spec.maxInputTokens);
-  const reserved =
-    maxOutputTokens ?? Math.min(Number(spec.maxOutputTokens), Math.floor(window / 2));
+  const isKept = maxOutputTokens !== undefined && mayFallTo === undefined;
+  const most = maxOutputTokens ?? Number(spec.maxOutputTokens);
+  const reserved = isKept ? maxOutputTokens : Math.min(most, Math.floor(window / 2));
   return { input: window - Number(spec.safetyMarginTokens) - reserved };
 }
 
@@ -147,7 +151,7 @@ export function checkContext(
   spec: ChatSpec,
   counting: Counting,
 ): Awaitable<void> {
-  const room = contextRoom(checked.maxOutputTokens, spec).input;
+  const room = contextRoom(checked, spec).input;
   return byteBound <= room ? undefined : checkByCount(checked, taken, room, spec, counting);
 }
 
@@ -172,9 +176,15 @@ async function checkByCount(
     using _turn = await counting.turn();
     if (rest + (await counted(texts, room - rest, counting.counter)) <= room) return;
   }
+  // Clients compact by the difference, which is at least one.
+  const guessed = Math.max(room + 1, rest + Math.ceil(bytes / bytesPerToken));
   refuse(ErrorReason.CONTEXT_LENGTH_EXCEEDED, {
     param: checked.inputParam,
-    metadata: { max_input_tokens: String(spec.maxInputTokens) },
+    metadata: {
+      max_input_tokens: String(spec.maxInputTokens),
+      input_tokens: String(guessed),
+      input_room: String(Math.max(0, room)),
+    },
   });
 }
 
@@ -226,6 +236,7 @@ export function textsOf(body: JsonObject, inline: readonly InlinePart[]): Texts 
     const bytes = bytesOf.get(object);
     for (const name in object) {
       const value = object[name] as JsonValue;
+      if (name === "cache_control" && depth <= partDepth) continue;
       const isMarker = depth <= partDepth && structural.has(name);
       if (!isMarker) found.texts.push(name);
       if (depth > partDepth) found.marks++;
@@ -236,7 +247,8 @@ export function textsOf(body: JsonObject, inline: readonly InlinePart[]): Texts 
   };
   for (const name in body) {
     const value = body[name] as JsonValue;
-    if (typeof value === "string" && !settings.has(name)) found.texts.push(value);
+    if (settings.has(name)) continue;
+    if (typeof value === "string") found.texts.push(value);
     else if (Array.isArray(value) && conversations.has(name)) visit(value, 0);
     else if (typeof value === "object" && value !== null) visit(value, partDepth + 1);
   }
@@ -254,9 +266,12 @@ function isSealed({ type }: JsonObject, name: string, depth: number): boolean {
 /** Depth of the parts of an item, which items hold in arrays. */
 const partDepth = 1;
 /** Fields of a request that are arrays of items. */
-const conversations = new Set(["input", "messages"]);
-/** Fields of a request whose text no model reads. */
-const settings = new Set(["encoding_format", "model"]);
+const conversations = new Set(["input", "messages", "system"]);
+/** Fields of a request whose text no model reads. Some are objects: options of Messages. */
+const settings = new Set([
+  ...["encoding_format", "model", "prompt_cache_key"],
+  ...["cache_control", "context_management", "thinking"],
+]);
 /** Names that a chat template turns into a marker. The estimate for an item covers them. */
 const structural = new Set([
   "type",

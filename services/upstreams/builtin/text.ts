@@ -9,10 +9,15 @@ import { toResponsesRequest } from "../text/chat/request.ts";
 import type { UpstreamsContext } from "../text/context.ts";
 import { type Driver, jsonAnswer } from "../text/http-driver.ts";
 import { ignoredParameters } from "../text/ignored.ts";
+import { toMessage } from "../text/messages/answer.ts";
+import { MessagesFromResponses } from "../text/messages/from-responses.ts";
+import { responsesOfMessages } from "../text/messages/request.ts";
 import { withOutputLimit } from "../text/output-limit.ts";
 import type { AnswerEvent, UpstreamRequest } from "../text/port.ts";
+import type { ReadAnswer } from "../text/responses/json-answer.ts";
 import { readCompaction, readResponse } from "../text/responses/json-answer.ts";
 import { wholeAnswerEvents, wholeEvents } from "../text/responses/whole-answer.ts";
+import type { TranslatedReader } from "../text/translated-reader.ts";
 
 /** The driver of `builtin`. A model in this process makes a whole answer, which the driver streams at the upstream's pace. */
 export function createBuiltinDriver(
@@ -23,8 +28,7 @@ export function createBuiltinDriver(
     // The model is its own upstream, and works from here on.
     request.onSent?.();
     const facts = factsOf(request, context);
-    const isChat = request.operation === "chat";
-    const asked = isChat ? toResponsesRequest(request.body, request.passParameters) : request.body;
+    const asked = responsesOf(request);
     const body = withOutputLimit(asked, request.maxOutputTokens, "responses");
     request.onIgnored?.(ignoredParameters(request, body, "/responses"));
     const caller = { accountId: request.accountId, signal: signalOf(request.signal) };
@@ -34,8 +38,7 @@ export function createBuiltinDriver(
     }
     const answer = readResponse(await model.respond(body, caller), facts.response);
     if (!request.stream) {
-      const whole = isChat ? toCompletion(answer, facts.chat.id, facts.chat.stops) : answer;
-      return jsonAnswer(whole, upstream.name);
+      return jsonAnswer(publicAnswer(answer, request, facts), upstream.name);
     }
     const { clock } = context;
     const { signal } = request;
@@ -49,6 +52,34 @@ export function createBuiltinDriver(
   };
 }
 
+/** The request in the format of Responses. */
+function responsesOf({ operation, body, passParameters }: UpstreamRequest): JsonObject {
+  switch (operation) {
+    case "chat":
+      return toResponsesRequest(body, passParameters);
+    case "messages":
+      return responsesOfMessages(body);
+    default:
+      return body;
+  }
+}
+
+/** The answer in the format of the operation. */
+function publicAnswer(
+  answer: ReadAnswer,
+  { operation }: UpstreamRequest,
+  facts: RequestFacts,
+): ReadAnswer {
+  switch (operation) {
+    case "chat":
+      return toCompletion(answer, facts.chat.id, facts.chat.stops);
+    case "messages":
+      return toMessage(answer, facts.message());
+    default:
+      return answer;
+  }
+}
+
 /** The answer's events in the format of the operation. */
 function publicEvents(
   response: JsonObject,
@@ -56,15 +87,18 @@ function publicEvents(
   facts: RequestFacts,
 ): Iterable<AnswerEvent> {
   if (operation === "responses") return wholeAnswerEvents(response, splitWords);
-  return chatEvents(response, facts);
+  const isChat = operation === "chat";
+  const reader = isChat
+    ? new ChatFromResponses(facts.chat)
+    : new MessagesFromResponses(facts.message());
+  return translatedEvents(response, reader);
 }
 
-function* chatEvents(response: JsonObject, facts: RequestFacts): Iterable<AnswerEvent> {
-  const chat = new ChatFromResponses(facts.chat);
+function* translatedEvents(response: JsonObject, reader: TranslatedReader): Iterable<AnswerEvent> {
   for (const event of wholeEvents(response, splitWords)) {
     const out: AnswerEvent[] = [];
-    chat.take(event, out);
-    chat.settle(out);
+    reader.take(event, out);
+    reader.settle(out);
     yield* out;
   }
 }

@@ -1,7 +1,9 @@
-import { isJsonObject } from "#kit/base/json.ts";
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { ChatFacts } from "./chat/from-responses.ts";
 import { stopsOf } from "./chat/stops.ts";
 import type { UpstreamsContext } from "./context.ts";
+import type { MessageFacts, ShownThinking } from "./messages/from-responses.ts";
+import { isThinking } from "./messages/request.ts";
 import type { TextOperation, UpstreamRequest } from "./port.ts";
 import type { ResponseFacts } from "./responses/complete-response.ts";
 
@@ -9,6 +11,8 @@ import type { ResponseFacts } from "./responses/complete-response.ts";
 export interface RequestFacts {
   response: ResponseFacts;
   chat: ChatFacts;
+  /** Only for a message. */
+  message: () => MessageFacts;
 }
 
 /**
@@ -18,6 +22,7 @@ const idBegins: Partial<Record<TextOperation, string>> = {
   responses: "resp_",
   compact: "resp_",
   chat: "chatcmpl-",
+  messages: "msg_",
 };
 
 /** The id of a request's answer, for any id of the upstream's. Servers give one id to several answers, or none. */
@@ -56,5 +61,15 @@ export function factsOf(
       withUsage: isJsonObject(options) && options.include_usage === true,
       stops: request.operation === "chat" ? stopsOf(body.stop) : [],
     },
+    message: () => ({
+      ...{ id, modelId, stops: stopsOf(body.stop_sequences) },
+      thinking: shownThinking(body),
+    }),
   };
+}
+
+/** Thinking is shown to a caller that asks for it. `display` says whether with its text. */
+function shownThinking(body: JsonObject): ShownThinking {
+  if (!isThinking(body)) return "hidden";
+  return isJsonObject(body.thinking) && body.thinking.display === "omitted" ? "omitted" : "shown";
 }

@@ -1,10 +1,11 @@
+import { overloadedMark } from "#common/words/messages-errors.ts";
 import { ErrorReason, type Reason, RefusalError } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { noPlaceInTime } from "#kit/share/fair-share.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { isEmptyAccount, isPolicyCode } from "../call.ts";
 import type { Outcome } from "../pools/outcomes.ts";
-import type { ReportedUsage } from "./port.ts";
+import type { ReportedUsage, TextOperation } from "./port.ts";
 
 /** The reason why an upstream gave no answer. */
 export type FailureKind =
@@ -116,6 +117,11 @@ export function failureOf(error: unknown): UpstreamFailure | undefined {
   return new UpstreamFailure("unreachable", { timedOut: error.timedOut, cause: error });
 }
 
+/** The field that holds the input of an operation. */
+export function inputParamOf(operation: TextOperation): "input" | "messages" {
+  return operation === "chat" || operation === "messages" ? "messages" : "input";
+}
+
 /** The refusal that the caller gets, in the words of genmesh. */
 export function refusalOf(
   failure: UpstreamFailure,
@@ -132,10 +138,15 @@ export function refusalOf(
         ...(failure.param ? { param: failure.param } : {}),
         cause,
       });
-    case "full":
-      return noPlaceInTime(cause);
+    case "full": {
+      const { reason, message, metadata } = noPlaceInTime(cause);
+      return new RefusalError(reason, { message, metadata: { ...metadata, ...overloaded }, cause });
+    }
     case "resting":
-      return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { ...whenAgain(failure), cause });
+      return new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, {
+        metadata: { ...timeAgain(failure), ...overloaded },
+        cause,
+      });
     case "policy":
       return new RefusalError(ErrorReason.CONTENT_POLICY_VIOLATION, { cause });
     case "context_length":
@@ -152,15 +163,22 @@ export function refusalOf(
     default:
       return new RefusalError(
         failure.timedOut ? ErrorReason.UPSTREAM_TIMEOUT : ErrorReason.MODEL_REQUEST_FAILED,
-        { ...whenAgain(failure), cause },
+        {
+          metadata: {
+            ...timeAgain(failure),
+            ...(failure.kind === "rate_limited" ? overloaded : {}),
+          },
+          cause,
+        },
       );
   }
 }
 
-function whenAgain({ retryAfterMs }: UpstreamFailure) {
-  return retryAfterMs === undefined
-    ? {}
-    : { metadata: { retry_after_ms: String(Math.ceil(retryAfterMs)) } };
+/** For callers of Messages, who are told apart what passes by itself. */
+const overloaded = { [overloadedMark]: "true" };
+
+function timeAgain({ retryAfterMs }: UpstreamFailure): Record<string, string> {
+  return retryAfterMs === undefined ? {} : { retry_after_ms: String(Math.ceil(retryAfterMs)) };
 }
 
 /** Codes and types with which servers report that the input is too long: OpenAI, llama.cpp, OpenRouter. */

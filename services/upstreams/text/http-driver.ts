@@ -22,7 +22,13 @@ import { LargeParts, liftParts } from "./large-parts.ts";
 import { embeddingBytes, largeAnswerBytes, roomlessBytes } from "./limits.ts";
 import { type PlainRequest, readPlain } from "./plain.ts";
 import { type Plan, planFor } from "./plans.ts";
-import { bytesOfBody, type JsonAnswer, type StreamAnswer, type UpstreamRequest } from "./port.ts";
+import {
+  bytesOfBody,
+  type JsonAnswer,
+  type StreamAnswer,
+  type TextOperation,
+  type UpstreamRequest,
+} from "./port.ts";
 import { readStream } from "./read-stream.ts";
 import { readWhole } from "./read-whole.ts";
 import type { ReadAnswer } from "./responses/json-answer.ts";
@@ -87,7 +93,7 @@ export function createHttpDriver(
     const gate = new OutputGate(request.outputBound, countsItself(request, upstream));
     const { accountId, signal } = request;
     const isChat = request.operation === "chat";
-    const isGrouped = (facts.chat.stops ?? []).length > 0;
+    const isGrouped = isChat && (facts.chat.stops ?? []).length > 0;
     const parts = new LargeParts({ lift, isChat, isGrouped, accountId, signal });
     if (isStream && !type.includes("json")) {
       const told = { reply, gate, onCut, request, upstream: upstream.name, events, parts };
@@ -292,6 +298,9 @@ function raiseFailure(error: unknown): never {
   throw failureOf(error) ?? error;
 }
 
+/** Operations that every upstream of their protocol has. */
+const usualOperations: ReadonlySet<TextOperation> = new Set(["responses", "chat", "messages"]);
+
 async function failureOfReply(
   reply: HttpReply,
   request: UpstreamRequest,
@@ -307,7 +316,7 @@ async function failureOfReply(
   const error = isPlain ? {} : errorIn(body);
   // The upstream has /responses, or chat, but not this operation. A missing model is another 404.
   const isMissing = status === 404 || status === 405 || status === 501;
-  const isOptional = request.operation !== "responses" && request.operation !== "chat";
+  const isOptional = !usualOperations.has(request.operation);
   if (isOptional && isMissing && error.code !== "model_not_found") {
     return withUsage(new UpstreamFailure("incapable", { status }), body);
   }

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "#kit/base/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { isDefault } from "./chat/request.ts";
 import type { UpstreamRequest } from "./port.ts";
 
@@ -19,6 +19,7 @@ export function ignoredParameters(
   there: readonly string[] = [],
 ): string[] {
   const { asked, operation } = request;
+  const isMessage = operation === "messages";
   const isTranslated = operation === "chat" && path !== "/chat/completions";
   const left: string[] = [];
   for (const [name, value] of Object.entries(asked)) {
@@ -26,7 +27,11 @@ export function ignoredParameters(
     // Null means the same as an absent property.
     if (value === null) continue;
     const inHeader = headerName(name);
-    const took = isTranslated ? isTranslation(name, value, sent) : isSent(name, value, sent);
+    const took = isMessage
+      ? isInMessages(name, value, sent)
+      : isTranslated
+        ? isTranslation(name, value, sent)
+        : isSent(name, value, sent);
     const hasEffect = isServedHere(name, value, request) || (took && !there.includes(inHeader));
     if (!hasEffect) left.push(inHeader);
   }
@@ -51,10 +56,11 @@ function isServedHere(
       return value === false;
     case "instructions":
     case "max_output_tokens":
-      return true;
+      return operation !== "messages";
     case "max_completion_tokens":
-    case "max_tokens":
       return operation === "chat";
+    case "max_tokens":
+      return operation === "chat" || operation === "messages";
     default:
       return false;
   }
@@ -87,6 +93,31 @@ function isTranslation(name: string, value: JsonValue, sent: JsonObject): boolea
   if (name === "function_call" && value === "auto") return false;
   if (isDefault(name, value)) return true;
   return isSent(name, value, sent);
+}
+
+/** Properties of Messages that are sent in another form, or whose work genmesh does itself. */
+const carriedOfMessages: ReadonlySet<string> = new Set([
+  "messages",
+  "stop_sequences",
+  "system",
+  "tool_choice",
+  "tools",
+]);
+/** Properties of a request that is sent in the format of Responses, which the caller cannot set. */
+const setHere: ReadonlySet<string> = new Set([
+  ...["include", "input", "instructions", "parallel_tool_calls", "prompt_cache_key"],
+  ...["reasoning", "service_tier", "store", "text"],
+]);
+
+function isInMessages(name: string, value: JsonValue, sent: JsonObject): boolean {
+  if (carriedOfMessages.has(name)) return true;
+  if (name === "thinking") return sent.reasoning !== undefined || isOff(value);
+  if (name === "output_config") return sent.reasoning !== undefined || sent.text !== undefined;
+  return !setHere.has(name) && Object.hasOwn(sent, name);
+}
+
+function isOff(thinking: JsonValue): boolean {
+  return isJsonObject(thinking) && thinking.type === "disabled";
 }
 
 /** A property's name as a header may have it: tokens of HTTP, others percent-encoded, at most 64 characters. */

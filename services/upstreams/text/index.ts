@@ -13,7 +13,7 @@ import { protocolName, servesText } from "../protocols.ts";
 import type { UpstreamsContext } from "./context.ts";
 import { textDrivers } from "./drivers.ts";
 import { createUpstreamEvents, type UpstreamEvents } from "./events.ts";
-import { failureOf, refusalOf, UpstreamFailure } from "./failure.ts";
+import { failureOf, inputParamOf, refusalOf, UpstreamFailure } from "./failure.ts";
 import type { Driver } from "./http-driver.ts";
 import { noPlaceCameFree, withInference } from "./inference.ts";
 import type { JsonAnswer, StreamAnswer, TextUpstreams, UpstreamRequest } from "./port.ts";
@@ -84,7 +84,7 @@ async function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswe
       if (isLast) break;
     }
   }
-  const inputParam = request.operation === "chat" ? "messages" : "input";
+  const inputParam = inputParamOf(request.operation);
   throw refusalOf(failure ?? new UpstreamFailure("incapable"), modelId, inputParam);
 }
 

@@ -15,6 +15,7 @@ import type {
   JsonAnswer,
   ReportedUsage,
   StreamAnswer,
+  TextOperation,
   UpstreamRequest,
 } from "./port.ts";
 
@@ -54,9 +55,14 @@ export function noPlaceCameFree(
   inferences?.begin(callOf(request, upstream)).end("unreachable");
 }
 
+/** In the words of the conventions for telemetry, a conversation is a chat in every format. */
+function operationOf(operation: TextOperation): InferenceCall["operation"] {
+  return operation === "responses" || operation === "messages" ? "chat" : operation;
+}
+
 function callOf(request: UpstreamRequest, { name }: Upstream): InferenceCall {
   return {
-    operation: request.operation === "responses" ? "chat" : request.operation,
+    operation: operationOf(request.operation),
     provider: name,
     model: request.modelId,
     isStream: request.stream,

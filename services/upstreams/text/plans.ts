@@ -10,6 +10,9 @@ import { NativeChat } from "./chat/native.ts";
 import { readCompletion } from "./chat/native-json.ts";
 import { toResponsesRequest } from "./chat/request.ts";
 import { inputCount, vectorFormatOf } from "./embeddings.ts";
+import { toMessage } from "./messages/answer.ts";
+import { MessagesFromResponses } from "./messages/from-responses.ts";
+import { responsesOfMessages } from "./messages/request.ts";
 import { withOutputLimit } from "./output-limit.ts";
 import type { PlainRequest } from "./plain.ts";
 import type { UpstreamRequest } from "./port.ts";
@@ -68,6 +71,7 @@ function formatPlan(
   if (request.operation === "chat") {
     return isNativeChat(protocol) ? nativeChat(request, facts) : translatedChat(request, facts);
   }
+  if (request.operation === "messages") return translatedMessages(request, facts);
   return request.operation === "compact" ? compact(request, facts) : responses(request, facts);
 }
 
@@ -154,5 +158,15 @@ function chatAnswers(facts: RequestFacts): Pick<Plan, "readJson" | "reader"> {
     readJson: (found) =>
       toCompletion(readResponse(found, facts.response), facts.chat.id, facts.chat.stops),
     reader: () => new ChatFromResponses(facts.chat),
+  };
+}
+
+function translatedMessages(request: UpstreamRequest, facts: RequestFacts): Plan {
+  const { upstreamModel: model, stream } = request;
+  return {
+    path: "/responses",
+    body: { ...responsesOfMessages(request.body), model, stream },
+    readJson: (found) => toMessage(readResponse(found, facts.response), facts.message()),
+    reader: () => new MessagesFromResponses(facts.message()),
   };
 }

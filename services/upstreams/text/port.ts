@@ -6,7 +6,13 @@ import type { Upstream, UpstreamShare } from "#proto/genmesh/catalog/v1/catalog_
 import type { Unseen, UnseenNotes } from "./judging/hidden-output.ts";
 
 /** The public operation of a request. Its body and its answer have that operation's format. */
-export type TextOperation = "responses" | "compact" | "chat" | "embeddings" | "transcriptions";
+export type TextOperation =
+  | "responses"
+  | "compact"
+  | "chat"
+  | "messages"
+  | "embeddings"
+  | "transcriptions";
 
 /** Audio to be transcribed. */
 export interface Sound {

@@ -209,8 +209,8 @@ class Batches extends Pushed<Batch> implements Flow {
   async #lift(): Promise<Read<unknown>> {
     const next = this.#pending[this.#at];
     const data = next && (await this.#parts.takeFrom(dataOf(next)));
-    // Callers see fewer fields of a chat completion's chunk than came.
-    const isShown = this.#options.request.operation !== "chat";
+    // Only callers of Responses see an event as it came.
+    const isShown = this.#options.request.operation === "responses";
     const rest = next && data && eventOf(next.name, data, isShown ? next.frame : undefined);
     this.#isLarge = false;
     return (_, out) => {

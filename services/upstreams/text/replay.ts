@@ -1,5 +1,7 @@
 import type { JsonObject } from "#kit/base/json.ts";
 import { NativeChat } from "./chat/native.ts";
+import { typedFrame } from "./frame.ts";
+import { eventsOfMessage } from "./messages/message.ts";
 import type { AnswerEvent } from "./port.ts";
 import { wholeEventsBy } from "./read-whole.ts";
 import { wholeAnswerEvents } from "./responses/whole-answer.ts";
@@ -9,11 +11,14 @@ import { wholeAnswerEvents } from "./responses/whole-answer.ts";
  * that asks for a stream of a kept answer. A compaction is never a stream.
  */
 export function replayedEvents(
-  operation: "responses" | "chat",
+  operation: "responses" | "chat" | "messages",
   answer: JsonObject,
   { withUsage }: { withUsage: boolean },
 ): readonly AnswerEvent[] {
   if (operation === "responses") return [...wholeAnswerEvents(answer)];
+  if (operation === "messages") {
+    return [...eventsOfMessage(answer)].map((event) => ({ frame: typedFrame(event), text: "" }));
+  }
   const { id, created, model } = answer;
   const nowS = () => (typeof created === "number" ? created : 0);
   return wholeEventsBy(

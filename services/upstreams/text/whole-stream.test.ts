@@ -20,7 +20,7 @@ test("a long stream where an object was asked for is read in turns, whatever is 
     idle,
     Buffer.from(`\n\n${chunk({ content: "llo" }, null)}${chunk({}, "stop")}data: [DONE]\n\n`),
   ]);
-  const facts = { chat, response: undefined as never };
+  const facts = { chat, response: undefined as never, message: undefined as never };
   let text = "";
   const longest = await longestTurn(async () => {
     ({ text } = await objectOfStream(body, { isChat: true, facts, parts }));

@@ -1,26 +1,10 @@
 import type { Reason } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
-import type { SseEvent } from "#kit/upstream/sse.ts";
-import { failureOfError, reasonOfError } from "../failure.ts";
 import { textOfDeltaEvent, textOfItem } from "../generated.ts";
-import { UnseenNotes } from "../judging/hidden-output.ts";
-import { isOutputDoneAfter } from "../judging/output-done.ts";
 import { opaqueIn } from "../opaque.ts";
-import { parseEvent } from "../parse-event.ts";
-import { faultOf } from "../pieces.ts";
-import type { AnswerEvent, Ending, ReportedUsage } from "../port.ts";
 import { isText } from "../responses/complete-item.ts";
-import { makePlain } from "../responses/plain-calls.ts";
-import { isBare } from "../responses/visible-fields.ts";
-import {
-  type CutReason,
-  failureOfCut,
-  isByUs,
-  reasonOfCut,
-  type StreamReader,
-} from "../stream-reader.ts";
+import { TranslatedReader } from "../translated-reader.ts";
 import { chatUsageOf, responseNames } from "../usage.ts";
-import { isFinalType, UsageNote } from "../usage-note.ts";
 import { ChunkWriter, errorChunk } from "./chunks.ts";
 import { annotationOf, finishReasonOf } from "./completion.ts";
 import { KeptStates } from "./kept-state.ts";
@@ -49,10 +33,7 @@ const shownTypes: ReadonlySet<JsonValue | undefined> = new Set([
 ]);
 
 /** Turns a Responses stream into chat completion chunks. Text that was not streamed is taken from its `done` event. */
-export class ChatFromResponses implements StreamReader {
-  isEnded = false;
-  isOutputDone = false;
-  readonly unseen = new UnseenNotes();
+export class ChatFromResponses extends TranslatedReader {
   readonly #facts: ChatFacts;
   readonly #calls = new ToolCalls();
   /** Characters of each text part that came. */
@@ -66,106 +47,18 @@ export class ChatFromResponses implements StreamReader {
   /** Log probabilities of tokens whose text is held back. */
   #logprobs: JsonValue[] = [];
   #writer: ChunkWriter | undefined;
-  #out: AnswerEvent[] = [];
-  readonly #usage = new UsageNote();
-  /** True once a stop sequence was found. */
-  #isStopFound = false;
-  /** Ends the stream. It waits until the events that came together with it were searched for usage. */
-  #held: (() => void) | undefined;
-  /** Does the answer's last event end the stream? */
-  #isLast = false;
-  #readEvents = 0;
 
   constructor(facts: ChatFacts) {
+    super();
     this.#facts = facts;
     this.#stops = new StopSearch(facts.stops ?? []);
   }
 
-  read(source: SseEvent, out: AnswerEvent[]): void {
-    const event = parseEvent(source);
-    if (this.isEnded || event === "nothing") return;
-    if (event === "done") this.end("end", out);
-    else if (event) this.take(event, out, source);
-    else this.#hold(() => this.#breakOff("garbage"));
+  protected get hasBegun(): boolean {
+    return this.#writer !== undefined;
   }
 
-  /** True where nothing more is shown. The upstream is read on for its usage where the caller has the answer's beginning. */
-  get isStopped(): boolean {
-    const isTold = this.#isLast && this.#usage.reported !== undefined;
-    const isReadOn = this.#held !== undefined && !isTold && this.#writer !== undefined;
-    return this.#isStopFound || (isReadOn && !this.isEnded);
-  }
-
-  get usage(): ReportedUsage | undefined {
-    return this.#usage.reported;
-  }
-
-  /** Like {@link read}, for an event that is parsed already. */
-  take(event: JsonObject, out: AnswerEvent[], source?: SseEvent): void {
-    if (this.isEnded) return;
-    this.#out = out;
-    const isPlain = isBare(event);
-    if (!isPlain) this.#usage.note(event, isFinalType(event.type));
-    const fault = isPlain ? undefined : faultOf(event, source);
-    if (fault || !isText(event.type)) {
-      this.#hold(() => this.#breakOff(fault ?? "garbage"), isFinalType(event.type));
-      return;
-    }
-    if (!isPlain && makePlain(event) === undefined) return;
-    this.#readEvents++;
-    if (this.#held) {
-      this.#isLast ||= isFinalType(event.type);
-      return;
-    }
-    this.isOutputDone = isOutputDoneAfter(event, this.isOutputDone);
-    this.unseen.noteEvent(event);
-    const response = isJsonObject(event.response) ? event.response : {};
-    if (event.type === "error") {
-      const error = isJsonObject(event.error) ? event.error : event;
-      this.#hold(() => this.#refuse(error));
-    } else if (event.type === "response.failed") {
-      const error = isJsonObject(response.error) ? response.error : {};
-      this.#hold(() => this.#refuse(error), true);
-    } else this.#body(event, response);
-  }
-
-  settle(out: AnswerEvent[]): void {
-    const isTold = this.#isLast && this.#usage.reported !== undefined;
-    if (this.#held && (isTold || !this.isStopped)) this.end("end", out);
-  }
-
-  end(reason: CutReason, out: AnswerEvent[]): void {
-    if (this.isEnded) return;
-    this.#out = out;
-    if (this.#held) this.#held();
-    else this.#breakOff(reason);
-  }
-
-  /** The first reason to end wins. */
-  #hold(end: () => void, isLast = false): void {
-    this.#held ??= end;
-    this.#isLast ||= isLast;
-  }
-
-  #breakOff(reason: CutReason): void {
-    if (this.#isStopFound) this.#finish({});
-    else if (this.#readEvents === 0) throw failureOfCut(reason);
-    else this.#fail(reasonOfCut(reason), isByUs(reason));
-  }
-
-  cut(out: AnswerEvent[]): void {
-    if (this.isEnded) return;
-    this.#out = out;
-    if (this.#held) this.#held();
-    else this.#finish({ status: "incomplete" });
-  }
-
-  #body(event: JsonObject, response: JsonObject): void {
-    if (event.type === "response.completed" || event.type === "response.incomplete") {
-      const found = { ...response, status: event.type.slice("response.".length) };
-      this.#hold(() => this.#finish(found), true);
-      return;
-    }
+  protected body(event: JsonObject, response: JsonObject): void {
     const writer = this.#begin(response.created_at);
     switch (event.type) {
       case "response.output_text.delta":
@@ -225,14 +118,14 @@ export class ChatFromResponses implements StreamReader {
   ): void {
     if (!isText(text)) return;
     note(this.#sent, partKey(event), text);
-    if (this.#isStopFound) {
+    if (this.isStopFound) {
       this.#push(nothing, text);
       return;
     }
     if (Array.isArray(logprobs)) this.#logprobs.push(...logprobs);
     this.#show(writer, this.#stops.take(text));
     // The upstream does not know the stop sequences and goes on. Its reasoning is known only from its usage.
-    this.#isStopFound = this.#stops.isFound;
+    this.isStopFound = this.#stops.isFound;
   }
 
   /** Sends the text that was held back. It is clear now that it begins no stop sequence. */
@@ -292,11 +185,11 @@ export class ChatFromResponses implements StreamReader {
     if (!state) return;
     this.#push(writer.delta(state));
     const opaque = opaqueIn(state.reasoning_details);
-    const last = this.#out.at(-1);
+    const last = this.out.at(-1);
     if (last && opaque.length > 0) last.opaque = opaque;
   }
 
-  #finish(response: JsonObject): void {
+  protected finish(response: JsonObject): void {
     const writer = this.#begin(response.created_at);
     const output = Array.isArray(response.output) ? response.output : [];
     for (const [place, item] of this.#placesOf(output)) {
@@ -306,13 +199,13 @@ export class ChatFromResponses implements StreamReader {
     this.#state(writer, output);
     this.#release(writer);
     const reason = finishReasonOf(response, this.#calls.count > 0);
-    const finish = writer.finish(this.#isStopFound ? "stop" : reason);
+    const finish = writer.finish(this.isStopFound ? "stop" : reason);
     const ending = response.status === "incomplete" ? "incomplete" : "completed";
     const shown = this.#facts.withUsage
-      ? chatUsageOf(this.#usage.objectIn(responseNames))
+      ? chatUsageOf(this.note.objectIn(responseNames))
       : undefined;
-    if (shown) this.#out.push({ frame: finish, text: "" });
-    this.#terminal(shown ? writer.usage(shown) : finish, ending);
+    if (shown) this.out.push({ frame: finish, text: "" });
+    this.terminal(shown ? writer.usage(shown) : finish, ending);
   }
 
   /**
@@ -349,24 +242,9 @@ export class ChatFromResponses implements StreamReader {
     }
   }
 
-  #refuse(error: JsonObject): void {
-    if (this.#isStopFound) {
-      this.#finish({});
-      return;
-    }
-    if (!this.#writer && !this.#usage.reported) throw failureOfError(error);
-    this.#fail(reasonOfError(error));
-  }
-
-  #fail(reason: Reason, isByUs = false): void {
+  protected fail(reason: Reason, isByUs = false): void {
     this.#release(this.#begin(undefined));
-    this.#terminal(errorChunk(reason), "failed", isByUs);
-  }
-
-  #terminal(frame: Buffer, ending: Ending, isByUs = false): void {
-    this.isEnded = true;
-    const usage = this.#usage.reported;
-    this.#out.push({ frame, text: "", ending, isByUs, ...(usage ? { usage } : {}) });
+    this.terminal(errorChunk(reason), "failed", isByUs);
   }
 
   /** The writer. The chunk with the role is sent first. */
@@ -381,7 +259,7 @@ export class ChatFromResponses implements StreamReader {
 
   /** Sends a frame. Nothing more is shown behind a stop sequence, but it is counted as output too. */
   #push(frame: Buffer, text = ""): void {
-    this.#out.push({ frame: this.#isStopFound ? nothing : frame, text });
+    this.out.push({ frame: this.isStopFound ? nothing : frame, text });
   }
 }
 

@@ -16,10 +16,17 @@ export function isTooMuch(stops: readonly string[]): boolean {
   return stops.length > maxStops || stops.some((one) => one.length > maxStopCharacters);
 }
 
-/** The text before the first stop sequence. Undefined where there is none. */
-export function cutAtStop(text: string, stops: readonly string[]): string | undefined {
-  const found = stops.map((one) => text.indexOf(one)).filter((at) => at !== -1);
-  return found.length > 0 ? text.slice(0, Math.min(...found)) : undefined;
+/** The stop sequence that comes first in a text, and its place. */
+function firstStop(
+  text: string,
+  stops: readonly string[],
+): { stop: string; at: number } | undefined {
+  let first: { stop: string; at: number } | undefined;
+  for (const stop of stops) {
+    const at = text.indexOf(stop);
+    if (at !== -1 && at < (first?.at ?? Infinity)) first = { stop, at };
+  }
+  return first;
 }
 
 /** Looks for stop sequences in a text that comes in pieces. A sequence may be split over any number of pieces. */
@@ -27,21 +34,26 @@ export class StopSearch {
   readonly #stops: readonly string[];
   /** The end of the text so far that may be the beginning of a sequence. */
   #held = "";
-  isFound = false;
+  /** The sequence that was found. */
+  found: string | undefined;
 
   constructor(stops: readonly string[]) {
     this.#stops = stops;
+  }
+
+  get isFound(): boolean {
+    return this.found !== undefined;
   }
 
   /** The text that may be sent now that `piece` has come. It ends before a sequence, and before the possible beginning of one. */
   take(piece: string): string {
     if (this.isFound || this.#stops.length === 0) return this.isFound ? "" : piece;
     const text = this.#held + piece;
-    const before = cutAtStop(text, this.#stops);
-    if (before !== undefined) {
-      this.isFound = true;
+    const first = firstStop(text, this.#stops);
+    if (first) {
+      this.found = first.stop;
       this.#held = "";
-      return before;
+      return text.slice(0, first.at);
     }
     const kept = Math.max(...this.#stops.map((stop) => overlap(text, stop)));
     this.#held = text.slice(text.length - kept);

@@ -1,0 +1,42 @@
+import type { FastifyInstance } from "fastify";
+import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
+import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import type { Edge } from "../../context.ts";
+import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
+import { messagesErrors } from "../../messages-schemas.ts";
+import { callerOf, callOptions } from "../../request.ts";
+import { integer, json, object, type RouteSchema } from "../../schemas.ts";
+import { messageFields } from "./create-message.ts";
+
+const countMessageTokensSchema: RouteSchema = {
+  operationId: "countMessageTokens",
+  summary: "Count a message's input tokens",
+  description:
+    "What the input of a `POST /messages` comes to before it is sent, by our count: an upstream may count otherwise. It costs " +
+    "nothing. A key may ask for ten times as many counts a minute as requests.",
+  tags: ["Text"],
+  body: object(messageFields, ["model", "messages"], { additionalProperties: true }),
+  response: {
+    200: json("The count.", object({ input_tokens: integer("Tokens.") }, ["input_tokens"])),
+    ...messagesErrors(400, 404, 413, 415),
+  },
+};
+
+/** `POST /messages/count_tokens`: the number of a message's input tokens. */
+export function countMessageTokens(app: FastifyInstance, edge: Edge): void {
+  app.route({
+    method: "POST",
+    url: "/messages/count_tokens",
+    config: { scope: Scope.TEXT, rate: "counts" },
+    schema: countMessageTokensSchema,
+    handler: async (request, reply) => {
+      const body = await edge.bodies.json(request, reply, bodyLimitsBytes.text);
+      const { admission } = callerOf(request);
+      const { inputTokens } = await edge.peers.text.countInput(
+        { body, admission, operation: Operation.MESSAGES },
+        callOptions(request, reply, deadlinesMs.submit),
+      );
+      return reply.send({ input_tokens: Number(inputTokens) });
+    },
+  });
+}

@@ -1,0 +1,223 @@
+import { optionalString, requiredString } from "#common/words/body.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { JsonObject, JsonValue } from "#kit/base/json.ts";
+import { weightOf } from "#kit/base/weight.ts";
+import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { isCarrier } from "../../upstreams/text/messages/carrier.ts";
+import { maxFileNameCharacters, maxJsonDepth } from "../base/limits.ts";
+import { CalledNames } from "./called-names.ts";
+import type { FilePart, ImagePart, OpaquePart } from "./checked.ts";
+import { fieldOf, objectAt, unsupported } from "./fields.ts";
+import { maxLeftOut } from "./operator-state.ts";
+
+/** The findings of checking the blocks of a request. */
+export interface FoundBlocks {
+  spec: ChatSpec;
+  count: number;
+  images: ImagePart[];
+  files: FilePart[];
+  opaque: OpaquePart[];
+  names: CalledNames;
+  /** Bytes that arguments of calls take beyond their weight, where a template writes them as JSON again. */
+  argumentBytes: number;
+  /** Names of properties that are not sent, by their path. */
+  leftOut: Set<string>;
+}
+
+/** Nothing found so far, in a request to this model. */
+export function newFoundBlocks(spec: ChatSpec): FoundBlocks {
+  return {
+    ...{ spec, count: 0, images: [], files: [], opaque: [], argumentBytes: 0 },
+    names: new CalledNames(),
+    leftOut: new Set(),
+  };
+}
+
+/** The types of blocks by the place that holds them: a role, the system prompt, the result of a call, or the content of a document. */
+const typesIn: Readonly<Record<string, readonly string[]>> = {
+  user: ["text", "image", "document", "search_result", "tool_result"],
+  assistant: ["text", "thinking", "redacted_thinking", "tool_use"],
+  system: ["text"],
+  tool_result: ["text", "image", "document", "search_result"],
+  document: ["text", "image"],
+  search_result: ["text"],
+};
+
+/** Properties of each type of block that are sent. */
+const sentNames: Readonly<Record<string, ReadonlySet<string>>> = {
+  text: new Set(["type", "text"]),
+  image: new Set(["type", "source"]),
+  document: new Set(["type", "source", "title", "context"]),
+  search_result: new Set(["type", "source", "title", "content"]),
+  tool_result: new Set(["type", "tool_use_id", "content"]),
+  tool_use: new Set(["type", "id", "name", "input"]),
+  thinking: new Set(["type", "thinking", "signature"]),
+  redacted_thinking: new Set(["type"]),
+};
+
+/** Notes the names in an object that are not among `sent`, for the header that names them. */
+export function noteNames(
+  object: JsonObject,
+  sent: ReadonlySet<string>,
+  path: string,
+  { leftOut }: FoundBlocks,
+): void {
+  for (const name in object) {
+    if (!sent.has(name) && object[name] !== null && leftOut.size < maxLeftOut) {
+      leftOut.add(`${path}.${name}`);
+    }
+  }
+}
+
+/** Checks a list of blocks. Each image, and each PDF, gets the one form that the upstream side reads. */
+export function checkBlocks(
+  value: JsonValue,
+  place: string,
+  param: string,
+  found: FoundBlocks,
+): JsonObject[] {
+  if (!Array.isArray(value)) refuse(ErrorReason.INVALID_TYPE, { param });
+  return value.map((one, index) => {
+    const path = `${param}[${index}]`;
+    const block = objectAt(one, path);
+    const type = requiredString(block, "type", { min: 1 }, `${path}.type`);
+    if (!typesIn[place]?.includes(type)) {
+      refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, {
+        param: `${path}.type`,
+        message: `A block of the type '${type.slice(0, 64)}' is not supported here.`,
+      });
+    }
+    found.count++;
+    const header = place === "system" && param === "system" ? "system" : "messages.content";
+    noteNames(block, sentNames[type] ?? new Set(), header, found);
+    checkBlock(block, type, path, found);
+    return block;
+  });
+}
+
+function checkBlock(block: JsonObject, type: string, param: string, found: FoundBlocks): void {
+  switch (type) {
+    case "text":
+      requiredString(block, "text", {}, `${param}.text`);
+      break;
+    case "image":
+      checkImage(block, param, found);
+      break;
+    case "document":
+      checkDocument(block, param, found);
+      break;
+    case "search_result":
+      requiredString(block, "source", {}, `${param}.source`);
+      requiredString(block, "title", {}, `${param}.title`);
+      checkBlocks(fieldOf(block, "content") ?? [], type, `${param}.content`, found);
+      break;
+    case "tool_result":
+      requiredString(block, "tool_use_id", { min: 1 }, `${param}.tool_use_id`);
+      found.names.answered();
+      checkContent(block, type, param, found);
+      break;
+    case "tool_use":
+      checkCall(block, param, found);
+      break;
+    case "thinking":
+      requiredString(block, "thinking", {}, `${param}.thinking`);
+      noteSignature(block, param, found);
+  }
+}
+
+/** A text, or blocks. Absent: nothing. */
+function checkContent(holder: JsonObject, place: string, param: string, found: FoundBlocks): void {
+  const content = fieldOf(holder, "content");
+  if (content === undefined || typeof content === "string") return;
+  checkBlocks(content, place, `${param}.content`, found);
+}
+
+function checkCall(block: JsonObject, param: string, found: FoundBlocks): void {
+  requiredString(block, "id", { min: 1 }, `${param}.id`);
+  const name = requiredString(block, "name", { min: 1 }, `${param}.name`);
+  const input = objectAt(fieldOf(block, "input"), `${param}.input`);
+  found.names.called(name);
+  const written = weightOf({ arguments: JSON.stringify(input) }, maxJsonDepth);
+  found.argumentBytes += Math.max(0, written - weightOf({ input }, maxJsonDepth));
+}
+
+/** Only state that was made here can be sent to an upstream. A Claude's own signature means nothing to other models. */
+function noteSignature({ signature }: JsonObject, param: string, { opaque }: FoundBlocks): void {
+  if (!isCarrier(signature)) return;
+  const at = param.replaceAll("[", ".").replaceAll("]", "");
+  const message = `${at}: Invalid \`signature\` in \`thinking\` block`;
+  opaque.push({ value: signature, param: `${param}.signature`, carried: { message } });
+}
+
+const noImages =
+  "The model takes no images. Models that do have 'image' in their inputModalities (GET /models).";
+const noDocuments =
+  "The model takes no PDFs. Models that do have 'pdf' in their inputModalities (GET /models).";
+
+function refuseWithout(modality: string, message: string, param: string, spec: ChatSpec): void {
+  if (spec.inputModalities.includes(modality)) return;
+  refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, { param: `${param}.type`, message });
+}
+
+/** Puts the image's address or data URI into `source.image_url`, from where it is taken like any other image. */
+function checkImage(block: JsonObject, param: string, found: FoundBlocks): void {
+  refuseWithout("image", noImages, param, found.spec);
+  const path = `${param}.source`;
+  const source = objectAt(fieldOf(block, "source"), path);
+  const { at, url } = addressOf(source, path, imageTypes);
+  block.source = { image_url: url };
+  found.images.push({
+    holder: block.source,
+    field: "image_url",
+    param: path,
+    at,
+    takesWebp: true,
+  });
+}
+
+/** Files at Anthropic are of the operator's account. */
+const noFiles = "Stored files are not supported here. Send the file itself.";
+
+const imageTypes = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+const documentTypes = ["application/pdf"];
+
+function addressOf(
+  source: JsonObject,
+  path: string,
+  types: readonly string[],
+): { at: string; url: string } {
+  const type = requiredString(source, "type", { min: 1 }, `${path}.type`);
+  if (type === "url") {
+    return { at: `${path}.url`, url: requiredString(source, "url", { min: 1 }, `${path}.url`) };
+  }
+  if (type !== "base64") unsupported(`${path}.type`, noFiles);
+  const rule = { min: 1, oneOf: types };
+  const mime = requiredString(source, "media_type", rule, `${path}.media_type`);
+  const data = requiredString(source, "data", { min: 1 }, `${path}.data`);
+  return { at: `${path}.data`, url: `data:${mime};base64,${data}` };
+}
+
+/** A PDF becomes a file like any other. Texts and lists of blocks stay. */
+function checkDocument(block: JsonObject, param: string, found: FoundBlocks): void {
+  const path = `${param}.source`;
+  const source = objectAt(fieldOf(block, "source"), path);
+  const title = optionalString(block, "title", {}, `${param}.title`);
+  optionalString(block, "context", {}, `${param}.context`);
+  const type = requiredString(source, "type", { min: 1 }, `${path}.type`);
+  if (type === "text") {
+    requiredString(source, "data", {}, `${path}.data`);
+    return;
+  }
+  if (type === "content") {
+    checkContent(source, "document", path, found);
+    return;
+  }
+  refuseWithout("pdf", noDocuments, param, found.spec);
+  const { at, url } = addressOf(source, path, documentTypes);
+  const filename = (title ?? "").slice(0, maxFileNameCharacters);
+  block.source = {
+    ...(filename === "" ? {} : { filename }),
+    ...(type === "url" ? { file_url: url } : { file_data: url }),
+  };
+  found.files.push({ holder: block.source, field: "file_data", param: path, at });
+}

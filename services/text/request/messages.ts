@@ -1,0 +1,209 @@
+import { optionalBoolean, optionalObject, requiredString } from "#common/words/body.ts";
+import { nameByBeginning } from "#common/words/conversation.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import {
+  isTooMuch,
+  maxStopCharacters,
+  maxStops,
+  stopsOf,
+} from "../../upstreams/text/chat/stops.ts";
+import { carriedIn } from "../../upstreams/text/messages/carrier.ts";
+import { leastWishedTokens, maxTools } from "../base/limits.ts";
+import type { CheckedBody } from "./checked.ts";
+import { fieldOf, filledArray, itemsAtOnce, objectAt, outputLimit, unsupported } from "./fields.ts";
+import { checkBlocks, type FoundBlocks, newFoundBlocks, noteNames } from "./messages-blocks.ts";
+import { checkThinking } from "./messages-thinking.ts";
+import { refuseTool, takesTool } from "./tools.ts";
+
+/** Fields of Messages that name state or money of the operator's account at Anthropic. */
+const operators = ["container", "mcp_servers", "fallbacks", "fallback_credit_token"] as const;
+const roles: readonly string[] = ["user", "assistant", "system"];
+const choices: readonly string[] = ["auto", "any", "tool", "none"];
+/** Properties of a tool that are sent. */
+const toolNames: ReadonlySet<string> = new Set([
+  ...["type", "name", "description", "input_schema", "strict"],
+]);
+
+/**
+ * Checks a body of `POST /messages` against its model, and makes the body for the upstream out of it. `reasoning` is added: the
+ * thinking that is asked for, in the words of Responses.
+ */
+export function* checkMessages(
+  body: JsonObject,
+  spec: ChatSpec,
+  developerPrompt: string,
+): Generator<void, CheckedBody> {
+  for (const name of operators) {
+    if (fieldOf(body, name) !== undefined) unsupported(name);
+  }
+  refuseCompaction(body);
+  const messages = filledArray(fieldOf(body, "messages"), "messages");
+  if (fieldOf(body, "max_tokens") === undefined) {
+    refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "max_tokens" });
+  }
+  const leastOutput = checkThinking(body, spec);
+  const maxOutputTokens = outputLimit(body, "max_tokens", spec) ?? 1;
+  checkStops(body);
+  optionalBoolean(body, "stream");
+  const found = newFoundBlocks(spec);
+  const tools = checkTools(body, spec, found);
+  const system = checkSystem(body, found);
+  for (const [index, value] of messages.entries()) {
+    if (index > 0 && index % itemsAtOnce === 0) yield;
+    checkMessage(value, index, messages, found);
+  }
+  if (isJsonObject(messages.at(-1)) && (messages.at(-1) as JsonObject).role === "assistant") {
+    unsupported(
+      `messages[${messages.length - 1}].role`,
+      "The conversation must end with a message of the user. This model does not go on with a text.",
+    );
+  }
+  const user = optionalObject(body, "metadata")?.user_id;
+  // Claude Code names its session there. Nothing else of the request is the same in all of a session.
+  body.prompt_cache_key = typeof user === "string" && user !== "" ? user : nameByBeginning(body);
+  delete body.metadata;
+  body.system = withPrompt(system, developerPrompt);
+  body.store = false;
+  delete body.service_tier;
+  if (spec.serviceTier) body.service_tier = spec.serviceTier;
+  return {
+    body,
+    callerInstructions: null,
+    hosted: false,
+    hostedTypes: [],
+    toolTokens: 0,
+    nameBytes: found.names.bytes + found.argumentBytes,
+    maxOutputTokens,
+    ...(maxOutputTokens > leastWishedTokens && {
+      mayFallTo: Math.min(maxOutputTokens, Math.max(leastWishedTokens, leastOutput)),
+    }),
+    images: found.images,
+    files: found.files,
+    opaque: found.opaque,
+    leftOut: [...found.leftOut],
+    items: tools + system.length + messages.length + found.count,
+    inputParam: "messages",
+  };
+}
+
+/** Compactions at Anthropic use tokens that its usage leaves out of the sums. */
+function refuseCompaction(body: JsonObject): void {
+  const edits = optionalObject(body, "context_management")?.edits;
+  for (const [index, edit] of Array.isArray(edits) ? edits.entries() : []) {
+    if (!isJsonObject(edit) || !`${edit.type}`.startsWith("compact")) continue;
+    unsupported(
+      `context_management.edits[${index}].type`,
+      "Compaction at the model's side is not supported. Clients compact a conversation themselves.",
+    );
+  }
+}
+
+function checkStops(body: JsonObject): void {
+  const stops = fieldOf(body, "stop_sequences");
+  if (stops === undefined) return;
+  if (!Array.isArray(stops)) refuse(ErrorReason.INVALID_TYPE, { param: "stop_sequences" });
+  for (const [index, one] of stops.entries()) {
+    if (typeof one !== "string") {
+      refuse(ErrorReason.INVALID_TYPE, { param: `stop_sequences[${index}]` });
+    }
+  }
+  if (!isTooMuch(stopsOf(stops))) return;
+  const bounds = `at most ${maxStops} sequences of at most ${maxStopCharacters} characters`;
+  unsupported("stop_sequences", `The parameter 'stop_sequences' may have ${bounds}.`);
+}
+
+/** Checks `tools` and `tool_choice`. Answers the number of tools. */
+function checkTools(body: JsonObject, spec: ChatSpec, found: FoundBlocks): number {
+  const tools = fieldOf(body, "tools") ?? [];
+  if (!Array.isArray(tools)) refuse(ErrorReason.INVALID_TYPE, { param: "tools" });
+  if (tools.length > maxTools) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: "tools",
+      message: `A request may have at most ${maxTools} tools.`,
+    });
+  }
+  for (const [index, value] of tools.entries()) {
+    const param = `tools[${index}]`;
+    checkTool(objectAt(value, param), param, spec, found);
+  }
+  const choice = optionalObject(body, "tool_choice");
+  if (!choice) return tools.length;
+  const type = requiredString(choice, "type", { min: 1, oneOf: choices }, "tool_choice.type");
+  if (type === "tool") requiredString(choice, "name", { min: 1 }, "tool_choice.name");
+  return tools.length;
+}
+
+function checkTool(tool: JsonObject, param: string, spec: ChatSpec, found: FoundBlocks): void {
+  const type = fieldOf(tool, "type") ?? "custom";
+  if (type !== "custom") {
+    const message = "The model takes tools of the type 'custom' alone. Leave this one out.";
+    unsupported(`${param}.type`, message);
+  }
+  if (!takesTool(spec, "function")) refuseTool(`${param}.type`, spec);
+  requiredString(tool, "name", { min: 1 }, `${param}.name`);
+  objectAt(
+    fieldOf(tool, "input_schema") ?? missing(`${param}.input_schema`),
+    `${param}.input_schema`,
+  );
+  const callers = fieldOf(tool, "allowed_callers");
+  if (Array.isArray(callers) && !callers.includes("direct")) {
+    unsupported(`${param}.allowed_callers`, "Tools are called by the model itself: 'direct'.");
+  }
+  noteNames(tool, toolNames, "tools", found);
+}
+
+function missing(param: string): never {
+  return refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param });
+}
+
+/** The blocks of the system prompt. */
+function checkSystem(body: JsonObject, found: FoundBlocks): JsonObject[] {
+  const system = fieldOf(body, "system") ?? [];
+  if (typeof system === "string") return system === "" ? [] : [{ type: "text", text: system }];
+  return checkBlocks(system, "system", "system", found);
+}
+
+/** The configured prompt stands before the caller's, and behind the attribution of Claude Code, which Anthropic reads in first place. */
+function withPrompt(system: JsonObject[], developerPrompt: string): JsonObject[] {
+  if (developerPrompt === "") return system;
+  const prompt = { type: "text", text: developerPrompt };
+  const isNamed = isAttribution(system[0]);
+  return isNamed ? [...system.slice(0, 1), prompt, ...system.slice(1)] : [prompt, ...system];
+}
+
+function isAttribution(block: JsonObject | undefined): boolean {
+  return `${block?.text}`.startsWith("x-anthropic-billing-header:");
+}
+
+function checkMessage(
+  value: JsonValue,
+  index: number,
+  messages: readonly JsonValue[],
+  found: FoundBlocks,
+): void {
+  const param = `messages[${index}]`;
+  const message = objectAt(value, param);
+  const role = requiredString(message, "role", { min: 1, oneOf: roles }, `${param}.role`);
+  const before = messages[index - 1];
+  if (role === "system" && !(isJsonObject(before) && before.role === "user")) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: `${param}.role`,
+      message: "A system message may stand only right behind a message of the user.",
+    });
+  }
+  const content = fieldOf(message, "content") ?? missing(`${param}.content`);
+  if (typeof content !== "string") checkBlocks(content, role, `${param}.content`, found);
+}
+
+/** Takes thinking out of a body that may not be sent: what another upstream made, and what is not known here. */
+export function leaveThinkingOut({ messages }: JsonObject, foreign: ReadonlySet<string>): void {
+  const isKept = (block: JsonValue) =>
+    !isJsonObject(block) ||
+    block.type !== "thinking" ||
+    (!foreign.has(`${block.signature}`) && carriedIn(block.signature) !== undefined);
+  for (const message of Array.isArray(messages) ? messages.filter(isJsonObject) : []) {
+    if (Array.isArray(message.content)) message.content = message.content.filter(isKept);
+  }
+}
