@@ -181,11 +181,18 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
       });
     }
 
+    /** A process that starts knows of no upstream that rests. */
+    async function startDrivers(): Promise<void> {
+      await drivers[Symbol.asyncDispose]();
+      drivers = await createWorld();
+    }
+
     /** Dies at a step, and its caller asks again. False where the process did not reach that step. */
     async function dieAt(at: number, when: "before" | "after", end: "spoken" | "refused") {
       const key = { key: `${when}${at}` };
       const [paid, before] = [(await world.money()).spent, [...spokenAt]];
       const death = mortal(at, when);
+      await startDrivers();
       const doomed = await world.openProcess({ wrap: death.wrap, between: death.calls });
       step = death.step;
       death.arm();
@@ -204,6 +211,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
       // One process pays one upstream at most, once.
       expect((first ?? 0) + (next ?? 0)).toBeLessThanOrEqual(1);
 
+      await startDrivers();
       const heir = await world.openProcess();
       world.clock.jump(leaseMs + 1);
       await heir.speech.sweep();
