@@ -101,10 +101,7 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
 
 /** The first rules of every request. A page may read refusals, so the rule of CORS comes before those that refuse. */
 function arrivalRules(edge: Edge): Rule[] {
-  const watchReader: Rule = ({ raw }) => {
-    edge.readers.watch(raw.socket);
-  };
-  return [requestLog(edge), ...cors(edge), watchReader, ...protocolRules];
+  return [requestLog(edge), ...cors(edge), ...protocolRules];
 }
 
 function createEdge(deps: GatewayDeps): Edge {
@@ -164,6 +161,8 @@ function serverOptions(edge: Edge): FastifyServerOptions {
       const server = (edge.createServer ?? createServer)(options, handler);
       if (webSockets) takeUpgrades(server);
       boundPipelining(server);
+      // Over TLS requests come on a second socket.
+      for (const came of ["connection", "secureConnection"]) server.on(came, edge.readers.watch);
       boundChunks(server, (socket) => refuseChunks(edge, socket));
       const { trustProxy, connections = connectionLimits } = edge.settings;
       const isSlow = (request: IncomingMessage) => edge.bodies.isSlow(request);

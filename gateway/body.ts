@@ -94,9 +94,9 @@ export class BodyReader {
     // Without a stated length, the most that it may have.
     const announced = length === undefined ? limitBytes : Number(length);
     const held = this.hold(request, reply, announced);
-    const collect = (room: Places) =>
-      this.#collect(request, reply, { limitBytes, announced, mostMs }, room);
-    return held instanceof Promise ? held.then(collect) : collect(held);
+    const bounds = { limitBytes, announced, mostMs };
+    if (!(held instanceof Promise)) return this.#collect(request, reply, bounds, held);
+    return held.then((room) => this.#collect(request, reply, bounds, room));
   }
 
   /**

@@ -1,6 +1,5 @@
 import { turn } from "#kit/base/in-turns.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
-import { refusingWhenAway } from "#kit/store/sqlite-errors.ts";
 import { looksBehind, usageRowsPage } from "../base/limits.ts";
 import { type Unit, unpackedRef, type WalletRef } from "../ledger/wallet.ts";
 import { findLine, type LineIndex, type LineStretch, searchLines } from "./line-search.ts";
@@ -33,8 +32,7 @@ import {
  * Usage in the process's SQLite file. It reads the ledger's tables there, and writes its own alone. Sums and the number of the last
  * counted entry are written in one transaction.
  */
-export function createSqliteUsage(file: SqliteDatabase): UsageStore {
-  const db = refusingWhenAway(file);
+export function createSqliteUsage(db: SqliteDatabase): UsageStore {
   const read = async <T>(work: () => T): Promise<T> => work();
   return {
     open: () => read(() => db.migrate("ledger_usage", usageSchema)),

@@ -1,3 +1,4 @@
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { Stop } from "#kit/base/stop.ts";
 import { tooManyAtOnce } from "#kit/share/fair-share.ts";
 import { pushed } from "#kit/stream/push-stream.ts";
@@ -20,7 +21,7 @@ export interface AnswerNotes {
 export type Answer = Begun & AnswerNotes;
 
 /** Makes the answer to which a flight resolves. */
-export type Begin = (stop: Stop) => Promise<Answer>;
+export type Begin = (stop: Stop) => Awaitable<Answer>;
 
 /** A caller's part in a request. */
 export interface Seat {
@@ -73,7 +74,7 @@ export function createJoins(running: UnderWay<Stop>, room: ReplayRoom = createRe
       running.ended(stop);
     };
     running.began(stop);
-    const answered = begin(stop).catch((error) => {
+    const answered = Promise.resolve(begin(stop)).catch((error) => {
       throw asRefusal(error, stop);
     });
     const begun = answered.then((answer) => {
