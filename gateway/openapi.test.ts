@@ -53,9 +53,11 @@ test("it holds every operation of the contract, once, and every reference leads 
 });
 
 test("it knows every type of webhook, also those that have no job", async () => {
-  const { components } = JSON.parse(await committedDescription()) as {
+  const { components, webhooks } = JSON.parse(await committedDescription()) as {
+    webhooks: object;
     components: { schemas: { Webhook: { properties: Record<string, unknown> } } };
   };
+  expect(Object.keys(webhooks)).toEqual([...webhookTypes]);
   expect(components.schemas.Webhook.properties).toMatchObject({
     type: { enum: [...webhookTypes] },
     jobId: { type: ["string", "null"] },

@@ -4,6 +4,7 @@ import Fastify from "fastify";
 import { components } from "./components.ts";
 import type { Edge } from "./context.ts";
 import { shortErrorTable } from "./errors-page.ts";
+import { describedWebhooks } from "./openapi-webhooks.ts";
 import { v1Routes } from "./routes/v1/index.ts";
 
 /** The file of the committed description. */
@@ -23,7 +24,7 @@ const introduction = `Text, images, video, music and speech behind one OpenAI-sh
 * Text requests take OpenAI's properties and the usual ones of sampling (\`top_k\`, \`min_p\`, …). Others are accepted, have no
   effect, and are named in \`x-genmesh-ignored-parameters\`; a model may take more.
 
-## Pictures, films, songs
+## Images, videos, music
 
 Submit a job, then poll its \`statusUrl\` every 3 to 5 seconds, or listen:
 
@@ -38,8 +39,8 @@ The last event, \`job.completed\` or \`job.failed\`, carries the whole job: \`cr
     curl -H "Authorization: Bearer $KEY" -H "Range: bytes=0-1023" -o begin.bin "$API/images/generations/job_…/files/file_…"
 
 References are \`input_reference\`, then \`referenceFileIds\`: images of yours (JPEG, PNG, WebP; 20 MiB, 50 megapixels), as
-\`{"file_id": "file_…"}\` after \`POST /files\`, or as \`{"image_url": "…"}\`, a public URL or a data URI. A picture that this key
-has made is one too, by its id or by its \`url\`. A film begins with its reference.
+\`{"file_id": "file_…"}\` after \`POST /files\`, or as \`{"image_url": "…"}\`, a public URL or a data URI. An image that this key
+has made is one too, by its id or by its \`url\`. A video begins with its reference.
 
 A submission may name a \`webhookUrl\`, which is sent \`{"type", "timestamp", "data"}\` when the job has ended: \`type\` is
 \`job.completed\`, \`job.failed\` or \`job.cancelled\`, \`data\` the job. It is signed by
@@ -55,6 +56,22 @@ account has at most 1,000 requests and 1,000 jobs under way: 429 \`too_many_open
 
 ${shortErrorTable()}`;
 
+/** The groups of operations, in the order of the documentation. */
+const tags = {
+  Catalog: "Models with their abilities and prices.",
+  Billing: "Prepaid balances, charges, holds and alerts.",
+  Usage: "What was used and charged, by request, hour and day.",
+  Keys: "API keys: who may do what, and for how much.",
+  Text: "Responses, chat, embeddings and transcriptions.",
+  Images: "Jobs that make or edit images.",
+  Videos: "Jobs that make videos.",
+  Music: "Jobs that make music.",
+  Jobs: "Jobs of every kind: their state, events, list and end.",
+  Webhooks: "Signed messages about jobs and funds.",
+  Speech: "Spoken text.",
+  Files: "Uploads for references.",
+};
+
 /** The OpenAPI 3.1 description of the public API, made from the route schemas. */
 export async function describeApi(): Promise<string> {
   const app = Fastify({ exposeHeadRoutes: false });
@@ -64,26 +81,16 @@ export async function describeApi(): Promise<string> {
   await app.register(swagger, {
     openapi: {
       openapi: "3.1.0",
-      info: { title: "genmesh", version: "1.0.0", description: introduction },
+      info: {
+        ...{ title: "genmesh", version: "1.0.0", description: introduction },
+        license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+      },
       servers: [{ url: "/v1", description: "This deployment." }],
       components: {
         securitySchemes: { apiKey: { type: "http", scheme: "bearer", description: "An API key." } },
       },
       security: [{ apiKey: [] }],
-      tags: [
-        "Catalog",
-        "Billing",
-        "Usage",
-        "Keys",
-        "Text",
-        "Images",
-        "Videos",
-        "Music",
-        "Jobs",
-        "Webhooks",
-        "Speech",
-        "Files",
-      ].map((name) => ({ name })),
+      tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     },
     refResolver: {
       buildLocalReference: (json, _base, _fragment, index) => String(json.$id ?? `Schema${index}`),
@@ -92,7 +99,7 @@ export async function describeApi(): Promise<string> {
   // Routes use their edge only when they answer a request, and none comes here.
   await app.register(async (v1) => v1Routes(v1, {} as Edge));
   await app.ready();
-  const description = app.swagger();
+  const description = { ...app.swagger(), webhooks: describedWebhooks };
   // A HEAD operation would repeat its GET, operation id included.
   for (const path of Object.values(description.paths ?? {})) delete path?.head;
   await app.close();

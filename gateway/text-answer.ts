@@ -36,11 +36,11 @@ export const ignoredHeader: Schema = {
     description:
       "Properties of the request that were accepted and had no effect, separated by commas. Absent: none. Not told again " +
       "where an answer is repeated for an idempotency key.",
-    schema: { type: "string" },
+    type: "string",
   },
   [costHeader]: {
     description: "What a JSON answer was charged, in USD micros: as its `usage.costUsdMicros`.",
-    schema: { type: "integer" },
+    type: "integer",
   },
 };
 

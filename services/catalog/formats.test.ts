@@ -34,7 +34,7 @@ test("a speech model names its formats, and makes MP3 where it names none", () =
 
 test("MP3 is among them, each is there once, and others are none", () => {
   expect(faultsOf({ formats: ["wav"] })).toEqual([
-    "models[0].formats: must hold mp3, which /speech/generations answers with (line 1)",
+    "models[0].formats: must hold mp3, which /speech/generations answers with (line 1, column 367)",
   ]);
   expect(faultsOf({ formats: [] })).toHaveLength(1);
   expect(faultsOf({ formats: ["mp3", "mp3"] })).toHaveLength(1);
@@ -44,11 +44,11 @@ test("MP3 is among them, each is there once, and others are none", () => {
 test("every upstream of the model makes them", () => {
   expect(faultsOf({ formats: all, fallbackUpstreams: ["peer"] })).toBeUndefined();
   expect(faultsOf({ formats: all, fallbackUpstreams: ["studio"] })).toEqual([
-    "models[0].formats[1]: builtin makes mp3, wav, pcm alone (line 1)",
-    "models[0].formats[2]: builtin makes mp3, wav, pcm alone (line 1)",
-    "models[0].formats[3]: builtin makes mp3, wav, pcm alone (line 1)",
+    "models[0].formats[1]: builtin makes mp3, wav, pcm alone (line 1, column 384)",
+    "models[0].formats[2]: builtin makes mp3, wav, pcm alone (line 1, column 391)",
+    "models[0].formats[3]: builtin makes mp3, wav, pcm alone (line 1, column 397)",
   ]);
   expect(faultsOf({ upstream: "eleven", formats: ["mp3", "wav", "aac"] })).toEqual([
-    "models[0].formats[2]: elevenlabs makes mp3, opus, wav, pcm alone (line 1)",
+    "models[0].formats[2]: elevenlabs makes mp3, opus, wav, pcm alone (line 1, column 390)",
   ]);
 });

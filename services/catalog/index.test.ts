@@ -210,7 +210,7 @@ test("genmesh catalog check: faults with their paths, or the number of models", 
   });
   await writeFile(file, priced(20).replace("creditPrice: 20", ""));
   expect(await checkCatalogFile(file)).toEqual({
-    faults: [{ path: "models[0].creditPrice", message: "is required (line 3)" }],
+    faults: [{ path: "models[0].creditPrice", message: "is required (line 3, column 10)" }],
     models: 0,
   });
   const away = await checkCatalogFile(join(folder, "nothing"));

@@ -5,6 +5,7 @@ import { catalogRoutes } from "./routes.ts";
 import { type CatalogContext, createSnapshotSource } from "./source.ts";
 
 export type { Fault } from "./faults.ts";
+export { catalogJsonSchema, keysIn, valuesOf } from "./key-schema.ts";
 export type { CatalogContext } from "./source.ts";
 export { type CatalogCheck, checkCatalogFile } from "./source.ts";
 

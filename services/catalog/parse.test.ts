@@ -247,10 +247,10 @@ describe("a broken file names each fault with its path", () => {
     Object.assign(file.models[3] ?? {}, { voices: "alloy", name: undefined, kinds: 1 });
     const faults = parseCatalog(JSON.stringify(file, null, 2)).faults ?? [];
     expect(faults.map(({ path, message }) => `${path}: ${message}`)).toEqual([
-      "upstreams.local.timeoutMs: must be a number (line 10)",
-      "upstreams.local.apiKey: unknown key (line 9)",
-      expect.stringMatching(/^models\[3\]\.voices: must be a list \(line \d+\)$/),
-      expect.stringMatching(/^models\[3\]\.kinds: unknown key \(line \d+\)$/),
+      "upstreams.local.timeoutMs: must be a number (line 10, column 7)",
+      "upstreams.local.apiKey: unknown key (line 9, column 7)",
+      expect.stringMatching(/^models\[3\]\.voices: must be a list \(line \d+, column \d+\)$/),
+      expect.stringMatching(/^models\[3\]\.kinds: unknown key \(line \d+, column \d+\)$/),
     ]);
     expect(JSON.stringify(faults)).not.toContain("sk-hidden");
   });

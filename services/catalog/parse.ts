@@ -23,16 +23,16 @@ export type CatalogVerdict =
  */
 export function parseCatalog(text: string, workflows: WorkflowFiles = new Map()): CatalogVerdict {
   if (Buffer.byteLength(text) > maxFileBytes) return refused([], tooLarge);
-  const { value, faults, lineOf } = readYaml(text);
+  const { value, faults, positionOf } = readYaml(text);
   if (faults.length > 0) return refused(faults);
   const parsed = catalogSchema.safeParse(value, { error: explainIssue });
   if (!parsed.success) {
     const own = faultsOf(parsed.error);
     const crossed = whereValid(() => crossFaults(validPartsOf(catalogSchema, value), workflows));
-    return refused(withLines([...own, ...crossed.filter(isElsewhere(own))], lineOf));
+    return refused(withPositions([...own, ...crossed.filter(isElsewhere(own))], positionOf));
   }
   const crossed = crossFaults(parsed.data, workflows);
-  if (crossed.length > 0) return refused(withLines(crossed, lineOf));
+  if (crossed.length > 0) return refused(withPositions(crossed, positionOf));
   const snapshot = snapshotOf(parsed.data, workflows);
   return snapshotBytes(snapshot) > maxSnapshotBytes ? refused([], unfolded) : { snapshot };
 }
@@ -56,12 +56,12 @@ function refused(found: readonly FoundFault[], whole?: string): CatalogVerdict {
   return { faults: whole === undefined ? shown : [{ path: "", message: whole }, ...shown] };
 }
 
-function withLines(
+function withPositions(
   faults: readonly FoundFault[],
-  lineOf: (path: FaultPath) => number | undefined,
+  positionOf: (path: FaultPath) => string | undefined,
 ): FoundFault[] {
   return faults.map(({ path, message }) => {
-    const line = path.length > 0 ? lineOf(path) : undefined;
-    return { path, message: line === undefined ? message : `${message} (line ${line})` };
+    const position = path.length > 0 ? positionOf(path) : undefined;
+    return { path, message: position === undefined ? message : `${message} (${position})` };
   });
 }

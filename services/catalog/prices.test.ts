@@ -124,7 +124,7 @@ describe("prices of a chat model", () => {
     const { faults = [] } = parseCatalog(catalogOf(pricing));
     const unplaced = faults.map((fault) => [
       fault.path,
-      fault.message.replace(/ \(line \d+\)$/, ""),
+      fault.message.replace(/ \(line \d+, column \d+\)$/, ""),
     ]);
     expect(unplaced).toEqual([[`models[0].pricing.${path}`, message]]);
   });

@@ -56,7 +56,7 @@ describe("settings without effect", () => {
   test("a second document is told in our words", () => {
     const text = `${JSON.stringify(good())}\n---\na: 1\n`;
     expect(parseCatalog(text).faults).toEqual([
-      { path: "", message: "must hold one YAML document (line 2)" },
+      { path: "", message: "must hold one YAML document (line 2, column 1)" },
     ]);
   });
 });

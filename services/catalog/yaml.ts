@@ -20,8 +20,8 @@ interface YamlFile {
   value: unknown;
   /** Faults of the notation itself: syntax, duplicate keys, aliases without end. */
   faults: FoundFault[];
-  /** Line (from 1) of the deepest part of `path` that the file holds. */
-  lineOf(path: FaultPath): number | undefined;
+  /** The position of the deepest part of `path` that the file holds: `line 3, column 5`, both from 1. */
+  positionOf(path: FaultPath): string | undefined;
 }
 
 /** The file that was read last, until memory is collected. */
@@ -50,18 +50,18 @@ function parse(text: string): YamlFile {
     lineCounter: lines,
     logLevel: "error",
   });
-  const lineOf = (path: FaultPath) => lineAt(document, lines, path);
+  const positionOf = (path: FaultPath) => positionIn(document, lines, path);
   const faults: FoundFault[] = [...document.errors, ...document.warnings].map((error) => ({
     path: error.code === "MULTIPLE_DOCS" ? [] : pathAt(document.contents, error.pos[0]),
-    message: `${wordsOf(error)} (line ${lines.linePos(error.pos[0]).line})`,
+    message: `${wordsOf(error)} (${positionText(lines, error.pos[0])})`,
   }));
   faults.push(...prototypeKeys(document));
-  if (faults.length > 0) return { value: undefined, faults, lineOf };
+  if (faults.length > 0) return { value: undefined, faults, positionOf };
   try {
-    return { value: document.toJS({ maxAliasCount: maxAliasUses }), faults, lineOf };
+    return { value: document.toJS({ maxAliasCount: maxAliasUses }), faults, positionOf };
   } catch (error) {
     const message = error instanceof Error ? firstLine(error.message) : "cannot be read";
-    return { value: undefined, faults: [{ path: [], message }], lineOf };
+    return { value: undefined, faults: [{ path: [], message }], positionOf };
   }
 }
 
@@ -116,7 +116,12 @@ function keyText(key: unknown): string {
   return isScalar(key) ? String(key.value) : "?";
 }
 
-function lineAt(document: Document, lines: LineCounter, path: FaultPath): number | undefined {
+function positionText(lines: LineCounter, offset: number): string {
+  const { line, col } = lines.linePos(offset);
+  return `line ${line}, column ${col}`;
+}
+
+function positionIn(document: Document, lines: LineCounter, path: FaultPath): string | undefined {
   let node: unknown = document.contents;
   let start = startOf(node);
   for (const part of path) {
@@ -131,7 +136,7 @@ function lineAt(document: Document, lines: LineCounter, path: FaultPath): number
       start = startOf(node) ?? start;
     } else break;
   }
-  return start === undefined ? undefined : lines.linePos(start).line;
+  return start === undefined ? undefined : positionText(lines, start);
 }
 
 function startOf(node: unknown): number | undefined {

@@ -115,7 +115,7 @@ test("faults of a call for fal or Replicate are found when a catalog is loaded",
   expect(faultsOf("replicate", { call: { ...call, model: "owner/name/below" } })).toHaveLength(1);
   for (const output of ["images[*].url", "outputs[*]"]) {
     expect(faultsOf("replicate", { call: { ...version, output } })).toEqual([
-      "models[0].call.output: must begin with output, where Replicate puts what a model made (line 1)",
+      "models[0].call.output: must begin with output, where Replicate puts what a model made (line 1, column 343)",
     ]);
   }
   for (const output of ["output", "output.image", "output[0]"]) {

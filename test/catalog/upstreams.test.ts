@@ -92,11 +92,11 @@ test("faults of a speech model's voices and fallbacks are found when a catalog i
   expect(faultsOf({})).toEqual([]);
   expect(faultsOf({ fallbackUpstreams: ["second"] })).toEqual([]);
   expect(faultsOf({ fallbackUpstreams: ["second", "other"] })).toEqual([
-    "models[0].fallbackUpstreams[1]: speaks openai, and the model's voices are for elevenlabs (line 1)",
+    "models[0].fallbackUpstreams[1]: speaks openai, and the model's voices are for elevenlabs (line 1, column 364)",
   ]);
   expect(faultsOf({ upstreamVoices: { rachel: "21m00" } })).toEqual([]);
   expect(faultsOf({ upstreamVoices: { adam: "pNInz" } })).toEqual([
-    "models[0].upstreamVoices.adam: is none of the model's voices (line 1)",
+    "models[0].upstreamVoices.adam: is none of the model's voices (line 1, column 352)",
   ]);
   expect(faultsOf({ kind: "chat" }).join()).toMatch(/elevenlabs/);
 });

@@ -44,6 +44,15 @@ describe("the balance", () => {
     });
   });
 
+  test("in dollars is what was paid in, and what was spent", async () => {
+    const owner = await world.caller({ usdMicros: 2_000_001n });
+    world.play();
+    await owner.post("/responses", { model: "scripted", input: "Hi" });
+    const { status, json } = await owner.get("/credits");
+    expect(status).toBe(200);
+    expect(json).toEqual({ data: { total_credits: 2.000_001, total_usage: 0.000_03 } });
+  });
+
   test("is the account's, whichever key asks", async () => {
     const owner = await world.caller();
     const second = await world.withKey(owner, {});

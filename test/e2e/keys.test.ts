@@ -20,6 +20,7 @@ describe("a key's scopes", () => {
     ["/models", Scope.MODELS, "GET"],
     ["/models/scripted", Scope.MODELS, "GET"],
     ["/billing", Scope.BILLING, "GET"],
+    ["/credits", Scope.BILLING, "GET"],
     ["/responses", Scope.TEXT, "POST"],
     ["/responses/compact", Scope.TEXT, "POST"],
     ["/chat/completions", Scope.TEXT, "POST"],

@@ -211,6 +211,11 @@ export async function compareViews(
     monthSpendUsdMicros: usdMicros,
     credits: { available: truth.grantedCredits - credits, reserved: 0, monthSpent: credits },
   });
+  const { data: dollars } = (await all.get("/credits")).json;
+  expect(dollars).toEqual({
+    total_credits: truth.grantedUsdMicros / 1_000_000,
+    total_usage: usdMicros / 1_000_000,
+  });
   for (const [unit, available] of [
     ["usd_micros", billing.availableUsdMicros],
     ["credits", billing.credits.available],

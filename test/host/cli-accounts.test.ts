@@ -1,6 +1,8 @@
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/until.ts";
-import type { Variables } from "./process.ts";
+import { tempFolder, type Variables } from "./process.ts";
 import { type HostWorld, runCommand, startHostWorld } from "./world.ts";
 
 let world: HostWorld;
@@ -42,6 +44,40 @@ test("account suspend and resume", async () => {
   expect(await json("account", "resume", accountId)).toEqual({ accountId, state: "active" });
   const { code, err } = await genmesh(["account", "suspend", "acct_none"]);
   expect({ code, err: err.startsWith("genmesh: ") }).toEqual({ code: 1, err: true });
+});
+
+test("--secret-file takes a secret, and prints it nowhere", async () => {
+  await using folder = await tempFolder();
+  const [first, second, third] = ["a", "b", "c"].map((name) => join(folder.path, name));
+  const made = await json("account", "create", "--name", "S", "--secret-file", `${first}`);
+  expect(made).toEqual({
+    ...{ accountId: expect.any(String), keyId: expect.any(String), replayed: false },
+    secretFile: first,
+  });
+  const key = await genmesh(["key", "create", made.accountId, "--secret-file", `${second}`]);
+  expect(key.out).toMatch(/^keyId +key_\w+\nsecret in +\/.+\/b\n$/);
+  const rotated = ["key", "rotate", made.keyId, "--grace", "0", "--secret-file", `${third}`];
+  expect((await json(...rotated)).secretFile).toBe(third);
+  const [former, ...valid] = await Promise.all(
+    [first, second, third].map(async (file) => (await readFile(`${file}`, "utf8")).trimEnd()),
+  );
+  expect(await status("/models", `${former}`)).toBe(401);
+  for (const secret of valid) expect(await status("/models", secret)).toBe(200);
+  expect((await stat(`${first}`)).mode & 0o777).toBe(0o600);
+});
+
+test("a secret's file is there before the key is made, and goes where none is made", async () => {
+  await using folder = await tempFolder();
+  const { accountId } = await json("account", "create", "--name", "T");
+  const create = (file: string, account = accountId) =>
+    genmesh(["key", "create", account, "--secret-file", join(folder.path, file)]);
+  await writeFile(join(folder.path, "taken"), "another's");
+  expect((await create("taken")).err).toContain("EEXIST");
+  expect((await create("none/x")).err).toContain("ENOENT");
+  expect((await json("key", "list", accountId)).keys).toHaveLength(1);
+  expect((await create("x", "acct_none")).code).toBe(1);
+  await expect(stat(join(folder.path, "x"))).rejects.toThrow("ENOENT");
+  expect(await readFile(join(folder.path, "taken"), "utf8")).toBe("another's");
 });
 
 test("account refund gives a charge back once, and says what the wallet has then", async () => {

@@ -1,11 +1,9 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createProgram } from "../../services/host/cli/program.ts";
 import { envToOperatorConfig } from "../../services/host/config.ts";
 import { freePort } from "../support/free-port.ts";
-import { tempFolder, type Variables } from "./process.ts";
+import type { Variables } from "./process.ts";
 import { type HostWorld, runCommand, startHostWorld } from "./world.ts";
 
 let world: HostWorld;
@@ -223,34 +221,6 @@ describe("ledger audit", () => {
     const { code, out } = await genmesh(["ledger", "audit"]);
     expect(code).toBe(0);
     expect(out).toMatch(/\n\d+ wallets, \d+ entries: the books agree\n$/);
-  });
-});
-
-describe("catalog check", () => {
-  test("needs no server and no token", async () => {
-    const call = ["catalog", "check", "deploy/catalog.yaml"];
-    const { code, out } = await genmesh(call, { GENMESH_DATA_DIR: "/nowhere" });
-    expect({ code, out }).toEqual({
-      code: 0,
-      out: expect.stringMatching(/^deploy\/catalog\.yaml: \d+ models, no faults\n$/),
-    });
-  });
-
-  test("names every fault by its path, and exits 1", async () => {
-    await using folder = await tempFolder();
-    const file = join(folder.path, "c.yaml");
-    await writeFile(file, "upstreams: { s: { protocol: builtin, colour: red } }\nmodels: []\n");
-    const { code, out } = await genmesh(["catalog", "check", file]);
-    expect(code).toBe(1);
-    expect(out).toMatch(/^upstreams\.s(\.colour)?: .+$/m);
-    expect(out).toMatch(/\d+ faults?\n$/);
-    const json = await genmesh(["catalog", "check", file, "--json"]);
-    expect(json.code).toBe(1);
-    expect(JSON.parse(json.out)).toMatchObject({
-      ok: false,
-      models: 0,
-      faults: expect.arrayContaining([{ path: "models", message: expect.any(String) }]),
-    });
   });
 });
 

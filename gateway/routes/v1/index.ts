@@ -21,6 +21,7 @@ import { downloadUpload } from "./download-upload.ts";
 import { editImages } from "./edit-images.ts";
 import { getBilling } from "./get-billing.ts";
 import { getBillingAlerts } from "./get-billing-alerts.ts";
+import { getCredits } from "./get-credits.ts";
 import { getFile } from "./get-file.ts";
 import { getGeneration } from "./get-generation.ts";
 import { getJob } from "./get-job.ts";
@@ -52,6 +53,7 @@ export function v1Routes(app: FastifyInstance, edge: Edge): void {
   listModels(app, edge);
   getModel(app, edge);
   getBilling(app, edge);
+  getCredits(app, edge);
   getBillingAlerts(app, edge);
   updateBillingAlerts(app, edge);
   listBillingEntries(app, edge);

@@ -31,6 +31,7 @@ import { auditedByCli } from "./audit.ts";
 import { explain } from "./explain.ts";
 import { printFacts, printJson, printTable, sumCell, sumWords, walletName } from "./output.ts";
 import type { Cli } from "./program.ts";
+import { openSecretFile, type SecretFileOption, secretFileOption } from "./secret-file.ts";
 
 export function accountCommands(program: Command, cli: Cli): void {
   const account = withExamples(
@@ -75,7 +76,7 @@ function createCommand(account: Command, cli: Cli): void {
     .description("make an account with a first key, which is shown once")
     .requiredOption("--name <name>", "what people call it");
   withExamples(
-    moneyOption(command, "usd", { words: "opening balance in US dollars" })
+    secretFileOption(moneyOption(command, "usd", { words: "opening balance in US dollars" }))
       .option("--credits <credits>", "opening credits", amount)
       .option("--api-key <key>", "the first key's secret; made if not given")
       .option(
@@ -190,7 +191,7 @@ interface RefundOptions extends Sum {
   operationId?: string;
 }
 
-interface CreateOptions extends TopUpOptions {
+interface CreateOptions extends TopUpOptions, SecretFileOption {
   name: string;
   apiKey?: string;
   scope?: Scope[];
@@ -199,6 +200,8 @@ interface CreateOptions extends TopUpOptions {
 async function create(cli: Cli, options: CreateOptions): Promise<void> {
   const peers = cli.peers();
   const id = options.operationId ?? randomUUID();
+  const { secretFile } = options;
+  await using file = await openSecretFile(options);
   const made = await auditedByCli(
     cli,
     { action: "account.create", details: { ...figuresOf(options), operationId: id } },
@@ -214,6 +217,7 @@ async function create(cli: Cli, options: CreateOptions): Promise<void> {
     ({ account }) => ({ accountId: account?.accountId }),
   );
   const accountId = made.account?.accountId ?? "";
+  await file?.keep(made.secret);
   // The grants' ids are derived from the operation's id, so that a repeat after a crash completes it and adds nothing twice.
   const funding = await grant(peers, accountId, options, `create:${id}`).then(
     () => undefined,
@@ -222,7 +226,7 @@ async function create(cli: Cli, options: CreateOptions): Promise<void> {
   showAccount(cli, {
     accountId,
     keyId: made.key?.keyId ?? "",
-    apiKey: made.secret,
+    ...(secretFile === undefined || made.secret === "" ? { apiKey: made.secret } : { secretFile }),
     replayed: made.replayed,
   });
   // A failed grant is reported only now. The secret is shown once, and must not be lost with the error.
@@ -235,7 +239,12 @@ async function create(cli: Cli, options: CreateOptions): Promise<void> {
 
 function showAccount(
   cli: Cli,
-  result: { accountId: string; keyId: string; apiKey: string; replayed: boolean },
+  result: {
+    accountId: string;
+    keyId: string;
+    apiKey?: string;
+    replayed: boolean;
+  } & SecretFileOption,
 ): void {
   if (cli.json) {
     printJson(cli, result);
@@ -245,8 +254,10 @@ function showAccount(
     ["accountId", result.accountId],
     ["keyId", result.keyId],
     [
-      "apiKey",
-      result.apiKey || `(shown when the account was made; genmesh key rotate makes a new one)`,
+      result.secretFile === undefined ? "apiKey" : "secret in",
+      result.secretFile ||
+        result.apiKey ||
+        `(shown when the account was made; genmesh key rotate makes a new one)`,
     ],
   ]);
 }

@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { checkCatalogFile } from "../../catalog/index.ts";
 import { withExamples } from "./arguments.ts";
@@ -27,6 +27,51 @@ export function catalogCommands(program: Command, cli: Cli): void {
     "catalog check my-catalog.yaml --online",
     "catalog check deploy/catalogs/xai.yaml --requests",
   ).action((file: string, options: Asked) => check(cli, file, options));
+  withExamples(
+    catalog
+      .command("explain [key]")
+      .description("what a key of a catalog file means, where it stands, and the values it takes"),
+    "catalog explain",
+    "catalog explain fallbackUpstreams",
+    "catalog explain pricing.longInput",
+  ).action((key?: string) => explain(cli, key));
+  withExamples(
+    catalog
+      .command("schema")
+      .description("the JSON schema of a catalog file, for an editor's language server"),
+    "catalog schema > catalog.schema.json",
+  ).action(async () => {
+    const { catalogJsonSchema } = await import("../../catalog/index.ts");
+    cli.out(`${JSON.stringify(catalogJsonSchema(), null, 2)}\n`);
+  });
+}
+
+/** Explains the keys of this name, or of this path's end. Without a name: those of the file itself. */
+async function explain(cli: Cli, wanted?: string): Promise<void> {
+  const { catalogJsonSchema, keysIn, valuesOf } = await import("../../catalog/index.ts");
+  const keys = keysIn(catalogJsonSchema()).filter(({ path }) =>
+    wanted === undefined ? path.length === 1 : `.${path.join(".")}`.endsWith(`.${wanted}`),
+  );
+  if (keys.length === 0)
+    throw new InvalidArgumentError(`No key of a catalog file is called ${wanted}.`);
+  const explained = keys.map(({ place, schema, isRequired }) => ({
+    place,
+    description: String(schema.description ?? ""),
+    values: valuesOf(schema),
+    required: isRequired,
+    ...(schema.default === undefined ? {} : { default: schema.default }),
+  }));
+  if (cli.json) return printJson(cli, explained);
+  const blocks = Map.groupBy(explained, ({ place: _, ...shared }) => JSON.stringify(shared));
+  for (const block of blocks.values()) {
+    const [first] = block;
+    if (!first) continue;
+    const fallback =
+      first.default === undefined ? "" : `; default ${JSON.stringify(first.default)}`;
+    const need = first.required ? "required" : `optional${fallback}`;
+    const places = block.map(({ place }) => place).join("\n");
+    cli.out(`${places}\n  ${first.description}\n  ${first.values}; ${need}\n\n`);
+  }
 }
 
 /** The wishes of a check beside reading the file. */

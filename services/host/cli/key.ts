@@ -23,6 +23,7 @@ import { explain } from "./explain.ts";
 import { updateCommand } from "./key-update.ts";
 import { dollars, printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
+import { openSecretFile, type SecretFileOption, secretFileOption } from "./secret-file.ts";
 
 /** Longest grace of a rotation in seconds (30 days). */
 const maxGraceSeconds = 2_592_000;
@@ -35,18 +36,15 @@ export function keyCommands(program: Command, cli: Cli): void {
   );
   createCommand(key, cli);
   updateCommand(key, cli);
+  const rotating = key
+    .command("rotate <key>")
+    .description("give a key a new secret; the former stays valid for the grace time")
+    .option("--grace <seconds>", "0 after a leak; default 86400", wholeNumber(0, maxGraceSeconds));
   withExamples(
-    key
-      .command("rotate <key>")
-      .description("give a key a new secret; the former stays valid for the grace time")
-      .option(
-        "--grace <seconds>",
-        "0 after a leak; default 86400",
-        wholeNumber(0, maxGraceSeconds),
-      ),
+    secretFileOption(rotating),
     "key rotate key_…",
-    "key rotate key_… --grace 0",
-  ).action((keyId: string, options: { grace?: number }) => rotate(cli, keyId, options.grace));
+    "key rotate key_… --grace 0 --secret-file key.txt",
+  ).action((keyId: string, options: RotateOptions) => rotate(cli, keyId, options));
   withExamples(
     key.command("revoke <key>").description("end a key, within a second everywhere"),
     "key revoke key_…",
@@ -72,11 +70,13 @@ function createCommand(key: Command, cli: Cli): void {
   moneyOption(create, "limit-usd", { words: "what it may spend in the time of --limit-reset" });
   create.option("--limit-reset <when>", `${limitResets}; default monthly`, limitReset);
   moneyOption(create, "monthly-usd", { words: "the same as --limit-usd, monthly" });
+  create
+    .option("--webhook-url <url>", "told of its alerts and its jobs' ends")
+    .option("--requests-per-minute <n>", "rate limit", wholeNumber(1, 1_000_000));
   withExamples(
-    create
-      .option("--webhook-url <url>", "told of its alerts and its jobs' ends")
-      .option("--requests-per-minute <n>", "rate limit", wholeNumber(1, 1_000_000)),
+    secretFileOption(create),
     "key create acct_…",
+    "key create acct_… --scope text --secret-file key.txt",
     "key create acct_… --name owner --scope keys --scope text --scope models --scope billing",
     "key create acct_… --scope text --scope models --expires-at 2027-01-01T00:00:00Z",
     "key create acct_… --model chat-mini --monthly-usd 1.00 --requests-per-minute 60",
@@ -84,7 +84,11 @@ function createCommand(key: Command, cli: Cli): void {
   ).action((accountId: string, options: CreateOptions) => createKey(cli, accountId, options));
 }
 
-interface CreateOptions {
+interface RotateOptions extends SecretFileOption {
+  grace?: number;
+}
+
+interface CreateOptions extends SecretFileOption {
   name?: string;
   scope?: Scope[];
   model?: string[];
@@ -121,13 +125,15 @@ async function createKey(cli: Cli, accountId: string, options: CreateOptions): P
     ...(webhookUrl ? { webhookUrl } : {}),
   };
   const body = settingsBody(wanted);
+  await using file = await openSecretFile(options);
   const { key, secret } = await auditedByCli(
     cli,
     { action: "key.create", accountId },
     () => cli.peers().auth.addKey({ accountId, body }),
     (made) => ({ target: made.key?.keyId }),
   );
-  showSecret(cli, key?.keyId ?? "", secret);
+  await file?.keep(secret);
+  showSecret(cli, { keyId: key?.keyId ?? "", secret, ...options });
 }
 
 /** A key for an unknown model would be useless, and its owner would not notice why. */
@@ -147,7 +153,9 @@ async function checkModels(cli: Cli, wanted: readonly string[]): Promise<void> {
   );
 }
 
-async function rotate(cli: Cli, keyId: string, graceSeconds: number | undefined): Promise<void> {
+async function rotate(cli: Cli, keyId: string, options: RotateOptions): Promise<void> {
+  const { grace: graceSeconds } = options;
+  await using file = await openSecretFile(options);
   const wanted = { keyId, ...(graceSeconds === undefined ? {} : { graceSeconds }) };
   const { key, secret } = await auditedByCli(
     cli,
@@ -155,7 +163,9 @@ async function rotate(cli: Cli, keyId: string, graceSeconds: number | undefined)
     () => cli.peers().auth.rotateKey(wanted),
     (made) => ({ accountId: made.key?.accountId }),
   );
-  showSecret(cli, key?.keyId ?? keyId, secret, key?.formerSecretEndTime);
+  await file?.keep(secret);
+  const formerEnds = key?.formerSecretEndTime;
+  showSecret(cli, { keyId: key?.keyId ?? keyId, secret, formerEnds, ...options });
 }
 
 async function revoke(cli: Cli, keyId: string): Promise<void> {
@@ -169,15 +179,23 @@ async function revoke(cli: Cli, keyId: string): Promise<void> {
   cli.out(`${keyId} is revoked.\n`);
 }
 
-function showSecret(cli: Cli, keyId: string, apiKey: string, formerEnds?: Timestamp): void {
+interface ShownSecret extends SecretFileOption {
+  keyId: string;
+  secret: string;
+  formerEnds?: Timestamp | undefined;
+}
+
+/** The secret itself, or the file that it was written to. */
+function showSecret(cli: Cli, { keyId, secret, secretFile, formerEnds }: ShownSecret): void {
   const formerValidUntil = formerEnds && isoTime(formerEnds);
   if (cli.json) {
-    printJson(cli, { keyId, apiKey, ...(formerValidUntil ? { formerValidUntil } : {}) });
+    const shown = secretFile === undefined ? { apiKey: secret } : { secretFile };
+    printJson(cli, { keyId, ...shown, ...(formerValidUntil ? { formerValidUntil } : {}) });
     return;
   }
   printFacts(cli, [
     ["keyId", keyId],
-    ["apiKey", apiKey],
+    secretFile === undefined ? ["apiKey", secret] : ["secret in", secretFile],
     ...(formerValidUntil
       ? [["former secret valid until", formerValidUntil] as [string, string]]
       : []),

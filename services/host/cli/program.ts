@@ -7,6 +7,7 @@ import { withExamples } from "./arguments.ts";
 import { auditCommands } from "./audit.ts";
 import { catalogCommands } from "./catalog.ts";
 import { defaultServer, operatorPeers } from "./client.ts";
+import { completionCommand } from "./completion.ts";
 import { explain, reasonOf } from "./explain.ts";
 import { generateCommands } from "./generate.ts";
 import { holdCommands } from "./hold.ts";
@@ -51,6 +52,7 @@ const groups = [
   catalogCommands,
   generateCommands,
   migrateCommand,
+  completionCommand,
 ];
 
 /** Makes the `genmesh` command. It calls no server before it is run. */
