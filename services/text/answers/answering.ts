@@ -1,7 +1,7 @@
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import { keyLimitOf } from "#common/agreements/hold-client.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
-import type { Awaitable } from "#kit/base/awaitable.ts";
+import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import type { Stop, StopSignal } from "#kit/base/stop.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { FairShare } from "#kit/share/fair-share.ts";
@@ -81,7 +81,9 @@ export function createAnswering(context: AnsweringContext): Answering {
   let closedFor: StopReason | undefined;
   const answer = (call: Call, keyed: Keyed | undefined, stop: Stop) => {
     if (closedFor) stop.abort(stopped(closedFor));
-    return answerOf(call, keyed, stop, context);
+    return keyed
+      ? keptAnswerOr(call, keyed, stop, context)
+      : newAnswer(call, undefined, stop, context);
   };
   const joins = createJoins(running);
   return {
@@ -166,45 +168,40 @@ async function waitForOtherForms(
   }
 }
 
-async function answerOf(
+async function keptAnswerOr(
+  call: Call,
+  keyed: Keyed,
+  stop: Stop,
+  context: AnsweringContext,
+): Promise<Answer> {
+  const found = await findKeptAnswer(keyed.slot, keyed.fingerprint, context, stop.signal);
+  if (!found) return await newAnswer(call, keyed, stop, context);
+  context.events.replayed(call.parsed.operation);
+  const again = await replay(call, found, stop, context);
+  return { ...again, replayed: true, ignored: found.ignored };
+}
+
+function newAnswer(
   call: Call,
   keyed: Keyed | undefined,
   stop: Stop,
   context: AnsweringContext,
-): Promise<Answer> {
-  const { parsed, principal, admission } = call;
-  let prepared: PreparedRequest | undefined;
-  for (;;) {
-    if (keyed) {
-      const answer = await findKeptAnswer(keyed.slot, keyed.fingerprint, context, stop.signal);
-      if (answer) {
-        context.events.replayed(parsed.operation);
-        const again = await replay(call, answer, stop, context);
-        return { ...again, replayed: true, ignored: answer.ignored };
-      }
-    }
-    refuseAtEdge(admission);
+): Awaitable<Answer> {
+  const { principal, admission, requestId: callId } = call;
+  refuseAtEdge(admission);
+  stop.throwIfAborted();
+  return after(prepare(call, stop, context), (request) => {
     stop.throwIfAborted();
-    if (!prepared) {
-      const preparing = prepare(call, stop, context);
-      prepared = preparing instanceof Promise ? await preparing : preparing;
-    }
-    stop.throwIfAborted();
-    const metered = await context.meter.open(
-      prepared,
-      {
-        principal,
-        callId: call.requestId,
-        keyLimit: keyLimitOf(admission),
-      },
-      keyed && { key: keyed.slot.key, fingerprint: keyed.fingerprint },
-      stop,
-    );
-    // The slot was taken meanwhile, by another process or by an equal request that has another form.
-    if (!metered) continue;
-    const paid = { request: prepared, callId: call.requestId, metered, stop, isKept: !!keyed };
-    return await new Sending(paid, context).answer();
-  }
+    const payer = { principal, callId, keyLimit: keyLimitOf(admission) };
+    const slot = keyed && { key: keyed.slot.key, fingerprint: keyed.fingerprint };
+    return context.meter.open(request, payer, slot, stop).then((metered) => {
+      const isKept = keyed !== undefined;
+      if (metered) return new Sending({ request, callId, metered, stop, isKept }, context).answer();
+      if (!keyed) throw new Error("a request without a slot was not opened");
+      // The slot was taken meanwhile, by another process or by an equal request that has another form.
+      return keptAnswerOr(call, keyed, stop, context);
+    });
+  });
 }
 
 function prepare(

@@ -1,4 +1,5 @@
 import type { TextNotes } from "#common/agreements/text-port.ts";
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { Stop } from "#kit/base/stop.ts";
 import { tooManyAtOnce } from "#kit/share/fair-share.ts";
 import { pushed } from "#kit/stream/push-stream.ts";
@@ -14,7 +15,7 @@ import { asRefusal, stopped } from "./stop-reason.ts";
 export type Answer = Begun & TextNotes;
 
 /** Makes the answer to which a flight resolves. */
-export type Begin = (stop: Stop) => Promise<Answer>;
+export type Begin = (stop: Stop) => Awaitable<Answer>;
 
 /** A caller's part in a request. */
 export interface Seat {
@@ -67,7 +68,7 @@ export function createJoins(running: UnderWay<Stop>, room: ReplayRoom = createRe
       running.ended(stop);
     };
     running.began(stop);
-    const answered = begin(stop).catch((error) => {
+    const answered = Promise.resolve(begin(stop)).catch((error) => {
       throw asRefusal(error, stop);
     });
     const begun = answered.then((answer) => {
