@@ -42,12 +42,13 @@ common/paid-work | how work that a hold pays for is found again after a crash, a
 upstreams | which protocols there are, what each can do, and how an upstream is called | kit
 upstreams/media | what a driver of images, video, music and speech must do, and what all of them share | kit, common, upstreams/pools
 upstreams/pools | which upstream and key a request tries first, which next, and which rest | kit
-upstreams/text | which upstream is asked for a text, what its driver must do, and how answers are translated | kit, common, upstreams/text/judging, upstreams/pools
+upstreams/text | which upstream is asked for a text, what its driver must do, and how answers are translated | kit, common, upstreams/text/judging, upstreams/anthropic, upstreams/pools
 upstreams/text/judging | how much output an answer has, seen and unseen, and where it is cut at its bound | kit, upstreams
 upstreams/health | what of an upstream's calls is counted, and shown to operators | kit
 upstreams/by-template | how models are called whose input the catalog describes | kit, upstreams/media
 upstreams/online | what \`genmesh catalog check --online\` asks an upstream | kit, upstreams/by-template
 upstreams/builtin | how built-in models are driven like an upstream | kit, common, upstreams/media, upstreams/text
+upstreams/anthropic | how Anthropic's API is asked | kit, upstreams/online
 upstreams/chat-completions | what an upstream that speaks Chat Completions can do |
 upstreams/comfyui | how ComfyUI is asked | kit, upstreams/by-template, upstreams/media, upstreams/online
 upstreams/elevenlabs | how ElevenLabs is asked | kit, upstreams/media, upstreams/online
@@ -98,7 +99,7 @@ media/speech | how a text is spoken while its caller waits, paid for as text is 
 media/webhooks | who is told of an event, and how often it is tried | kit, common, media/jobs
 
 gateway | how REST and server-sent events become calls: bodies, errors, documents, the OpenAPI description | kit, common, upstreams, gateway
-gateway/websocket | how responses are asked for over a WebSocket: messages, chains, frames, closes | kit
+gateway/websocket | how responses are asked for over a WebSocket: messages, chains, frames, closes | kit, common
 gateway/admission | whether a request is let in: its key, its rate | kit, common
 gateway/plugins | what happens to every request: authentication, errors, tracing | kit
 gateway/routes | which operations the public API has, one file each | kit, common, gateway/plugins

@@ -220,6 +220,11 @@ export interface SpeechTask {
 /** Generates media at upstreams, `builtin` included. */
 export interface MediaUpstreams {
   /**
+   * The index of the upstream at which a job begins that is at `at`: the same one, or where it rests, the next in turn that does not.
+   * `upstreamModel`: their name for the model. Each process knows by itself which upstreams rest. Where all do, the same one.
+   */
+  placeToBegin(upstreams: readonly Upstream[], upstreamModel: string, at: number): number;
+  /**
    * Resolves when every output is verified and in our store. These are the requested number, minus the images that the upstream
    * reported as refused. Otherwise rejects with `failed`.
    */
