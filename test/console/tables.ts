@@ -76,7 +76,14 @@ export async function compareConsole(
         expected.set(head, {
           Requests: before.Requests + sums.num_model_requests,
           "Input tokens": before["Input tokens"] + sums.input_tokens,
+          "Cache writes": before["Cache writes"] + sums.input_cache_write_tokens,
+          "For long": before["For long"] + sums.input_cache_write_long_tokens,
+          "Audio in": before["Audio in"] + sums.input_audio_tokens,
+          "Images in": before["Images in"] + sums.input_image_tokens,
           "Output tokens": before["Output tokens"] + sums.output_tokens,
+          "Audio out": before["Audio out"] + sums.output_audio_tokens,
+          "Images out": before["Images out"] + sums.output_image_tokens,
+          "Tool calls": before["Tool calls"] + sums.tool_calls,
           Images: before.Images + sums.images,
           Characters: before.Characters + sums.characters,
           Credits: before.Credits + sums.spentCredits,
@@ -111,8 +118,9 @@ export async function compareConsole(
   expect(
     shownRequests.map(({ title, cells }) => [title, cells.Status?.text, cells.Cost?.value]),
   ).toEqual(
-    requests.map(({ id, status, costUsdMicros, creditsCharged }) => [
-      ...[id, status.replaceAll("_", " "), costUsdMicros || creditsCharged],
+    // A failed request has its code below its status.
+    requests.map(({ id, status, error, costUsdMicros, creditsCharged }) => [
+      ...[id, status.replaceAll("_", " ") + (error?.code ?? ""), costUsdMicros || creditsCharged],
     ]),
   );
 
@@ -127,7 +135,8 @@ const daySeconds = 86_400;
 
 const emptyFigures = () => ({
   ...{ Requests: 0, "Input tokens": 0, "Output tokens": 0, Images: 0, Characters: 0 },
-  ...{ Credits: 0, Dollars: 0 },
+  ...{ "Cache writes": 0, "For long": 0, "Audio in": 0, "Images in": 0 },
+  ...{ "Audio out": 0, "Images out": 0, "Tool calls": 0, Credits: 0, Dollars: 0 },
 });
 
 /** The figures of a row. A column without values is not shown. */

@@ -6,11 +6,12 @@ import {
   ledgerMongoSchema,
   usageMongoIndexes,
 } from "../../services/billing/ledger/store-mongo-schema.ts";
-import { countEntries } from "../../services/billing/usage/usage.ts";
+import { countEntries } from "../../services/billing/usage/count-entries.ts";
 import { entriesBetween } from "../../services/billing/usage/usage-counting.ts";
 import { describeMongo } from "../support/mongo.ts";
 import { billingWorld } from "./ledger.world.ts";
-import { audit, usageRollupContract } from "./usage-rollup.suite.ts";
+import { checkAll } from "./usage-rollup.checks.ts";
+import { usageRollupContract } from "./usage-rollup.suite.ts";
 import { accountId, randomRequests, type Spent, seeded, type World } from "./usage-rollup.world.ts";
 
 await describeMongo(
@@ -21,7 +22,7 @@ await describeMongo(
       return () => ({ kind: "mongodb", mongo: mongo.connect(name) });
     });
 
-    test("the totals of keys are made of the journal where releases without them have counted", async () => {
+    test("totals of keys and the rollup by upstream are made of the journal where releases without them have counted", async () => {
       const database: Database = { kind: "mongodb", mongo: mongo.connect(mongo.newName()) };
       await using world = await billingWorld(database);
       const spent = await randomRequests(world, seeded(17), 30);
@@ -34,7 +35,7 @@ await describeMongo(
         spent.push(...(await randomRequests(world, seeded(seed + 10), 5)));
         expect(await keyTotals(world)).toEqual(totalsOf(spent));
       }
-      expect(await audit(world)).toEqual([]);
+      await checkAll(world, spent);
     });
 
     // This test is the last, because it checks the queries of the tests above.
@@ -48,7 +49,7 @@ await describeMongo(
   { inTurn: true },
 );
 
-/** Counts the USD wallet's journal to its end, without the totals of keys. */
+/** Counts the USD wallet's journal to its end, without the totals of keys and the rollup by upstream. */
 async function countAsBefore(database: Database): Promise<void> {
   const wallet = { accountId, unit: "usd_micros" } as const;
   const [store, usage] = [createLedgerStore(database), createUsageStore(database)];
@@ -56,9 +57,10 @@ async function countAsBefore(database: Database): Promise<void> {
   const cursor = await usage.cursor(wallet);
   const entries = await entriesBetween(store, wallet, cursor.n, last);
   const counted = countEntries(wallet, cursor, entries, last);
-  const { keysN } = cursor;
+  const { keysN, servedN } = cursor;
   await usage.count(wallet, cursor, {
-    ...{ ...counted, keySteps: [], cursor: { ...counted.cursor, keysN } },
+    ...counted,
+    ...{ keySteps: [], servedSteps: [], cursor: { ...counted.cursor, keysN, servedN } },
   });
 }
 

@@ -1,28 +1,27 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import type { Database } from "#kit/store/database.ts";
-import {
-  EntryKind,
-  type Line,
-  Unit,
-  type UsageResult,
-} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { createLedgerStore, createUsageStore } from "../../services/billing/index.ts";
 import { auditWallet } from "../../services/billing/ledger/audit.ts";
 import type { Operation } from "../../services/billing/ledger/operations.ts";
 import { beginUsageAudit } from "../../services/billing/usage/audit-usage.ts";
-import { countEntries, uncounted } from "../../services/billing/usage/usage.ts";
+import { countEntries } from "../../services/billing/usage/count-entries.ts";
+import { uncounted } from "../../services/billing/usage/usage.ts";
 import { entriesBetween } from "../../services/billing/usage/usage-counting.ts";
 import { billingWorld } from "./ledger.world.ts";
 import {
-  accountId,
-  expectParts,
-  fund,
-  randomRequests,
-  type Spent,
-  seeded,
-  type World,
-} from "./usage-rollup.world.ts";
+  allLines,
+  audit,
+  checkAll,
+  collect,
+  fitsFilter,
+  idOf,
+  keysOf,
+  keyUsage,
+  sum,
+  usage,
+} from "./usage-rollup.checks.ts";
+import { accountId, expectParts, fund, randomRequests, seeded } from "./usage-rollup.world.ts";
 
 /** Billing's rules for usage, on any store. `open` gives an empty one that can be opened again. */
 export function usageRollupContract(open: () => Promise<() => Database>): void {
@@ -87,7 +86,10 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
     test("takes what is given back from the hour of its charge, and names what it was for", async () => {
       await using world = await billingWorld((await open())());
       const spent = await randomRequests(world, seeded(11), 12);
-      const charge = spent.find(({ amount, kind }) => amount > 1n && kind === "text");
+      const charge = spent.find(
+        ({ amount, kind, upstreamCost }) =>
+          amount > 1n && kind === "text" && upstreamCost !== undefined,
+      );
       if (!charge) throw new Error("nothing to give back");
       await world.clock.leap(2 * 86_400_000);
       const rowsNow = async () =>
@@ -96,7 +98,13 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
             ...{ startSeconds, model, requests, spentUsdMicros },
           })),
         );
+      const costedNow = async () => {
+        const asked = { accountId, startSeconds: BigInt(Date.UTC(2026, 0, 14) / 1_000), days: 92 };
+        const { margins } = await world.operator.getMargins({ ...asked, byUpstream: true });
+        return margins.map(({ upstream, costedUsdMicros }) => ({ upstream, costedUsdMicros }));
+      };
       const before = await rowsNow();
+      const costedBefore = await costedNow();
       const [keyBefore] = (await keyUsage(world)).filter(({ keyId }) => keyId === charge.keyId);
       const { line } = await world.billing.findLine({ accountId, id: charge.answerId });
       const refund = { accountId, unit: charge.unit, entryNumber: line?.number ?? 0n };
@@ -110,6 +118,14 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
       });
       const [keyAfter] = (await keyUsage(world)).filter(({ keyId }) => keyId === charge.keyId);
       expect(keyAfter?.spent).toBe((keyBefore?.spent ?? 0n) - 1n);
+      // Its upstream earned less.
+      expect(await costedNow()).toEqual(
+        costedBefore.map((one) =>
+          one.upstream === charge.upstream
+            ? { ...one, costedUsdMicros: one.costedUsdMicros - 1n }
+            : one,
+        ),
+      );
       const after = await rowsNow();
       const changed = after.filter((row, i) => row.spentUsdMicros !== before[i]?.spentUsdMicros);
       expect(changed).toHaveLength(1);
@@ -202,7 +218,7 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
       for (const id of [one.answerId, one.requestId]) {
         const { line } = await world.billing.findLine({ accountId, keyId: one.keyId, id });
         expect(line?.id).toBe(one.answerId);
-        await expectParts(world, line);
+        await expectParts(world, line, one);
       }
       for (const asked of [
         { accountId, keyId: "key_other", id: one.answerId },
@@ -215,184 +231,4 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
       }
     });
   });
-}
-
-/** Compares every view with the charges, and the audit too. */
-async function checkAll(world: World, spent: readonly Spent[]) {
-  for (const by of [
-    { byKey: true, byModel: true, byKind: true },
-    { byKey: true },
-    { byModel: true },
-    { byKind: true },
-    {},
-  ]) {
-    for (const widthSeconds of [3_600, 86_400]) {
-      const expected = new Map<string, { usd: bigint; credits: bigint; requests: bigint }>();
-      for (const one of spent) {
-        const start = Math.floor(one.at / 1_000 / widthSeconds) * widthSeconds;
-        const name = JSON.stringify([
-          start,
-          "byKey" in by ? one.keyId : "",
-          "byModel" in by ? one.model : "",
-          "byKind" in by ? one.kind : "",
-        ]);
-        const sums = expected.get(name) ?? { usd: 0n, credits: 0n, requests: 0n };
-        if (one.unit === Unit.USD_MICROS) sums.usd += one.amount;
-        else sums.credits += one.amount;
-        sums.requests++;
-        expected.set(name, sums);
-      }
-      const told = new Map(
-        (await usage(world, { ...by, widthSeconds })).flatMap(({ startSeconds, results }) =>
-          results.map((one) => [
-            JSON.stringify([Number(startSeconds), one.keyId, one.model, one.kind]),
-            { usd: one.spentUsdMicros, credits: one.spentCredits, requests: one.requests },
-          ]),
-        ),
-      );
-      expect(told).toEqual(expected);
-    }
-  }
-  for (const { keyId, spent: told } of await keyUsage(world)) {
-    const own = spent.filter((one) => one.unit === Unit.USD_MICROS && one.keyId === keyId);
-    expect(told, keyId).toBe(own.reduce((all, { amount }) => all + amount, 0n));
-  }
-  const requests = await allLines(world, {
-    kinds: ["text", "speech", "image", "video", "music", "job"],
-  });
-  expect(requests.map(({ id, amount }) => [id, amount]).sort(byText)).toEqual(
-    spent.map(({ answerId, amount }) => [answerId, -amount]).sort(byText),
-  );
-  const tokens = sum(
-    (await usage(world, {})).flatMap(({ results }) => results),
-    "inputTokens",
-  );
-  expect(tokens).toBe(spent.reduce((all, one) => all + one.inputTokens, 0n));
-  const lines = await allLines(world, {});
-  const balance = await world.billing.getBalance({ accountId });
-  for (const wallet of [balance.usdMicros, balance.credits]) {
-    // Clocks of several processes differ here by more than the ledger tolerates. So entries are ordered by their numbers.
-    const own = lines
-      .filter(({ unit }) => unit === wallet?.unit)
-      .sort((a, b) => Number(b.number - a.number));
-    expect(own.at(0)?.balance).toBe(wallet?.available);
-    expect(own.reduce((all, { amount }) => all + amount, 0n)).toBe(wallet?.available);
-    const entries = await world.operator.listEntries({ accountId, pageSize: 1_000 });
-    const ends = entries.entries
-      .filter((entry) => entry.unit === wallet?.unit && entry.kind !== EntryKind.HOLD)
-      .sort((a, b) => Number(b.number - a.number));
-    expect(own.map(({ number }) => number)).toEqual(ends.map(({ number }) => number));
-  }
-  expect(await audit(world)).toEqual([]);
-  const audited = await auditedWallets(world);
-  expect(audited).toHaveLength(2);
-  for (const { wallet, keys } of audited) {
-    expect(wallet).toEqual(wallet?.unit === Unit.CREDITS ? balance.credits : balance.usdMicros);
-    const own = spent.filter(({ unit }) => unit === wallet?.unit);
-    expect(keys).toMatchObject(keysOf(own));
-    expect(keys).toHaveLength(keysOf(own).length);
-  }
-  return { requests: requests.length };
-}
-
-/** An audit's expected figures of keys. Each is there twice, by the entries and by the rollup. */
-function keysOf(spent: readonly Spent[]) {
-  const own = [...Map.groupBy(spent, ({ keyId }) => keyId)];
-  return own
-    .map(([keyId, list]) => {
-      const requests = BigInt(list.length);
-      const charged = list.reduce((all, { amount }) => all + amount, 0n);
-      const byEntries = { keyId, requests, spent: charged };
-      return { ...byEntries, rollupRequests: requests, rollupSpent: charged };
-    })
-    .sort((a, b) => (a.keyId < b.keyId ? -1 : 1));
-}
-
-const byText = (a: readonly unknown[], b: readonly unknown[]) => (`${a[0]}` < `${b[0]}` ? -1 : 1);
-
-/** Usage of every key in these worlds. */
-async function keyUsage(world: World) {
-  const keyIds = ["key_a", "key_b", "key_c"];
-  return (await world.billing.getKeyUsage({ accountId, keyIds })).keys;
-}
-
-/** Usage from the worlds' first day on, by default for 30 days or a week of hours. */
-async function usage(
-  world: World,
-  asked: { byKey?: boolean; byModel?: boolean; byKind?: boolean; widthSeconds?: number },
-) {
-  const { widthSeconds = 86_400 } = asked;
-  const first = Math.floor(Date.UTC(2026, 0, 14) / 1_000);
-  const until = Math.floor(world.clock.now() / 1_000) + 86_400;
-  const buckets = [];
-  for (let start = first; start < until; start += 30 * widthSeconds) {
-    const answer = await world.billing.getUsage({
-      ...{ accountId, ...asked, widthSeconds, startSeconds: BigInt(start), buckets: 30 },
-    });
-    buckets.push(...answer.buckets);
-  }
-  return buckets;
-}
-
-interface Filter {
-  keyId?: string;
-  model?: string;
-  status?: string;
-  kinds?: string[];
-  onlyMoney?: boolean;
-}
-
-async function allLines(world: World, filter: Filter): Promise<Line[]> {
-  const lines: Line[] = [];
-  let after = "";
-  do {
-    const page = await world.billing.listLines({ accountId, ...filter, pageSize: 17, after });
-    lines.push(...page.lines);
-    expect(page.hasMore).toBe(page.nextPageToken !== "");
-    after = page.nextPageToken;
-  } while (after !== "");
-  const times = lines.map(({ time }) => (time ? timestampMs(time) : 0));
-  expect(times).toEqual([...times].sort((a, b) => b - a));
-  return lines;
-}
-
-function fitsFilter(line: Line, filter: Filter): boolean {
-  const { keyId, model, status, kinds: only, onlyMoney } = filter;
-  return (
-    (keyId === undefined || line.keyId === keyId) &&
-    (model === undefined || line.model === model) &&
-    (status === undefined || line.record?.status === status) &&
-    (only === undefined || only.includes(line.kind)) &&
-    (!onlyMoney || line.amount !== 0n)
-  );
-}
-
-const idOf = ({ cursor }: Line) => cursor;
-
-/** The differences that an audit of the account finds. */
-export async function audit(world: World) {
-  const differences = [];
-  for await (const { finding } of world.operator.auditLedger({ accountId })) {
-    if (finding.case === "difference") differences.push(finding.value);
-  }
-  return differences;
-}
-
-/** An audit's figures of wallets. */
-async function auditedWallets(world: World) {
-  const wallets = [];
-  for await (const { finding } of world.operator.auditLedger({ accountId, totals: true })) {
-    if (finding.case === "totals") wallets.push(finding.value);
-  }
-  return wallets;
-}
-
-function sum(results: readonly UsageResult[], name: "spentUsdMicros" | "requests" | "inputTokens") {
-  return results.reduce((all, one) => all + one[name], 0n);
-}
-
-async function collect<T>(source: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const one of source) all.push(one);
-  return all;
 }

@@ -5,8 +5,9 @@ import { createSqliteUsage } from "../../services/billing/usage/store-sqlite-usa
 import type { LineQuery } from "../../services/billing/usage/usage-store.ts";
 import { sqliteFiles } from "../support/sqlite-files.ts";
 import { billingWorld } from "./ledger.world.ts";
-import { audit, usageRollupContract } from "./usage-rollup.suite.ts";
-import { accountId, randomRequests, seeded } from "./usage-rollup.world.ts";
+import { audit, checkAll } from "./usage-rollup.checks.ts";
+import { usageRollupContract } from "./usage-rollup.suite.ts";
+import { accountId, randomRequests, seeded, type World } from "./usage-rollup.world.ts";
 
 const { newFile, connect } = sqliteFiles();
 
@@ -20,14 +21,12 @@ describe("on SQLite", () => {
     const file = await newFile();
     const spent = await (async () => {
       await using world = await billingWorld({ kind: "sqlite", sqlite: connect(file) });
-      const requests = await randomRequests(world, seeded(17), 40);
-      await world.billing.getUsage({
-        ...{ accountId, startSeconds: 0n, widthSeconds: 3_600, buckets: 1 },
-      });
-      return requests;
+      return await countedRequests(world);
     })();
     const earlier = connect(file);
     earlier.run("DROP TABLE ledger_key_total");
+    earlier.run("DROP TABLE ledger_served");
+    earlier.run("ALTER TABLE ledger_usage_cursor DROP COLUMN served_n");
     earlier.run("UPDATE schema_version SET version = 1 WHERE component = 'ledger_usage'");
     await using world = await billingWorld({ kind: "sqlite", sqlite: connect(file) });
     spent.push(...(await randomRequests(world, seeded(18), 10)));
@@ -38,6 +37,21 @@ describe("on SQLite", () => {
       expect(told, keyId).toBe(own.reduce((all, { amount }) => all + amount, 0n));
     }
     expect(await audit(world)).toEqual([]);
+  });
+
+  test("the rollup by upstream is made of the journal of an earlier release", async () => {
+    const file = await newFile();
+    const spent = await (async () => {
+      await using world = await billingWorld({ kind: "sqlite", sqlite: connect(file) });
+      return await countedRequests(world);
+    })();
+    const earlier = connect(file);
+    earlier.run("DROP TABLE ledger_served");
+    earlier.run("ALTER TABLE ledger_usage_cursor DROP COLUMN served_n");
+    earlier.run("UPDATE schema_version SET version = 2 WHERE component = 'ledger_usage'");
+    await using world = await billingWorld({ kind: "sqlite", sqlite: connect(file) });
+    spent.push(...(await randomRequests(world, seeded(18), 10)));
+    await checkAll(world, spent);
   });
 
   test("every filter of lines and usage goes along its index, however many there are", async () => {
@@ -78,17 +92,25 @@ describe("on SQLite", () => {
     await usage.groups({ accountId, ...day });
     await usage.groups({ accountId, ...day, keyIds: ["key_a"] });
     await usage.keyTotals({ accountId, unit: "credits" }, ["key_a"]);
+    const hour = { ...day, until: 3_600, byUpstream: true };
+    await usage.served({ ...hour, accountId });
+    await usage.served({ ...hour, accountId, keyIds: ["key_a"] });
+    await usage.served({ ...hour, accountId: undefined });
     expect(taken).toEqual([
       "ledger_line_public (account_id=? AND public_id=?)",
       "ledger_line_request (account_id=? AND request_id=?)",
       "PRIMARY KEY (account_id=? AND hour>? AND hour<?)",
       "ledger_usage_key (account_id=? AND key_id=? AND hour>? AND hour<?)",
       "PRIMARY KEY (account_id=? AND unit=? AND key_id=?)",
+      "PRIMARY KEY (account_id=? AND hour>? AND hour<?)",
+      "ledger_served_key (account_id=? AND key_id=? AND hour>? AND hour<?)",
+      "ledger_served_hour (hour>? AND hour<?)",
     ]);
   });
 
   test.for<[what: string, sql: string]>([
     ["a row", "UPDATE ledger_usage SET spent = spent + 1"],
+    ["a row by upstream", "UPDATE ledger_served SET tool_calls = tool_calls + 1"],
     ["a key's total", "UPDATE ledger_key_total SET spent = spent + 1"],
     ["a key's total that is gone", "DELETE FROM ledger_key_total"],
   ])("the audit finds %s that its entries do not make", async ([, sql]) => {
@@ -102,3 +124,12 @@ describe("on SQLite", () => {
     expect(new Set(found.map(({ field }) => field))).toEqual(new Set(["usage"]));
   });
 });
+
+/** Some requests, in the rollup of their release. */
+async function countedRequests(world: World) {
+  const requests = await randomRequests(world, seeded(17), 40);
+  await world.billing.getUsage({
+    ...{ accountId, startSeconds: 0n, widthSeconds: 3_600, buckets: 1 },
+  });
+  return requests;
+}

@@ -21,6 +21,12 @@ export interface Spent {
   answerId: string;
   requestId: string;
   inputTokens: bigint;
+  upstream: string;
+  /** Undefined: unknown. */
+  upstreamCost: bigint | undefined;
+  /** Tokens that were written to a cache, and calls of two kinds of tools together. */
+  cacheWrites: bigint;
+  toolCalls: bigint;
 }
 
 const models: readonly [operation: string, kind: string, model: string][] = [
@@ -44,25 +50,31 @@ export async function fund(world: World): Promise<void> {
   }
 }
 
-/** Parts with prices of their own, which all of the random requests have. */
-export const pricedParts = {
-  inputCacheWriteTokens: 3n,
+/** Parts with prices of their own, which all of the random requests have beside others. */
+const pricedParts = {
   outputImageTokens: 2n,
-  toolCalls: { web_search: 1n },
   priceAboveInputTokens: 200_000n,
   servedTier: "priority",
-  upstreamCostUsdMicros: 0n,
-  upstreamCostSource: "reported",
 };
+
 /** A caller's line has the parts without the upstream and its cost. An operator's has both. */
-export async function expectParts({ billing }: World, line: Line | undefined): Promise<void> {
-  const { upstreamCostUsdMicros, upstreamCostSource, ...shown } = pricedParts;
+export async function expectParts(
+  { billing }: World,
+  line: Line | undefined,
+  { upstream, upstreamCost, cacheWrites, toolCalls }: Spent,
+): Promise<void> {
+  const calls = { web_search: 1n, file_search: toolCalls - 1n };
+  const parts = { ...pricedParts, inputCacheWriteTokens: cacheWrites, toolCalls: calls };
+  const source = { upstreamCostSource: "reported" };
   expect(line?.record?.upstream).toBe("");
-  expect(line?.record?.priced).toMatchObject({ ...shown, upstreamCostSource: "" });
+  expect(line?.record?.priced).toMatchObject({ ...parts, upstreamCostSource: "" });
   expect(line?.record?.priced?.upstreamCostUsdMicros).toBeUndefined();
   const { lines } = await billing.listLines({ accountId, pageSize: 1, forOperator: true });
-  const cost = { upstreamCostUsdMicros, upstreamCostSource };
-  expect(lines[0]?.record).toMatchObject({ upstream: "secret", priced: cost });
+  const [told] = lines;
+  expect(told?.record?.upstream).toBe(upstream);
+  const cost = upstreamCost === undefined ? { upstreamCostSource: "" } : source;
+  expect(told?.record?.priced).toMatchObject({ ...parts, ...cost });
+  expect(told?.record?.priced?.upstreamCostUsdMicros).toBe(upstreamCost);
 }
 
 /** Makes requests and jobs with every kind of end, some hours apart. Answers those that ended. */
@@ -89,9 +101,21 @@ export async function randomRequests(
     const amount = status === "failed" ? 0n : BigInt(Math.floor(random() * 900));
     const inputTokens = BigInt(Math.floor(random() * 100));
     const [answerId, requestId] = [`resp_${number}`, `req_${number}`];
+    const upstream = `secret-${1 + (number % 2)}`;
+    const upstreamCost = number % 3 === 0 ? undefined : BigInt(number % 7);
+    const [cacheWrites, toolCalls] = [BigInt(number % 5), BigInt(1 + (number % 4))];
+    const cost =
+      upstreamCost === undefined
+        ? {}
+        : { upstreamCostUsdMicros: upstreamCost, upstreamCostSource: "reported" };
     const record = {
-      ...{ model, operation, status, upstream: "secret", inputTokens, answerId, requestId },
-      priced: pricedParts,
+      ...{ model, operation, status, upstream, inputTokens, answerId, requestId },
+      priced: {
+        ...pricedParts,
+        ...cost,
+        inputCacheWriteTokens: cacheWrites,
+        toolCalls: { web_search: 1n, file_search: toolCalls - 1n },
+      },
       images: kind === "image" ? 1n : 0n,
       mediaMs: kind === "video" ? 4_000n : 0n,
       finishReason: "stop",
@@ -105,7 +129,10 @@ export async function randomRequests(
     // A repeat changes nothing.
     if (random() < 0.2) await world.billing.settle({ ...wallet, holdId, amount: 5n, record });
     const at = world.clock.now();
-    spent.push({ unit, keyId, model, kind, amount, at, answerId, requestId, inputTokens });
+    spent.push({
+      ...{ unit, keyId, model, kind, amount, at, answerId, requestId, inputTokens },
+      ...{ upstream, upstreamCost, cacheWrites, toolCalls },
+    });
     if (random() < 0.3) await world.clock.leap(Math.floor(random() * 5 * hourMs));
     if (random() < 0.1) await world.billing.listLines({ accountId });
   }

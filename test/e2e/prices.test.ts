@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, expect, test } from "vitest";
 import { chat } from "./catalog.ts";
+import { adminToken, operatorSession } from "./operator-session.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
 // One request whose usage has every part that may have a price of its own: its charge, and all views of it, show the same numbers.
@@ -27,6 +28,7 @@ const window = { maxInputTokens: 20_000, maxOutputTokens: 1_000, tools: ["web_se
 
 ownWorldOnly();
 const world = await startWorld({
+  env: { GENMESH_ADMIN_TOKEN: adminToken },
   catalog: (usual) => ({
     ...usual,
     models: [...usual.models, chat("priced", { ...window, pricing })],
@@ -65,6 +67,21 @@ const parts = {
   servedTier: "priority",
 };
 
+const used = {
+  num_model_requests: 1,
+  input_tokens: 1_000,
+  input_cached_tokens: 100,
+  input_cache_write_tokens: 300,
+  input_cache_write_long_tokens: 100,
+  input_audio_tokens: 40,
+  input_image_tokens: 0,
+  output_tokens: 50,
+  output_audio_tokens: 0,
+  output_image_tokens: 0,
+  tool_calls: 1,
+  spentUsdMicros: charged,
+};
+
 test("all views of a request show its parts and its one charge", async () => {
   const caller = await world.caller({ usdMicros: 10_000_000n });
   let sent: unknown;
@@ -90,6 +107,46 @@ test("all views of a request show its parts and its one charge", async () => {
   const { json: listed, text } = await caller.get("/requests");
   expect(listed.data[0]).toMatchObject({ ...parts, costUsdMicros: charged });
   expect(text).not.toMatch(/upstreamCost|main/);
+  const today = Math.floor(Date.now() / 86_400_000) * 86_400;
+  const query = `/usage?start_time=${today}&group_by[]=model`;
+  const { json: page } = await caller.get(query);
+  expect(page.data.flatMap(({ results }: { results: object[] }) => results)).toEqual([
+    expect.objectContaining(used),
+  ]);
+  const { text: csv } = await caller.get(`${query}&format=csv`);
+  const [head = [], row = []] = csv.split("\r\n").map((line) => line.split(","));
+  const cells = Object.fromEntries(head.map((name, i) => [name, Number(row[i])]));
+  expect(cells).toMatchObject(used);
+  const operator = operatorSession(world);
+  await operator.signIn();
+  const margins = `/margins?start_time=${today}&group_by=model&group_by=upstream&account=${caller.accountId}`;
+  // 1,000 × 0.5 for the input. The operator pays nothing for the rest.
+  expect((await operator.get(margins)).json).toEqual({
+    ...{ object: "list", next: null },
+    data: [
+      {
+        ...{ object: "margin", day: null, model: "priced", upstream: "main" },
+        ...{ requests: 1, spentUsdMicros: charged, spentCredits: 0 },
+        ...{ costedRequests: 1, costedUsdMicros: charged, upstreamCostUsdMicros: 500 },
+        marginUsdMicros: charged - 500,
+      },
+    ],
+  });
+  const byDay = await operator.get(`/margins?start_time=${today}&group_by=day`);
+  expect(byDay.json.data).toMatchObject([
+    { day: new Date(today * 1_000).toISOString().slice(0, 10), model: null, requests: 1 },
+  ]);
+  for (const [bad, param] of [
+    ["", "start_time"],
+    ["start_time=0", "end_time"],
+    [`start_time=${today}&end_time=${today}`, "end_time"],
+    [`start_time=${today}&group_by=key`, "group_by"],
+  ]) {
+    const { status, json: refused } = await operator.get(`/margins?${bad}`);
+    expect([status, refused.error.param], bad).toEqual([400, param]);
+  }
+  const none = await operator.get(`/margins?start_time=${today}&account=acct_none`);
+  expect(none.status).toBe(404);
   const { json: models } = await caller.get("/models");
   const { upstreamCost: _, ...shown } = pricing;
   const model = models.data.find((one: { id: string }) => one.id === "priced");

@@ -42,6 +42,32 @@ const daySeconds = 86_400;
 /** Milliseconds above the length of a run by its processes' clock. At crashes that clock is set ahead by more than half an hour. */
 const runMs = 3_600_000;
 
+/** A usage whose parts have prices of their own. */
+const usage = {
+  ...{ input_tokens: 20, output_tokens: 5, total_tokens: 25 },
+  input_tokens_details: {
+    ...{ cached_tokens: 4, cache_write_tokens: 6, audio_tokens: 3, image_tokens: 2 },
+    cache_write_tokens_details: { ttl_30m_tokens: 5, ttl_12h_tokens: 1 },
+  },
+  output_tokens_details: { audio_tokens: 1, image_tokens: 2 },
+  server_tool_use: { web_search_requests: 2 },
+};
+const pricing = {
+  inputUsdMicrosPerMillionTokens: 1_000_000,
+  cachedInputUsdMicrosPerMillionTokens: 100_000,
+  outputUsdMicrosPerMillionTokens: 4_000_000,
+  cacheWriteUsdMicrosPerMillionTokens: 1_250_000,
+  cacheWriteLongUsdMicrosPerMillionTokens: 2_000_000,
+  audioInputUsdMicrosPerMillionTokens: 7_000_000,
+  imageOutputUsdMicrosPerMillionTokens: 30_000_000,
+  toolCalls: { web_search: 300 },
+  upstreamCost: {
+    inputUsdMicrosPerMillionTokens: 900_000,
+    outputUsdMicrosPerMillionTokens: 3_000_000,
+    toolCalls: { web_search: 200 },
+  },
+};
+
 const { url: mongoUrl, note } = isOwnWorld
   ? await findBackend("mongodb")
   : { url: undefined, note: "" };
@@ -71,12 +97,13 @@ async function run(env: Readonly<Record<string, string>>): Promise<void> {
   };
   const media = stack.use(await startScriptedMediaUpstream("openai", outputs));
   media.wording.runningLooks = 0;
-  upstream.script({ kind: "ok", firstByteDelayMs: 5, deltaDelayMs: 5 });
+  upstream.script({ kind: "ok", firstByteDelayMs: 5, deltaDelayMs: 5, usage });
   const usual = testCatalog({
     ...{ main: upstream.baseUrl, backup: upstream.baseUrl },
     nowhere: await closedBaseUrl(),
   });
   const catalogFile = join(folder, "catalog.json");
+  for (const model of usual.models) if (model.id === "scripted") model.pricing = pricing;
   await writeFile(catalogFile, JSON.stringify(withMedia(usual, media.baseUrl)));
   const dataDir = join(folder, "data");
   await mkdir(dataDir);

@@ -22,6 +22,36 @@ interface Ended {
   images: number;
   mediaMs: number;
   characters: number;
+  parts: Parts;
+  /** Undefined: unknown. */
+  upstreamCost: bigint | undefined;
+}
+
+/** The parts of a request that have prices of their own, by the names of `GET /usage`. */
+type Parts = Record<(typeof partNames)[number], number>;
+
+const partNames = [
+  "input_cache_write_tokens",
+  "input_cache_write_long_tokens",
+  "input_audio_tokens",
+  "input_image_tokens",
+  "output_audio_tokens",
+  "output_image_tokens",
+  "tool_calls",
+] as const;
+
+function partsOf(record: Entry["record"]): Parts {
+  const priced = record?.priced;
+  const calls = Object.values(priced?.toolCalls ?? {});
+  return {
+    input_cache_write_tokens: Number(priced?.inputCacheWriteTokens ?? 0n),
+    input_cache_write_long_tokens: Number(priced?.inputCacheWriteLongTokens ?? 0n),
+    input_audio_tokens: Number(priced?.inputAudioTokens ?? 0n),
+    input_image_tokens: Number(priced?.inputImageTokens ?? 0n),
+    output_audio_tokens: Number(priced?.outputAudioTokens ?? 0n),
+    output_image_tokens: Number(priced?.outputImageTokens ?? 0n),
+    tool_calls: calls.reduce((sum, one) => sum + Number(one), 0),
+  };
 }
 
 /** The figures with which all views of the account are compared. */
@@ -87,6 +117,8 @@ export async function readTruth({ billing }: HostProcess, all: Caller): Promise<
         images: Number(record?.images ?? 0n),
         mediaMs: Number(record?.mediaMs ?? 0n),
         characters: Number(record?.characters ?? 0n),
+        parts: partsOf(record),
+        upstreamCost: record?.priced?.upstreamCostUsdMicros,
       };
       charges.set(`${entry.unit}-${entry.number}`, charge);
       truth.ended.push(charge);
@@ -101,7 +133,7 @@ function idOf({ requestId, id }: Document): string {
 }
 
 /** One result of usage, by the names of the API. */
-export interface Sums {
+export interface Sums extends Parts {
   num_model_requests: number;
   input_tokens: number;
   input_cached_tokens: number;
@@ -123,6 +155,7 @@ const sumNames = [
   "images",
   "seconds",
   "characters",
+  ...partNames,
   "spentUsdMicros",
   "spentCredits",
 ] as const satisfies readonly (keyof Sums)[];
@@ -140,7 +173,7 @@ export function usageOf(
     const name = nameOf(start, values, by);
     const sums = usage.get(name) ?? {
       ...{ num_model_requests: 0, input_tokens: 0, input_cached_tokens: 0, output_tokens: 0 },
-      ...{ reasoning_tokens: 0, images: 0, seconds: 0, characters: 0 },
+      ...{ reasoning_tokens: 0, images: 0, seconds: 0, characters: 0, ...partsOf(undefined) },
       ...{ spentUsdMicros: 0, spentCredits: 0 },
     };
     usage.set(name, sums);
@@ -153,6 +186,7 @@ export function usageOf(
     // Added up in whole milliseconds, like in the ledger.
     sums.seconds = (Math.round(sums.seconds * 1_000) + one.mediaMs) / 1_000;
     sums.characters += one.characters;
+    for (const name of partNames) sums[name] += one.parts[name];
     sums.spentUsdMicros += one.usdMicros;
     sums.spentCredits += one.credits;
   }
@@ -233,8 +267,22 @@ export async function compareViews(
   );
 
   const exported = ["ledger", "export", all.accountId, "--format"];
-  expect(linesOf(await host.command([...exported, "jsonl"]))).toEqual(entries);
-  expect(csvRows(await host.command([...exported, "csv"]))).toEqual(csv);
+  // An operator's files have more of each line.
+  const withMore = (lines: readonly object[]) => lines.map((line) => expect.objectContaining(line));
+  expect(linesOf(await host.command([...exported, "jsonl"]))).toEqual(withMore(entries));
+  expect(csvRows(await host.command([...exported, "csv"]))).toEqual(withMore(csv));
+
+  const margins = ["ledger", "margin", all.accountId, "--by", "day", "model", "upstream"];
+  const told: Document[] = JSON.parse(await host.command([...margins, "--json"])).margins;
+  const costed = ended.filter(({ upstreamCost }) => upstreamCost !== undefined);
+  expect(sumOf(told, "requests")).toBe(ended.length);
+  expect(sumOf(told, "spentUsdMicros")).toBe(usdMicros);
+  expect(sumOf(told, "spentCredits")).toBe(credits);
+  expect(sumOf(told, "costedRequests")).toBe(costed.length);
+  expect(sumOf(told, "costedUsdMicros")).toBe(sumOf(costed, "usdMicros"));
+  expect(sumOf(told, "upstreamCostUsdMicros")).toBe(
+    costed.reduce((sum, { upstreamCost }) => sum + Number(upstreamCost), 0),
+  );
 
   for (const key of keys) {
     const spent = sumOf(

@@ -8,6 +8,7 @@ export type ScriptedUsage = {
   total_tokens?: unknown;
   input_tokens_details?: unknown;
   output_tokens_details?: unknown;
+  server_tool_use?: unknown;
 } | null;
 
 /** Usages by which a caller must not be charged, or only with care. */

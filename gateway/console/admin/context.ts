@@ -128,6 +128,8 @@ const params: Readonly<Record<string, string>> = {
   account_id: "account",
   grace_seconds: "graceSeconds",
   settle_amount: "amount",
+  start_seconds: "start_time",
+  days: "end_time",
 };
 
 function refuseToOperator(error: unknown): never {

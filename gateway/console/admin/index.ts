@@ -3,6 +3,7 @@ import type { Edge } from "../../context.ts";
 import { accountRoutes } from "./accounts.ts";
 import { entryRoutes } from "./entries.ts";
 import { keyRoutes } from "./keys.ts";
+import { marginRoutes } from "./margins.ts";
 import { noticeRoutes } from "./notices.ts";
 import { systemRoutes } from "./system.ts";
 import { workRoutes } from "./work.ts";
@@ -15,6 +16,7 @@ export function registerAdmin(app: FastifyInstance, edge: Edge): void {
   accountRoutes(app, edge);
   entryRoutes(app, edge);
   noticeRoutes(app, edge);
+  marginRoutes(app, edge);
   keyRoutes(app, edge);
   workRoutes(app, edge);
   systemRoutes(app, edge);

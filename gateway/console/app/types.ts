@@ -172,8 +172,15 @@ export interface UsageResult {
   num_model_requests: number;
   input_tokens: number;
   input_cached_tokens: number;
+  input_cache_write_tokens: number;
+  input_cache_write_long_tokens: number;
+  input_audio_tokens: number;
+  input_image_tokens: number;
   output_tokens: number;
   reasoning_tokens: number;
+  output_audio_tokens: number;
+  output_image_tokens: number;
+  tool_calls: number;
   seconds: number;
   images: number;
   characters: number;

@@ -134,6 +134,8 @@ export const usageRowsPage = 1_000;
 export const maxBuckets = 168;
 /** Seconds of the rollup that are grouped at once: a week. This bounds a synchronous store's time. */
 export const maxGroupedSeconds = 7 * 86_400;
+/** Days of margins: a quarter. SQLite reads all accounts' hours of them one by one, in about a second. */
+export const maxMarginDays = 92;
 /** Results after which no further bucket is added to an answer: about 3 MB of JSON. */
 export const maxUsageResults = 10_000;
 /** Models in a filter. Each is a parameter of the store's query. A caller with more asks for all, and groups by model. */

@@ -264,16 +264,21 @@ function refund(view: LedgerView, operation: Refund, now: number): Folded {
 
 /** A refund's record of its charge. */
 function toldOf({ n, at, record }: Entry): ChargeTold {
-  const told: Partial<ChargeTold> = record === "" ? {} : JSON.parse(record);
-  const { model, operation, answerId } = told;
+  const told: RecordTold = record === "" ? {} : JSON.parse(record);
+  const { model, operation, answerId, upstream, priced } = told;
   return {
     refundOf: n,
     chargedMs: at,
     ...(model === undefined ? {} : { model }),
     ...(operation === undefined ? {} : { operation }),
     ...(answerId === undefined ? {} : { answerId }),
+    ...(upstream ? { upstream } : {}),
+    ...(priced?.upstreamCostUsdMicros === undefined ? {} : { isCosted: true }),
   };
 }
+
+/** The parts of a charge's record that a refund repeats. */
+type RecordTold = Partial<ChargeTold> & { priced?: { upstreamCostUsdMicros?: number } };
 
 /** The entry that decided a request's charge. In older releases it was the settlement of its hold. */
 function decidedCharge(view: LedgerView, holdId: string): Entry | undefined {

@@ -100,6 +100,7 @@ const indexes: MongoSchema["indexes"] = {
 export const usageCollections = {
   cursors: "ledger_usage_cursor",
   rows: "ledger_usage",
+  served: "ledger_served",
   lines: "ledger_line",
   totals: "ledger_key_total",
 } as const;
@@ -110,6 +111,12 @@ export const usageMongoIndexes: MongoSchema["indexes"] = {
     { name: "hour", key: { account: 1, hour: 1 } },
     { name: "key", key: { account: 1, keyId: 1, hour: 1 } },
     { name: "wallet", key: { wallet: 1, _id: 1 } },
+  ],
+  [usageCollections.served]: [
+    { name: "hour", key: { account: 1, hour: 1 } },
+    { name: "key", key: { account: 1, keyId: 1, hour: 1 } },
+    { name: "wallet", key: { wallet: 1, _id: 1 } },
+    { name: "all", key: { hour: 1 } },
   ],
   [usageCollections.lines]: [
     { name: "all", key: { account: 1, place: 1 } },

@@ -236,6 +236,10 @@ export interface ChargeTold {
   model?: string;
   operation?: string;
   answerId?: string;
+  /** The upstream that answered. */
+  upstream?: string;
+  /** The cost of the request at the upstream is known. */
+  isCosted?: true;
 }
 
 /** A refund's record of its charge. Undefined for all other entries, and where it cannot be read. */

@@ -2,7 +2,8 @@ import { countedAtOnce } from "../base/limits.ts";
 import type { Difference } from "../ledger/audit.ts";
 import type { LedgerStore, WalletSnapshot } from "../ledger/store.ts";
 import type { Entry } from "../ledger/wallet.ts";
-import { addSums, keyStepOf, noSums, slotName, stepOf, sumNames, type UsageSums } from "./usage.ts";
+import { noServed, servedName, servedStepOf } from "./served.ts";
+import { addSums, keyStepOf, noSums, recordOf, type Sums, slotName, stepOf } from "./usage.ts";
 import { entriesBetween } from "./usage-counting.ts";
 import type { UsageStore } from "./usage-store.ts";
 
@@ -26,15 +27,46 @@ export interface AuditedKey {
 }
 
 /** A stored row, and the sums of its entries. */
-interface ComparedRow {
-  /** The key of an hour. Undefined for the total of a key, which is no part of the hours. */
-  keyId: string | undefined;
-  stored: UsageSums;
-  computed: UsageSums;
+interface ComparedRow<Name extends string> {
+  keyId: string;
+  stored: Sums<Name>;
+  computed: Sums<Name>;
   /** The part of both that was written after the snapshot. */
-  since: UsageSums;
+  since: Sums<Name>;
   /** Number of the last entry that it counts. */
   n: number;
+}
+
+/** The rows of one kind, by their names. */
+class ComparedRows<Name extends string> {
+  readonly rows = new Map<string, ComparedRow<Name>>();
+  /** Sums of nothing. */
+  readonly #zero: Sums<Name>;
+  /** Number of the last entry that a row counts which is not stored. */
+  readonly #counted: number;
+  readonly #lastEntry: number;
+
+  constructor(zero: Sums<Name>, counted: number, lastEntry: number) {
+    this.#zero = zero;
+    this.#counted = counted;
+    this.#lastEntry = lastEntry;
+  }
+
+  /** Notes a stored row. */
+  store(name: string, keyId: string, stored: Sums<Name>, n: number): ComparedRow<Name> {
+    const [zero, last] = [this.#zero, Math.max(n, this.#counted)];
+    const row = { keyId, stored, computed: zero, since: zero, n: last };
+    this.rows.set(name, row);
+    return row;
+  }
+
+  /** Adds an entry, where its row counts it. */
+  add(name: string, keyId: string, sums: Sums<Name>, n: number): void {
+    const row = this.rows.get(name) ?? this.store(name, keyId, this.#zero, 0);
+    if (n > row.n) return;
+    row.computed = addSums(row.computed, sums);
+    if (n > this.#lastEntry) row.since = addSums(row.since, sums);
+  }
 }
 
 /**
@@ -46,38 +78,32 @@ export async function beginUsageAudit(
   { usage, store }: { usage: UsageStore; store: Pick<LedgerStore, "entries"> },
 ): Promise<UsageAudit> {
   const { ref, lastEntry } = snapshot;
-  const { n: counted, keysN } = await usage.cursor(ref);
-  const rows = new Map<string, ComparedRow>();
-  const rowOf = (keyId: string | undefined, stored: UsageSums, n: number): ComparedRow => {
-    return { keyId, stored, computed: noSums, since: noSums, n };
-  };
+  const { n: counted, keysN, servedN } = await usage.cursor(ref);
+  const hours = new ComparedRows(noSums, counted, lastEntry);
+  const totals = new ComparedRows({ spent: 0n }, keysN, lastEntry);
+  const served = new ComparedRows(noServed, servedN, lastEntry);
   for await (const page of usage.rows(ref)) {
-    for (const { slot, sums, n } of page) {
-      rows.set(slotName(slot), rowOf(slot.keyId, sums, Math.max(n, counted)));
-    }
+    for (const { slot, sums, n } of page) hours.store(slotName(slot), slot.keyId, sums, n);
+  }
+  for await (const page of usage.servedRows(ref)) {
+    for (const { slot, sums, n } of page) served.store(servedName(slot), slot.keyId, sums, n);
   }
   for (const { keyId, spent, n } of await usage.keyTotals(ref)) {
-    rows.set(totalName(keyId), rowOf(undefined, { ...noSums, spent }, Math.max(n, keysN)));
+    totals.store(`key ${keyId}`, keyId, { spent }, n);
   }
-  const addTo = (name: string, n: number, sums: UsageSums, added: () => ComparedRow) => {
-    const row = rows.get(name) ?? added();
-    rows.set(name, row);
-    if (n > row.n) return;
-    row.computed = addSums(row.computed, sums);
-    if (n > lastEntry) row.since = addSums(row.since, sums);
-  };
+  const all = [hours, totals, served];
   const add = (entries: readonly Entry[]) => {
     for (const entry of entries) {
-      const { n } = entry;
-      const step = stepOf(entry, ref.unit);
+      const { n, keyId } = entry;
+      const record = recordOf(entry);
+      const step = stepOf(entry, ref.unit, record);
       if (step) {
-        const { slot, sums } = step;
-        addTo(slotName(slot), n, sums, () => rowOf(slot.keyId, noSums, counted));
+        hours.add(slotName(step.slot), keyId, step.sums, n);
+        const { slot, sums } = servedStepOf(step, record);
+        served.add(servedName(slot), keyId, sums, n);
       }
-      const keyStep = keyStepOf(entry);
-      if (!keyStep) continue;
-      const sums = { ...noSums, spent: keyStep.spent };
-      addTo(totalName(keyStep.keyId), n, sums, () => rowOf(undefined, noSums, keysN));
+      const spent = keyStepOf(entry)?.spent;
+      if (spent !== undefined) totals.add(`key ${keyId}`, keyId, { spent }, n);
     }
   };
   async function* tapped(): AsyncIterable<readonly Entry[]> {
@@ -91,24 +117,25 @@ export async function beginUsageAudit(
     async *differences() {
       // Written after the snapshot, and counted before the rows were read.
       let last = lastEntry;
-      for (const { n } of rows.values()) last = Math.max(last, n);
+      for (const { rows } of all) for (const { n } of rows.values()) last = Math.max(last, n);
       for (let after = lastEntry; after < last; after += countedAtOnce) {
         add(await entriesBetween(store, ref, after, Math.min(after + countedAtOnce, last)));
       }
-      for (const [name, { stored, computed }] of rows) {
-        const [recorded, expected] = [describe(name, stored), describe(name, computed)];
-        if (recorded === expected) continue;
-        yield { field: "usage", recorded, computed: expected, entryNumber: 0 };
+      for (const { rows } of all) {
+        for (const [name, { stored, computed }] of rows) {
+          const [recorded, expected] = [describe(name, stored), describe(name, computed)];
+          if (recorded === expected) continue;
+          yield { field: "usage", recorded, computed: expected, entryNumber: 0 };
+        }
       }
     },
-    keys: () => keysOf(rows.values()),
+    keys: () => keysOf(hours.rows.values()),
   };
 }
 
-function keysOf(rows: Iterable<ComparedRow>): AuditedKey[] {
+function keysOf(rows: Iterable<ComparedRow<"requests" | "spent">>): AuditedKey[] {
   const keys = new Map<string, AuditedKey>();
   for (const { keyId, stored, computed, since } of rows) {
-    if (keyId === undefined) continue;
     const key = keys.get(keyId) ?? {
       ...{ keyId, requests: 0n, spent: 0n, rollupRequests: 0n, rollupSpent: 0n },
     };
@@ -124,11 +151,8 @@ function keysOf(rows: Iterable<ComparedRow>): AuditedKey[] {
   return [...keys.values()].filter(isAnything).sort((a, b) => (a.keyId < b.keyId ? -1 : 1));
 }
 
-/** No slot's name begins like this, because those begin with their hour. */
-function totalName(keyId: string): string {
-  return `key ${keyId}`;
-}
-
-function describe(name: string, sums: UsageSums): string {
-  return `${name} ${sumNames.map((sum) => `${sum} ${sums[sum]}`).join(" ")}`;
+function describe(name: string, sums: Readonly<Record<string, bigint>>): string {
+  return `${name} ${Object.entries(sums)
+    .map(([sum, value]) => `${sum} ${value}`)
+    .join(" ")}`;
 }

@@ -3,11 +3,10 @@ import { walletName } from "../ledger/wallet.ts";
 import {
   type Line,
   type LineKind,
-  noSums,
-  sumNames,
+  type Sums,
   type UsageCursor,
   type UsageKind,
-  type UsageSums,
+  zeros,
 } from "./usage.ts";
 import { type LinePlace, usualKind, usualStatus } from "./usage-store.ts";
 
@@ -19,6 +18,8 @@ export interface CursorDocument {
   balance: bigint;
   /** See {@link UsageCursor}. Absent where only releases without totals have counted. */
   keysN?: number;
+  /** The same for the rollup by upstream. */
+  servedN?: number;
 }
 
 /** All charges of a key. Like a row of the rollup, it shows which of its entries it counts. */
@@ -29,11 +30,11 @@ export interface TotalDocument {
   spent: bigint;
 }
 
-/** The stored form of sums. */
-export type SumFields = { [name in keyof UsageSums]: bigint };
-
-/** A row of the rollup. It shows itself which of its entries it counts, so an entry is counted once, however often it is tried. */
-export interface RowDocument extends SumFields {
+/**
+ * A row of a rollup, with its sums beside these fields. It shows itself which of its entries it counts, so an entry is counted once,
+ * however often it is tried.
+ */
+export interface RowDocument {
   /** `<wallet>:<slot>`. */
   _id: string;
   account: string;
@@ -42,6 +43,8 @@ export interface RowDocument extends SumFields {
   keyId: string;
   kind: UsageKind;
   model: string;
+  /** Only in the rollup by upstream. */
+  upstream?: string;
   /** The highest number among the entries that it counts. Compare-and-set uses it. */
   n: number;
 }
@@ -71,9 +74,10 @@ export interface LineDocument {
 }
 
 /** The sums of a row, or of rows that the server added up. */
-export function sumsOf(fields: SumFields): UsageSums {
-  const sums = { ...noSums };
-  for (const name of sumNames) sums[name] = amountOf(fields[name]);
+export function sumsOf<Name extends string>(names: readonly Name[], fields: object): Sums<Name> {
+  const stored = fields as Sums<Name>;
+  const sums = zeros(names);
+  for (const name of names) sums[name] = amountOf(stored[name]);
   return sums;
 }
 

@@ -1,11 +1,19 @@
-import type { AnyBulkWriteOperation, Collection, Filter } from "mongodb";
+import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { isDuplicate } from "#kit/store/mongo/errors.ts";
-import { looksBehind, maxSlotRounds, usageRowsPage } from "../base/limits.ts";
+import { looksBehind } from "../base/limits.ts";
 import { amountOf, refOfName } from "../ledger/store-mongo-docs.ts";
 import { usageCollections } from "../ledger/store-mongo-schema.ts";
 import { type WalletRef, walletName } from "../ledger/wallet.ts";
 import { findLine, type LineIndex, type LineStretch, searchLines } from "./line-search.ts";
+import { servedName, servedNames } from "./served.ts";
+import {
+  type Additions,
+  addOnce,
+  readGroups,
+  readRows,
+  rowAdditions,
+} from "./store-mongo-rollups.ts";
 import {
   type CursorDocument,
   type LineDocument,
@@ -13,21 +21,17 @@ import {
   lineOf,
   placeText,
   type RowDocument,
-  type SumFields,
-  sumsOf,
   type TotalDocument,
 } from "./store-mongo-usage-docs.ts";
 import {
-  bySlot,
   type KeyStep,
   type Line,
+  slotName,
   sumNames,
   type UsageCursor,
-  type UsageKind,
-  type UsageStep,
   uncounted,
 } from "./usage.ts";
-import type { GroupQuery, KeyTotal, UsageGroup, UsageRow, UsageStore } from "./usage-store.ts";
+import type { KeyTotal, UsageStore } from "./usage-store.ts";
 
 /**
  * Usage in MongoDB, by single-document writes alone. A line is inserted under its entry's number. A row of the rollup moves on from the
@@ -37,6 +41,7 @@ import type { GroupQuery, KeyTotal, UsageGroup, UsageRow, UsageStore } from "./u
 export function createMongoUsage(db: MongoDatabase): UsageStore {
   const cursors = db.collection<CursorDocument>(usageCollections.cursors);
   const rows = db.collection<RowDocument>(usageCollections.rows);
+  const served = db.collection<RowDocument>(usageCollections.served);
   const lines = db.collection<LineDocument>(usageCollections.lines);
   const totals = db.collection<TotalDocument>(usageCollections.totals);
   const read = (stretch: LineStretch) => db.attempt(() => readLines(lines, stretch));
@@ -48,7 +53,16 @@ export function createMongoUsage(db: MongoDatabase): UsageStore {
       await Promise.all([
         db.attempt(() => insertLines(lines, counted.lines)),
         db.attempt(() =>
-          addOnce(db.collection(usageCollections.rows), rowAdditions(wallet, counted.steps)),
+          addOnce(
+            db.collection(usageCollections.rows),
+            rowAdditions(wallet, counted.steps, slotName),
+          ),
+        ),
+        db.attempt(() =>
+          addOnce(
+            db.collection(usageCollections.served),
+            rowAdditions(wallet, counted.servedSteps, servedName),
+          ),
         ),
         db.attempt(() =>
           addOnce(db.collection(usageCollections.totals), totalAdditions(wallet, counted.keySteps)),
@@ -58,10 +72,13 @@ export function createMongoUsage(db: MongoDatabase): UsageStore {
     },
     behind: (after) => db.attempt(() => readBehind(db, cursors, after)),
     keyTotals: (wallet, keyIds) => db.attempt(() => readKeyTotals(totals, wallet, keyIds)),
-    groups: (query) => db.attempt(() => readGroups(rows, query)),
+    groups: (query) =>
+      db.attempt(() => readGroups(rows, sumNames, { ...query, byUpstream: false })),
+    served: (query) => db.attempt(() => readGroups(served, servedNames, query)),
     lines: (query) => searchLines(query, read),
     find: (accountId, keyId, id) => findLine({ accountId, keyId, id }, read),
-    rows: (wallet) => readRows(db, rows, wallet),
+    rows: (wallet) => readRows(db, rows, sumNames, wallet),
+    servedRows: (wallet) => readRows(db, served, servedNames, wallet),
   };
 }
 
@@ -71,23 +88,25 @@ async function readCursor(
 ): Promise<UsageCursor> {
   const doc = await cursors.findOne({ _id: walletName(wallet) });
   if (!doc) return uncounted;
-  return { n: Number(doc.n), balance: amountOf(doc.balance), keysN: Number(doc.keysN ?? 0) };
+  const { n, balance, keysN = 0, servedN = 0 } = doc;
+  const numbers = { n: Number(n), keysN: Number(keysN), servedN: Number(servedN) };
+  return { ...numbers, balance: amountOf(balance) };
 }
 
 /** Never back. Of several that count the same journal, the one that is ahead has written everything before its cursor. */
 async function advance(
   cursors: Collection<CursorDocument>,
   wallet: WalletRef,
-  { n, balance, keysN }: UsageCursor,
+  { n, balance, keysN, servedN }: UsageCursor,
 ): Promise<void> {
   const _id = walletName(wallet);
-  const further = { $set: { n, balance }, $max: { keysN } };
+  const further = { $set: { n, balance }, $max: { keysN, servedN } };
   try {
     await cursors.updateOne({ _id, n: { $lt: n } }, further, { upsert: true });
   } catch (error) {
     // There is a cursor, and it is not behind.
     if (!isDuplicate(error)) throw error;
-    await cursors.updateOne({ _id }, { $max: { keysN } });
+    await cursors.updateOne({ _id }, { $max: { keysN, servedN } });
   }
 }
 
@@ -102,73 +121,6 @@ async function insertLines(
     // Those were written before.
     if (!isDuplicate(error)) throw error;
   }
-}
-
-/** A document that shows up to which of its entries it counts. */
-type CountingDocument = Pick<RowDocument | TotalDocument, "_id" | "n">;
-type RowBegin = Omit<RowDocument, keyof SumFields | "n">;
-
-/** The additions of entries to one document. Each of them counts there once. */
-interface Additions {
-  /** The document's fields from its beginning on. */
-  begin: { _id: string };
-  steps: readonly { n: number; sums: Readonly<Record<string, bigint>> }[];
-}
-
-/** Moves each document on by its entries that it does not count yet. Another process may do the same at the same time. */
-async function addOnce(
-  documents: Collection<CountingDocument>,
-  additions: readonly Additions[],
-): Promise<void> {
-  const left = new Map(additions.map((one) => [one.begin._id, one]));
-  for (let round = 0; left.size > 0; round++) {
-    if (round === maxSlotRounds) throw new Error("usage does not come to rest");
-    const found = await documents.find({ _id: { $in: [...left.keys()] } }).toArray();
-    const known = new Map(found.map((doc) => [doc._id, Number(doc.n)]));
-    const writes: AnyBulkWriteOperation<CountingDocument>[] = [];
-    for (const [_id, { begin, steps }] of left) {
-      const n = known.get(_id);
-      const some = n === undefined ? steps : steps.filter((step) => step.n > n);
-      const last = some.at(-1)?.n;
-      if (last === undefined) {
-        left.delete(_id);
-        continue;
-      }
-      const sums = sumOf(some);
-      writes.push(
-        n === undefined
-          ? { insertOne: { document: { ...begin, ...sums, n: last } } }
-          : { updateOne: { filter: { _id, n }, update: { $set: { n: last }, $inc: sums } } },
-      );
-    }
-    if (writes.length === 0) return;
-    try {
-      const { insertedCount, matchedCount } = await documents.bulkWrite(writes, { ordered: false });
-      if (insertedCount + matchedCount === writes.length) return;
-    } catch (error) {
-      if (!isDuplicate(error)) throw error;
-    }
-    // Another process was first with some. Reading each shows which additions are left.
-  }
-}
-
-function sumOf(steps: Additions["steps"]): Record<string, bigint> {
-  const sums: Record<string, bigint> = {};
-  for (const step of steps) {
-    for (const [name, sum] of Object.entries(step.sums)) sums[name] = (sums[name] ?? 0n) + sum;
-  }
-  return sums;
-}
-
-function rowAdditions(wallet: WalletRef, steps: readonly UsageStep[]): Additions[] {
-  const name = walletName(wallet);
-  return [...bySlot(steps)].flatMap(([slotName, of]) => {
-    const slot = of[0]?.slot;
-    if (!slot) return [];
-    const _id = `${name}:${slotName}`;
-    const begin: RowBegin = { _id, account: wallet.accountId, wallet: name, ...slot };
-    return [{ begin, steps: of.map(({ n, sums }) => ({ n, sums: { ...sums } })) }];
-  });
 }
 
 function totalAdditions(wallet: WalletRef, steps: readonly KeyStep[]): Additions[] {
@@ -212,7 +164,10 @@ async function readBehind(
     .toArray();
   const found = await cursors.find({ _id: { $in: wallets.map(({ _id }) => _id) } }).toArray();
   const counted = new Map(
-    found.map(({ _id, n, keysN = 0 }) => [_id, Math.min(Number(n), Number(keysN))]),
+    found.map(({ _id, n, keysN = 0, servedN = 0 }) => [
+      _id,
+      Math.min(Number(n), Number(keysN), Number(servedN)),
+    ]),
   );
   return {
     wallets: wallets
@@ -220,47 +175,6 @@ async function readBehind(
       .map(({ _id }) => refOfName(_id)),
     next: wallets.length < looksBehind ? undefined : wallets.at(-1)?._id,
   };
-}
-
-interface GroupedBy {
-  start: number;
-  wallet: string;
-  keyId?: string;
-  model?: string;
-  kind?: UsageKind;
-}
-
-async function readGroups(rows: Collection<RowDocument>, query: GroupQuery): Promise<UsageGroup[]> {
-  const { accountId, from, until, width, keyIds, models, kinds, byKey, byModel, byKind } = query;
-  const filter: Filter<RowDocument> = {
-    account: accountId,
-    hour: { $gte: from, $lt: until },
-    ...(keyIds ? { keyId: { $in: [...keyIds] } } : {}),
-    ...(models ? { model: { $in: [...models] } } : {}),
-    ...(kinds ? { kind: { $in: [...kinds] } } : {}),
-  };
-  const by = {
-    start: { $subtract: ["$hour", { $mod: ["$hour", width] }] },
-    wallet: "$wallet",
-    ...(byKey ? { keyId: "$keyId" } : {}),
-    ...(byModel ? { model: "$model" } : {}),
-    ...(byKind ? { kind: "$kind" } : {}),
-  };
-  const sums = Object.fromEntries(sumNames.map((name) => [name, { $sum: `$${name}` }]));
-  const groups = await rows
-    .aggregate<{ _id: GroupedBy } & SumFields>([
-      { $match: filter },
-      { $group: { _id: by, ...sums } },
-    ])
-    .toArray();
-  return groups.map(({ _id, ...of }) => ({
-    start: Number(_id.start),
-    unit: refOfName(_id.wallet).unit,
-    keyId: _id.keyId ?? "",
-    model: _id.model ?? "",
-    kind: _id.kind ?? "",
-    sums: sumsOf(of),
-  }));
 }
 
 /** The field of each index. */
@@ -290,28 +204,4 @@ async function readLines(
     .limit(limit)
     .toArray();
   return docs.map(lineOf);
-}
-
-async function* readRows(
-  db: MongoDatabase,
-  rows: Collection<RowDocument>,
-  wallet: WalletRef,
-): AsyncIterable<readonly UsageRow[]> {
-  let after = "";
-  for (;;) {
-    const docs = await db.attempt(() =>
-      rows
-        .find({ wallet: walletName(wallet), _id: { $gt: after } })
-        .sort({ wallet: 1, _id: 1 })
-        .limit(usageRowsPage)
-        .toArray(),
-    );
-    yield docs.map(({ hour, keyId, kind, model, n, ...doc }) => ({
-      slot: { hour: Number(hour), keyId, kind, model },
-      sums: sumsOf(doc),
-      n: Number(n),
-    }));
-    if (docs.length < usageRowsPage) return;
-    after = docs.at(-1)?._id ?? after;
-  }
 }

@@ -13,8 +13,24 @@ export const sumColumns = [
   "spent",
 ] as const;
 
+/** The same for the rollup by upstream. */
+export const servedColumns = [
+  "requests",
+  "spent",
+  "costed_requests",
+  "costed_spent",
+  "upstream_cost",
+  "input_cache_write_tokens",
+  "input_cache_write_long_tokens",
+  "input_audio_tokens",
+  "input_image_tokens",
+  "output_audio_tokens",
+  "output_image_tokens",
+  "tool_calls",
+] as const;
+
 /**
- * Rows of the rollup and of the lines name account and unit themselves, because a page has both wallets of an account. Only a line's
+ * Rows of the rollups and of the lines name account and unit themselves, because a page has both wallets of an account. Only a line's
  * entry holds its record. Most requests are text that was completed, so the indexes on state and kind leave them out.
  */
 export const usageSchema: readonly string[] = [
@@ -75,5 +91,23 @@ export const usageSchema: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   INSERT INTO ledger_key_total SELECT account_id, unit, key_id, max(n), sum(spent) FROM ledger_usage
     WHERE key_id <> '' GROUP BY account_id, unit, key_id;
+  `,
+  // It is counted from the first entry on, because the rollup knows no upstream.
+  `
+  ALTER TABLE ledger_usage_cursor ADD COLUMN served_n INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE ledger_served (
+    account_id TEXT NOT NULL,
+    hour INTEGER NOT NULL,
+    key_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    model TEXT NOT NULL,
+    upstream TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    ${servedColumns.map((name) => `${name} INTEGER NOT NULL`).join(", ")},
+    PRIMARY KEY (account_id, hour, key_id, kind, model, upstream, unit)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX ledger_served_key ON ledger_served (account_id, key_id, hour);
+  CREATE INDEX ledger_served_hour ON ledger_served (hour);
   `,
 ];

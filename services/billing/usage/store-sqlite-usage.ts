@@ -1,33 +1,20 @@
-import { turn } from "#kit/base/in-turns.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
 import { refusingWhenAway } from "#kit/store/sqlite-errors.ts";
-import { looksBehind, usageRowsPage } from "../base/limits.ts";
+import { looksBehind } from "../base/limits.ts";
 import { type Unit, unpackedRef, type WalletRef } from "../ledger/wallet.ts";
+import type { CountedEntries } from "./count-entries.ts";
 import { findLine, type LineIndex, type LineStretch, searchLines } from "./line-search.ts";
-import { sumColumns, usageSchema } from "./store-sqlite-usage-schema.ts";
 import {
-  addSums,
-  byKey,
-  bySlot,
-  type CountedEntries,
-  type Line,
-  type LineKind,
-  noSums,
-  sumNames,
-  type UsageCursor,
-  type UsageKind,
-  type UsageSums,
-  uncounted,
-} from "./usage.ts";
-import {
-  type GroupQuery,
-  type KeyTotal,
-  type UsageGroup,
-  type UsageRow,
-  type UsageStore,
-  usualKind,
-  usualStatus,
-} from "./usage-store.ts";
+  addToRows,
+  readGroups,
+  readRows,
+  readServed,
+  servedRollup,
+  usageRollup,
+} from "./store-sqlite-rollups.ts";
+import { usageSchema } from "./store-sqlite-usage-schema.ts";
+import { byKey, type Line, type LineKind, type UsageCursor, uncounted } from "./usage.ts";
+import { type KeyTotal, type UsageStore, usualKind, usualStatus } from "./usage-store.ts";
 
 /**
  * Usage in the process's SQLite file. It reads the ledger's tables there, and writes its own alone. Sums and the number of the last
@@ -42,11 +29,13 @@ export function createSqliteUsage(file: SqliteDatabase): UsageStore {
     count: (wallet, before, counted) => db.write((tx) => write(tx, wallet, before, counted)),
     behind: (after) => read(() => readBehind(db, after)),
     keyTotals: (wallet, keyIds) => read(() => readKeyTotals(db, wallet, keyIds)),
-    groups: (query) => read(() => readGroups(db, query)),
+    groups: (query) => read(() => readGroups(db, usageRollup, { ...query, byUpstream: false })),
+    served: (query) => readServed(db, query),
     lines: (query) => searchLines(query, (stretch) => readLines(db, stretch)),
     find: (accountId, keyId, id) =>
       findLine({ accountId, keyId, id }, (stretch) => readLines(db, stretch)),
-    rows: (wallet) => readRows(db, wallet),
+    rows: (wallet) => readRows(db, usageRollup, wallet),
+    servedRows: (wallet) => readRows(db, servedRollup, wallet),
   };
 }
 
@@ -58,11 +47,11 @@ function walletId(db: SqlRunner, { accountId, unit }: WalletRef): SqlValue | und
 function readCursor(db: SqlRunner, wallet: WalletRef): UsageCursor {
   const id = walletId(db, wallet);
   if (id === undefined) return uncounted;
-  const row = db.get("SELECT n, balance FROM ledger_usage_cursor WHERE wallet = ?", id);
+  const row = db.get("SELECT n, balance, served_n FROM ledger_usage_cursor WHERE wallet = ?", id);
   if (!row) return uncounted;
   const n = Number(row.n);
   // Rollup and totals are written together, and only ever by one release.
-  return { n, balance: row.balance as bigint, keysN: n };
+  return { n, balance: row.balance as bigint, keysN: n, servedN: Number(row.served_n) };
 }
 
 /** Does nothing where another call has counted meanwhile. The next count goes on from its end. */
@@ -70,10 +59,12 @@ function write(
   tx: SqlRunner,
   wallet: WalletRef,
   before: UsageCursor,
-  { cursor, lines, steps, keySteps }: CountedEntries,
+  { cursor, lines, steps, keySteps, servedSteps }: CountedEntries,
 ): void {
   const id = walletId(tx, wallet);
-  if (id === undefined || readCursor(tx, wallet).n !== before.n) return;
+  if (id === undefined) return;
+  const { n, servedN } = readCursor(tx, wallet);
+  if (n !== before.n || servedN !== before.servedN) return;
   const { accountId, unit } = wallet;
   for (const line of lines) {
     tx.run(
@@ -93,29 +84,21 @@ function write(
       line.requestId,
     );
   }
-  for (const [first, ...rest] of bySlot(steps).values()) {
-    if (!first) continue;
-    const { hour, keyId, kind, model } = first.slot;
-    const sums = rest.reduce((sum, step) => addSums(sum, step.sums), first.sums);
-    const n = rest.at(-1)?.n ?? first.n;
-    const values = sumNames.map((name) => sums[name]);
-    tx.run(addToRow, accountId, hour, keyId, kind, model, unit, n, ...values);
-  }
+  addToRows(tx, usageRollup, wallet, steps);
+  addToRows(tx, servedRollup, wallet, servedSteps);
   for (const [keyId, { n, spent }] of byKey(keySteps)) {
     tx.run(addToTotal, accountId, unit, keyId, n, spent);
   }
   tx.run(
-    `INSERT INTO ledger_usage_cursor VALUES (?, ?, ?)
-     ON CONFLICT (wallet) DO UPDATE SET n = excluded.n, balance = excluded.balance`,
+    `INSERT INTO ledger_usage_cursor VALUES (?, ?, ?, ?)
+     ON CONFLICT (wallet) DO UPDATE SET n = excluded.n, balance = excluded.balance,
+       served_n = excluded.served_n`,
     id,
     cursor.n,
     cursor.balance,
+    cursor.servedN,
   );
 }
-
-const addToRow = `INSERT INTO ledger_usage VALUES (?, ?, ?, ?, ?, ?, ?, ${sumColumns.map(() => "?").join(", ")})
-  ON CONFLICT (account_id, hour, key_id, kind, model, unit) DO UPDATE SET n = excluded.n,
-  ${sumColumns.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`;
 
 const addToTotal = `INSERT INTO ledger_key_total VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (account_id, unit, key_id) DO UPDATE SET n = excluded.n, spent = spent + excluded.spent`;
@@ -139,7 +122,7 @@ function readBehind(
   after: string | undefined,
 ): { wallets: WalletRef[]; next: string | undefined } {
   const rows = db.all(
-    `SELECT w.id, w.account_id, w.unit, w.n > coalesce(c.n, 0) AS is_behind FROM ledger_wallet w
+    `SELECT w.id, w.account_id, w.unit, w.n > coalesce(min(c.n, c.served_n), 0) AS is_behind FROM ledger_wallet w
      LEFT JOIN ledger_usage_cursor c ON c.wallet = w.id WHERE w.id > ? ORDER BY w.id LIMIT ?`,
     BigInt(after ?? 0),
     looksBehind,
@@ -150,39 +133,6 @@ function readBehind(
       .map((row) => ({ accountId: String(row.account_id), unit: row.unit as Unit })),
     next: rows.length < looksBehind ? undefined : String(rows.at(-1)?.id),
   };
-}
-
-function readGroups(db: SqlRunner, query: GroupQuery): UsageGroup[] {
-  const { accountId, from, until, width, keyIds, models, kinds } = query;
-  const conditions = ["account_id = ?", "hour >= ?", "hour < ?"];
-  const values: SqlValue[] = [width, accountId, from, until];
-  const only = (column: string, list: readonly string[] | undefined) => {
-    if (!list) return;
-    conditions.push(`${column} IN (SELECT value FROM json_each(?))`);
-    values.push(JSON.stringify(list));
-  };
-  only("key_id", keyIds);
-  only("model", models);
-  only("kind", kinds);
-  const by = [
-    "hour - hour % ? AS start",
-    "unit",
-    query.byKey ? "key_id" : "'' AS key_id",
-    query.byModel ? "model" : "'' AS model",
-    query.byKind ? "kind" : "'' AS kind",
-  ];
-  const sums = sumColumns.map((name) => `sum(${name}) AS ${name}`);
-  // The index is named, as for lines. Otherwise the hours of all keys are searched.
-  const sql = `SELECT ${[...by, ...sums].join(", ")} FROM ledger_usage
-    ${keyIds ? "INDEXED BY ledger_usage_key" : ""} WHERE ${conditions.join(" AND ")} GROUP BY 1, 2, 3, 4, 5`;
-  return db.all(sql, ...values).map((row) => ({
-    start: Number(row.start),
-    unit: row.unit as Unit,
-    keyId: String(row.key_id),
-    model: String(row.model),
-    kind: String(row.kind) as UsageKind | "",
-    sums: sumsOf(row),
-  }));
 }
 
 /**
@@ -222,44 +172,6 @@ async function readLines(
     limit,
   ];
   return db.all(sql, ...values).map(lineOf);
-}
-
-async function* readRows(
-  db: SqliteDatabase,
-  { accountId, unit }: WalletRef,
-): AsyncIterable<readonly UsageRow[]> {
-  let last: SqlValue[] = [-1, "", "", ""];
-  for (;;) {
-    const rows = db.all(
-      `SELECT * FROM ledger_usage WHERE account_id = ? AND (hour, key_id, kind, model) > (?, ?, ?, ?)
-         AND unit = ? ORDER BY hour, key_id, kind, model LIMIT ?`,
-      accountId,
-      ...last,
-      unit,
-      usageRowsPage,
-    );
-    yield rows.map((row) => ({
-      slot: {
-        hour: Number(row.hour),
-        keyId: String(row.key_id),
-        kind: row.kind as UsageKind,
-        model: String(row.model),
-      },
-      sums: sumsOf(row),
-      n: Number(row.n),
-    }));
-    const end = rows.at(-1);
-    if (!end || rows.length < usageRowsPage) return;
-    last = [end.hour, end.key_id, end.kind, end.model] as SqlValue[];
-    // Other requests come first.
-    await turn();
-  }
-}
-
-function sumsOf(row: SqlRow): UsageSums {
-  const sums = { ...noSums };
-  for (const [i, name] of sumNames.entries()) sums[name] = row[sumColumns[i] ?? ""] as bigint;
-  return sums;
 }
 
 function lineOf(row: SqlRow): Line {

@@ -12,7 +12,8 @@ import {
 } from "../base/limits.ts";
 import type { LedgerStore } from "../ledger/store.ts";
 import { type Entry, units, type WalletRef, walletName } from "../ledger/wallet.ts";
-import { countEntries } from "./usage.ts";
+import { countEntries } from "./count-entries.ts";
+import type { UsageCursor } from "./usage.ts";
 import type { UsageStore } from "./usage-store.ts";
 
 /** The parts that counting needs. */
@@ -29,9 +30,11 @@ export interface CountingContext {
  * written to. Databases of earlier releases are counted in the same way, from their first entry on.
  */
 export interface Counting {
-  /** Counts an account's journals to their ends. Refuses with USAGE_BEING_COUNTED where that takes long. */
+  /** Counts an account's journals to their ends, for lines. Refuses with USAGE_BEING_COUNTED where that takes long. */
   catchUp(accountId: string): Promise<void>;
-  /** The same for one wallet and the totals of its keys, without a limit of time. */
+  /** The same for the totals of keys and the rollup by upstream too. */
+  catchUpAll(accountId: string): Promise<void>;
+  /** The same for one wallet, without a limit of time. */
   catchUpWallet(wallet: WalletRef): Promise<void>;
   /** The same for as long as a call may take. False where that was too short. */
   catchUpKeys(wallet: WalletRef): Promise<boolean>;
@@ -56,11 +59,19 @@ class JournalCounting implements Counting {
     this.#context = context;
   }
 
-  async catchUp(accountId: string): Promise<void> {
+  catchUp(accountId: string): Promise<void> {
+    return this.#catchUp(accountId, false);
+  }
+
+  catchUpAll(accountId: string): Promise<void> {
+    return this.#catchUp(accountId, true);
+  }
+
+  async #catchUp(accountId: string, withAll: boolean): Promise<void> {
     const mayGoOn = this.#forAMoment();
     const wallets = units.map((unit) => ({ accountId, unit }));
     const whole = await Promise.all(
-      wallets.map((wallet) => this.#countAlone(wallet, mayGoOn, false)),
+      wallets.map((wallet) => this.#countAlone(wallet, mayGoOn, withAll)),
     );
     if (whole.every(Boolean)) return;
     const metadata = { retry_after_ms: `${countingRetryMs}` };
@@ -109,23 +120,23 @@ class JournalCounting implements Counting {
     await behind;
   }
 
-  /** The parts of a wallet's journal to be counted: rollup and lines, and the totals of its keys where requested. */
-  async #standing(wallet: WalletRef, withKeys: boolean) {
+  /** The parts of a wallet's journal to be counted: rollup and lines, and what was added to these later where requested. */
+  async #standing(wallet: WalletRef, withAll: boolean) {
     const { store, usage } = this.#context;
     const { n: last } = await store.wallet(wallet);
     const cursor = await usage.cursor(wallet);
-    return { last, cursor, isWhole: cursor.n >= last && (!withKeys || cursor.keysN >= last) };
+    return { last, cursor, isWhole: countedTo(cursor, withAll) >= last };
   }
 
   /** Counts a wallet up to the end of its journal, as long as `mayGoOn` is true. True where it reached the end. */
-  async #count(wallet: WalletRef, mayGoOn: () => boolean, withKeys: boolean): Promise<boolean> {
+  async #count(wallet: WalletRef, mayGoOn: () => boolean, withAll: boolean): Promise<boolean> {
     const { store, usage, alerts } = this.#context;
-    const { last, ...begun } = await this.#standing(wallet, withKeys);
+    const { last, ...begun } = await this.#standing(wallet, withAll);
     let { cursor } = begun;
-    while (cursor.n < last || (withKeys && cursor.keysN < last)) {
+    while (countedTo(cursor, withAll) < last) {
       if (!mayGoOn()) return false;
-      // The rollup first. Where an earlier release counted, only the totals of keys are missing.
-      const from = cursor.n < last ? cursor.n : cursor.keysN;
+      // The rollup first. Where an earlier release counted, only what was added later is missing.
+      const from = cursor.n < last ? cursor.n : countedTo(cursor, true);
       const upTo = Math.min(from + countedAtOnce, last);
       const entries = await entriesBetween(store, wallet, from, upTo);
       // Entries that were counted before were checked for alerts then.
@@ -141,19 +152,15 @@ class JournalCounting implements Counting {
    * One at a time for a wallet in this process, because several would do the same work. A caller does not wait for entries that it does
    * not read.
    */
-  async #countAlone(
-    wallet: WalletRef,
-    mayGoOn: () => boolean,
-    withKeys: boolean,
-  ): Promise<boolean> {
+  async #countAlone(wallet: WalletRef, mayGoOn: () => boolean, withAll: boolean): Promise<boolean> {
     const running = this.#running;
     const name = walletName(wallet);
     for (let other = running.get(name); other; other = running.get(name)) {
-      if ((await this.#standing(wallet, withKeys)).isWhole) return true;
+      if ((await this.#standing(wallet, withAll)).isWhole) return true;
       if (!mayGoOn()) return false;
       await other.catch(() => false);
     }
-    const counting = this.#count(wallet, mayGoOn, withKeys).finally(() => running.delete(name));
+    const counting = this.#count(wallet, mayGoOn, withAll).finally(() => running.delete(name));
     running.set(name, counting);
     return counting;
   }
@@ -203,6 +210,11 @@ class JournalCounting implements Counting {
       this.#context.events.countingFailed(wallet, error);
     }
   }
+}
+
+/** Number of the last entry that is counted: in rollup and lines, or in the totals of keys and the rollup by upstream too. */
+function countedTo({ n, keysN, servedN }: UsageCursor, withAll: boolean): number {
+  return withAll ? Math.min(n, keysN, servedN) : n;
 }
 
 /**

@@ -13,21 +13,25 @@ import { maxBuckets, maxLookUpLength, maxUsageModels } from "../base/limits.ts";
 import { recordMessage, unitMessage } from "../ledger/messages.ts";
 import { broken, readAccountId, readKeyIds, readPageSize } from "../ledger/requests.ts";
 import { chargeTold, type Unit } from "../ledger/wallet.ts";
+import { partNames } from "./served.ts";
 import {
   addSums,
   type Line,
   type LineKind,
   noSums,
   refundedKind,
+  type Sums,
   type UsageKind,
   type UsageSums,
   usageKinds,
+  zeros,
 } from "./usage.ts";
 import {
   type GroupQuery,
   type LinePlace,
   type LineQuery,
   placeOf,
+  type ServedGroup,
   type UsageGroup,
 } from "./usage-store.ts";
 
@@ -59,26 +63,45 @@ export function readUsageRequest(message: GetUsageRequest): GroupQuery {
 }
 
 /** The end of year 9999. */
-const maxStartSeconds = 253_402_300_799;
+export const maxStartSeconds = 253_402_300_799;
 
-/** Results of a bucket. The wallets' groups of the same key, model and kind become one. */
-export function usageResults(groups: readonly UsageGroup[]): UsageResult[] {
-  const results = new Map<string, { group: UsageGroup; sums: UsageSums; spent: Spent }>();
+/** Results of a bucket. The wallets' groups of the same key, model and kind become one, and so do those of both rollups. */
+export function usageResults(
+  groups: readonly UsageGroup[],
+  served: readonly ServedGroup[],
+): UsageResult[] {
+  const results = new Map<string, Result>();
+  const resultOf = ({ keyId, model, kind }: Omit<UsageGroup, "sums">): Result => {
+    const name = JSON.stringify([keyId, model, kind]);
+    const slot = { keyId, model, kind };
+    const spent = { usd_micros: 0n, credits: 0n };
+    const result = results.get(name) ?? { slot, sums: noSums, parts: zeros(partNames), spent };
+    results.set(name, result);
+    return result;
+  };
   for (const group of groups) {
-    const name = JSON.stringify([group.keyId, group.model, group.kind]);
-    const known = results.get(name);
-    const spent = known?.spent ?? { usd_micros: 0n, credits: 0n };
-    spent[group.unit] += group.sums.spent;
-    results.set(name, { group, sums: addSums(known?.sums ?? noSums, group.sums), spent });
+    const result = resultOf(group);
+    result.sums = addSums(result.sums, group.sums);
+    result.spent[group.unit] += group.sums.spent;
+  }
+  for (const group of served) {
+    const result = resultOf(group);
+    for (const name of partNames) result.parts[name] += group.sums[name];
   }
   return [...results]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([, { group, sums, spent }]) => {
+    .map(([, { slot, sums, parts, spent }]) => {
       const { spent: _together, ...counts } = sums;
-      const { keyId, model, kind } = group;
       const amounts = { spentUsdMicros: spent.usd_micros, spentCredits: spent.credits };
-      return create(UsageResultSchema, { keyId, model, kind, ...counts, ...amounts });
+      return create(UsageResultSchema, { ...slot, ...counts, ...parts, ...amounts });
     });
+}
+
+interface Result {
+  slot: Pick<UsageGroup, "keyId" | "model" | "kind">;
+  sums: UsageSums;
+  parts: Sums<(typeof partNames)[number]>;
+  spent: Spent;
 }
 
 type Spent = Record<Unit, bigint>;

@@ -6,6 +6,7 @@ import { maxGroupedSeconds, maxUsageResults } from "../base/limits.ts";
 import { holdMessage } from "../ledger/messages.ts";
 import { readAccountId, readPageSize } from "../ledger/requests.ts";
 import type { LedgerStore } from "../ledger/store.ts";
+import { readMargins } from "./margins.ts";
 import type { Counting } from "./usage-counting.ts";
 import {
   lineMessage,
@@ -27,7 +28,7 @@ export interface UsageRoutesContext {
 
 type UsageMethods = Pick<
   ServiceImpl<typeof BillingService>,
-  "getUsage" | "listLines" | "findLine" | "listAccountHolds"
+  "getUsage" | "getMargins" | "listLines" | "findLine" | "listAccountHolds"
 >;
 
 /** The methods of BillingService that read usage. The proto file states their promises. */
@@ -35,18 +36,19 @@ export function createUsageRoutes({ store, usage, counting }: UsageRoutesContext
   return {
     async getUsage(request) {
       const query = readUsageRequest(request);
-      await counting.catchUp(query.accountId);
+      await counting.catchUpAll(query.accountId);
       const { until, width } = query;
       const buckets: Pick<UsageBucket, "startSeconds" | "results">[] = [];
       let results = 0;
       for (let from = query.from; from < until && results < maxUsageResults; ) {
         const end = Math.min(from + maxGroupedSeconds, until);
-        const groups = Map.groupBy(
-          await usage.groups({ ...query, from, until: end }),
-          ({ start }) => start,
-        );
+        const asked = { ...query, from, until: end };
+        const [groups, served] = await Promise.all([
+          usage.groups(asked).then(byStart),
+          usage.served({ ...asked, byUpstream: false }).then(byStart),
+        ]);
         for (; from < end && results < maxUsageResults; from += width) {
-          const bucket = usageResults(groups.get(from) ?? []);
+          const bucket = usageResults(groups.get(from) ?? [], served.get(from) ?? []);
           results += bucket.length;
           buckets.push({ startSeconds: BigInt(from), results: bucket });
         }
@@ -55,6 +57,7 @@ export function createUsageRoutes({ store, usage, counting }: UsageRoutesContext
       }
       return { buckets };
     },
+    getMargins: (request) => readMargins({ usage, counting }, request),
     async listLines(request) {
       const query = readLinesRequest(request);
       await counting.catchUp(query.accountId);
@@ -81,4 +84,8 @@ export function createUsageRoutes({ store, usage, counting }: UsageRoutesContext
       return { holds: items.map(holdMessage), nextPageToken: next ?? "" };
     },
   };
+}
+
+function byStart<Group extends { start: number }>(groups: readonly Group[]): Map<number, Group[]> {
+  return Map.groupBy(groups, ({ start }) => start);
 }

@@ -1,17 +1,12 @@
 import type { Unit, WalletRef } from "../ledger/wallet.ts";
-import type {
-  CountedEntries,
-  Line,
-  LineKind,
-  UsageCursor,
-  UsageKind,
-  UsageSlot,
-  UsageSums,
-} from "./usage.ts";
+import type { CountedEntries } from "./count-entries.ts";
+import type { ServedSlot, ServedSums } from "./served.ts";
+import type { Line, LineKind, UsageCursor, UsageKind, UsageSlot, UsageSums } from "./usage.ts";
 
 /**
- * Usage made from the journals: an hourly rollup by key, kind and model, and a line for each request, job, grant and refund. Each entry
- * of a journal is counted in it once or not yet. Methods refuse with SERVICE_UNAVAILABLE where the store is away.
+ * Usage made from the journals: an hourly rollup by key, kind and model, a second one by upstream too, and a line for each request, job,
+ * grant and refund. Each entry of a journal is counted in each of them once or not yet. Methods refuse with SERVICE_UNAVAILABLE where
+ * the store is away.
  */
 export interface UsageStore {
   /** Makes tables, collections and indexes. To be called once, first of all. */
@@ -29,12 +24,16 @@ export interface UsageStore {
   behind(after: string | undefined): Promise<{ wallets: WalletRef[]; next: string | undefined }>;
   /** The rollup's sums in a time. */
   groups(query: GroupQuery): Promise<UsageGroup[]>;
+  /** The sums of the rollup by upstream in a time. */
+  served(query: ServedQuery): Promise<ServedGroup[]>;
   /** Lines of an account, in the order of their times. Reads the lines of the page, or some thousands where few match. */
   lines(query: LineQuery): Promise<LinePage>;
   /** The newest line that has this public id, or this id of a caller's request. */
   find(accountId: string, keyId: string | undefined, id: string): Promise<Line | undefined>;
   /** A wallet's rows of the rollup, by pages, for an audit. Each shows up to which of its entries it counts. */
   rows(wallet: WalletRef): AsyncIterable<readonly UsageRow[]>;
+  /** The same for the rollup by upstream. */
+  servedRows(wallet: WalletRef): AsyncIterable<readonly ServedRow[]>;
 }
 
 /** All charges of a key in a wallet. */
@@ -51,6 +50,14 @@ export interface UsageRow {
   slot: UsageSlot;
   sums: UsageSums;
   /** The highest number among its entries that it counts. */
+  n: number;
+}
+
+/** A row of the rollup by upstream. */
+export interface ServedRow {
+  slot: ServedSlot;
+  sums: ServedSums;
+  /** As in {@link UsageRow}. */
   n: number;
 }
 
@@ -80,6 +87,19 @@ export interface UsageGroup {
   model: string;
   kind: UsageKind | "";
   sums: UsageSums;
+}
+
+/** A query for sums of the rollup by upstream. */
+export interface ServedQuery extends Omit<GroupQuery, "accountId"> {
+  /** Undefined: all accounts. Then the query has no filter. */
+  accountId: string | undefined;
+  byUpstream: boolean;
+}
+
+/** Sums of one key, model, kind and upstream in a bucket. An empty one means all, and an empty upstream also that none answered. */
+export interface ServedGroup extends Omit<UsageGroup, "sums"> {
+  upstream: string;
+  sums: ServedSums;
 }
 
 /** The place of a line among an account's: by time, then unit, then number. */

@@ -15,34 +15,26 @@ export const usageKinds: readonly UsageKind[] = [
 /** The kind of a line of an account's journals. */
 export type LineKind = UsageKind | "grant" | "refund";
 
-/** The sums, in whole numbers. */
-export interface UsageSums {
-  /** Requests and jobs that ended, including those that cost nothing. */
-  requests: bigint;
-  inputTokens: bigint;
-  cachedInputTokens: bigint;
-  outputTokens: bigint;
-  reasoningTokens: bigint;
-  images: bigint;
-  /** Milliseconds of video, music and speech. */
-  mediaMs: bigint;
-  characters: bigint;
-  /** In the wallet's unit. Refunds count below 0. */
-  spent: bigint;
-}
-
 /** Names of the sums, in the order of their columns. */
 export const sumNames = [
+  // Requests and jobs that ended, including those that cost nothing.
   "requests",
   "inputTokens",
   "cachedInputTokens",
   "outputTokens",
   "reasoningTokens",
   "images",
+  // Milliseconds of video, music and speech.
   "mediaMs",
   "characters",
+  // In the wallet's unit. Refunds count below 0.
   "spent",
-] as const satisfies readonly (keyof UsageSums)[];
+] as const;
+
+/** The sums, in whole numbers. */
+export type UsageSums = Sums<(typeof sumNames)[number]>;
+/** Whole numbers by their names. */
+export type Sums<Name extends string> = { [name in Name]: bigint };
 
 /** The slot of a row of the rollup, within one wallet. */
 export interface UsageSlot {
@@ -96,6 +88,8 @@ export interface UsageCursor {
    * one.
    */
   keysN: number;
+  /** The same for the rollup by upstream. */
+  servedN: number;
 }
 
 /** The addition of one entry to all charges of a key. */
@@ -107,70 +101,17 @@ export interface KeyStep {
   spent: bigint;
 }
 
-/** The sums of some entries. */
-export interface CountedEntries {
-  cursor: UsageCursor;
-  lines: Line[];
-  steps: UsageStep[];
-  keySteps: KeyStep[];
-}
-
 /** Before the first entry. */
-export const uncounted: UsageCursor = { n: 0, balance: 0n, keysN: 0 };
+export const uncounted: UsageCursor = { n: 0, balance: 0n, keysN: 0, servedN: 0 };
 
 const hourMs = 3_600_000;
 
-/**
- *
- * Counts entries in their order, up to number `upTo`. They are those that follow the cursor. Where all of them are in the rollup, they
- * are those that the totals of keys lack. No entry is counted twice. Totals that lack earlier entries do not get these.
- */
-export function countEntries(
-  wallet: WalletRef,
-  cursor: UsageCursor,
-  entries: readonly Entry[],
-  upTo: number,
-): CountedEntries {
-  let { balance } = cursor;
-  const lines: Line[] = [];
-  const steps: UsageStep[] = [];
-  const keySteps: KeyStep[] = [];
-  const areKeysCounted = upTo <= cursor.n || cursor.keysN >= cursor.n;
-  for (const entry of entries) {
-    const { n } = entry;
-    const keyStep = keyStepOf(entry);
-    if (areKeysCounted && n > cursor.keysN && keyStep) keySteps.push(keyStep);
-    if (n <= cursor.n) continue;
-    const amount = entry.freeDelta + entry.heldDelta;
-    balance += amount;
-    const record = recordOf(entry);
-    const kind = lineKindOf(entry, wallet.unit, record);
-    if (!kind) continue;
-    const model = textOf(record.model);
-    lines.push({
-      wallet,
-      n,
-      at: entry.at,
-      kind,
-      keyId: entry.keyId,
-      model,
-      status: kind === "refund" ? "" : textOf(record.status),
-      amount,
-      balance,
-      publicId: textOf(record.answerId) || entry.holdId,
-      requestId: textOf(record.requestId),
-      record: entry.record,
-    });
-    const step = stepOf(entry, wallet.unit);
-    if (step) steps.push(step);
-  }
-  const keysN = areKeysCounted ? Math.max(cursor.keysN, upTo) : cursor.keysN;
-  return { cursor: { n: Math.max(cursor.n, upTo), balance, keysN }, lines, steps, keySteps };
-}
-
 /** The addition of an entry to the rollup. Undefined where there is none. */
-export function stepOf(entry: Entry, unit: Unit): UsageStep | undefined {
-  const record = recordOf(entry);
+export function stepOf(
+  entry: Entry,
+  unit: Unit,
+  record: JsonObject = recordOf(entry),
+): UsageStep | undefined {
   const line = lineKindOf(entry, unit, record);
   if (!line || line === "grant") return undefined;
   const { n, keyId, spentDelta: spent } = entry;
@@ -210,31 +151,18 @@ export function refundedKind(line: Line): UsageKind {
 }
 
 /** Sums of nothing. */
-export const noSums: UsageSums = {
-  requests: 0n,
-  inputTokens: 0n,
-  cachedInputTokens: 0n,
-  outputTokens: 0n,
-  reasoningTokens: 0n,
-  images: 0n,
-  mediaMs: 0n,
-  characters: 0n,
-  spent: 0n,
-};
+export const noSums: UsageSums = zeros(sumNames);
+
+/** Sums of these names, all of them 0. */
+export function zeros<Name extends string>(names: readonly Name[]): Sums<Name> {
+  return Object.fromEntries(names.map((name) => [name, 0n])) as Sums<Name>;
+}
 
 /** Both together. */
-export function addSums(a: UsageSums, b: UsageSums): UsageSums {
-  return {
-    requests: a.requests + b.requests,
-    inputTokens: a.inputTokens + b.inputTokens,
-    cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
-    images: a.images + b.images,
-    mediaMs: a.mediaMs + b.mediaMs,
-    characters: a.characters + b.characters,
-    spent: a.spent + b.spent,
-  };
+export function addSums<Name extends string>(a: Sums<Name>, b: Sums<Name>): Sums<Name> {
+  const sums = { ...a };
+  for (const name in b) sums[name] += b[name];
+  return sums;
 }
 
 /** A slot's name, which is unique. A model's id comes last, because it is the one part that may have any letter. */
@@ -242,9 +170,12 @@ export function slotName({ hour, keyId, kind, model }: UsageSlot): string {
   return `${hour}:${keyId}:${kind}:${model}`;
 }
 
-/** Steps by slot. */
-export function bySlot(steps: readonly UsageStep[]): Map<string, UsageStep[]> {
-  return Map.groupBy(steps, ({ slot }) => slotName(slot));
+/** Steps by the names of their slots. */
+export function bySlot<Slot, Step extends { slot: Slot }>(
+  steps: readonly Step[],
+  nameOf: (slot: Slot) => string,
+): Map<string, Step[]> {
+  return Map.groupBy(steps, ({ slot }) => nameOf(slot));
 }
 
 /** Steps added up by key. */
@@ -257,12 +188,11 @@ export function byKey(steps: readonly KeyStep[]): Map<string, Pick<KeyStep, "n" 
 }
 
 /**
- *
  * The kind of line of an entry. Undefined for an entry that is no line: a hold that was opened or moved. A hold whose work never began,
  * or whose owner was gone, is no line if it ended uncharged. The same is true for an uncharged one that an earlier release left without
  * a record.
  */
-function lineKindOf(entry: Entry, unit: Unit, record: JsonObject): LineKind | undefined {
+export function lineKindOf(entry: Entry, unit: Unit, record: JsonObject): LineKind | undefined {
   if (entry.kind === "grant") return "grant";
   if (entry.spentDelta < 0n) return "refund";
   const isEnd = entry.kind === "settle" || entry.kind === "release" || entry.kind === "draw";
@@ -290,16 +220,19 @@ function usageKindOf(
   return known ?? (holdKind || (unit === "credits" ? "job" : "text"));
 }
 
-function recordOf({ record }: Pick<Entry, "record">): JsonObject {
+/** An entry's record of its request or of its charge. Empty where there is none. */
+export function recordOf({ record }: Pick<Entry, "record">): JsonObject {
   if (record === "") return {};
   const told: unknown = JSON.parse(record);
   return isJsonObject(told) ? told : {};
 }
 
-function textOf(value: unknown): string {
+/** A text in a record. Empty where there is none. */
+export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-function countOf(value: unknown): bigint {
+/** A count in a record. 0 where there is none. */
+export function countOf(value: unknown): bigint {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? BigInt(value) : 0n;
 }

@@ -33,7 +33,11 @@ function nodesOf(command: Command, path = "", above: Node["options"] = []): Node
     description: child.description(),
   }));
   const below = command.commands.flatMap((child) =>
-    nodesOf(child, `${path} ${child.name()}`.trim(), path === "" ? own.filter(({ name }) => name !== "--version") : above),
+    nodesOf(
+      child,
+      `${path} ${child.name()}`.trim(),
+      path === "" ? own.filter(({ name }) => name !== "--version") : above,
+    ),
   );
   return [{ path, commands, options }, ...below];
 }

@@ -13,6 +13,7 @@ const rules: Readonly<Record<string, string>> = {
   name: "--name must be 1 to 200 characters, and not blank",
   api_key: "--api-key must be 20 to 200 characters of A-Z, a-z, 0-9, _ and -",
   expiresAt: "--expires-at must lie in the future",
+  days: "--to must lie after --from, by at most 92 days",
   entry_number: "--entry must be the number of an entry that charged something",
   amount: "--usd or --amount must be above 0, and at most what was charged",
 };

@@ -10,6 +10,7 @@ import { csvLine } from "#kit/base/csv.ts";
 import type { LedgerDifference } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { time, withExamples } from "./arguments.ts";
 import { type AuditTotals, auditTotals, type Part, parts } from "./audit-totals.ts";
+import { marginCommand } from "./margin.ts";
 import { printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
@@ -40,6 +41,8 @@ export function ledgerCommands(program: Command, cli: Cli): void {
     "ledger export acct_… --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z",
     "ledger export acct_… --format jsonl",
   ).action((accountId: string, options: ExportOptions) => exportLines(cli, accountId, options));
+
+  marginCommand(ledger, cli);
 }
 
 interface ExportOptions {

@@ -209,6 +209,11 @@ export interface SpeechTask {
    * {@link UnkeptSpeechError} where no room comes free in time, or with the signal's reason.
    */
   reach(bytes: number): Promise<void>;
+  /**
+   * Gets the pieces of the audio as they come, in their order. They begin like the format, and are measured only when all are there.
+   * From the first one on nothing is repeated, here or at another upstream. Absent: no caller listens.
+   */
+  hear?: ((piece: Uint8Array) => void) | undefined;
   signal: AbortSignal;
 }
 
