@@ -1,9 +1,11 @@
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { leaseMs } from "#common/paid-work/limits.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { sampleMp3 } from "../../services/upstreams/media/samples.fixture.ts";
 import { createWorld, upstreamAt } from "../../services/upstreams/media/world.fixture.ts";
+import { createPools } from "../../services/upstreams/pools/index.ts";
 import { answer as answerBy } from "../support/scripted-answers.ts";
 import type { Behaviour } from "../support/scripted-behaviours.ts";
 import {
@@ -145,8 +147,12 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
     /** Speeches that each upstream made, with or without an answer. */
     let spokenAt: [first: number, next: number];
 
+    /** A process that begins knows of no rest, and each life speaks once. */
+    const newPools = () => createPools({ clock: world.clock, metrics: createMetrics() });
     beforeEach(async () => {
-      drivers = await createWorld();
+      drivers = await createWorld({
+        pools: { ...newPools(), tries: (...asked) => newPools().tries(...asked) },
+      });
       const outputs = { images: [], video: sound, sound };
       upstreams = [
         await startScriptedMediaUpstream("openai", outputs),
