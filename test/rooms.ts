@@ -42,12 +42,13 @@ common/paid-work | how work that a hold pays for is found again after a crash, a
 upstreams | which protocols there are, what each can do, and how an upstream is called | kit
 upstreams/media | what a driver of images, video, music and speech must do, and what all of them share | kit, common, upstreams/pools
 upstreams/pools | which upstream and key a request tries first, which next, and which rest | kit
-upstreams/text | which upstream is asked for a text, what its driver must do, and how answers are translated | kit, common, upstreams/text/judging, upstreams/pools
+upstreams/text | which upstream is asked for a text, what its driver must do, and how answers are translated | kit, common, upstreams/text/judging, upstreams/anthropic, upstreams/pools
 upstreams/text/judging | how much output an answer has, seen and unseen, and where it is cut at its bound | kit, upstreams
 upstreams/health | what of an upstream's calls is counted, and shown to operators | kit
 upstreams/by-template | how models are called whose input the catalog describes | kit, upstreams/media
 upstreams/online | what \`genmesh catalog check --online\` asks an upstream | kit, upstreams/by-template
 upstreams/builtin | how built-in models are driven like an upstream | kit, common, upstreams/media, upstreams/text
+upstreams/anthropic | how Anthropic's API is asked | kit, upstreams/online
 upstreams/chat-completions | what an upstream that speaks Chat Completions can do |
 upstreams/comfyui | how ComfyUI is asked | kit, upstreams/by-template, upstreams/media, upstreams/online
 upstreams/elevenlabs | how ElevenLabs is asked | kit, upstreams/media, upstreams/online

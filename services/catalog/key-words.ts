@@ -31,6 +31,10 @@ export const keyWords: Readonly<Record<string, string>> = {
   inlineImages: "Fetch image URLs here and send the images inline, for a server without internet.",
   outputLimit:
     "The upstream's name for the bound of a text answer's output. With none it gets no bound, and genmesh cuts the output.",
+  betas:
+    "The beta features of Messages that the upstream may be asked for, each with its field. [] for a server that knows none.",
+  autoCache:
+    "The cache that is asked for where callers cannot ask: entries of five minutes, of an hour, or none. Writes into it need a price.",
   tokenDelayMs: "The pause between two pieces of built-in text, in milliseconds. 0: none.",
   references: "How reference images reach the upstream: in the request, or uploaded first.",
 
@@ -118,6 +122,10 @@ export const keyWords: Readonly<Record<string, string>> = {
   serviceTier: "The service tier that is asked of the upstream. Callers cannot choose it.",
   passParameters:
     'Further properties of a request that are sent to the upstream. ["*"] sends all of them. Name only those that a caller may safely set.',
+  forcedTools:
+    "At an upstream of Messages: false for a model that refuses a choice which makes it call a tool.",
+  blockBinding:
+    "At an upstream of Messages: the fate of thinking from behind another beginning. It is dropped there by default; off for a model that does not know that.",
   maxInputs: "The most inputs of one request.",
   maxSeconds: "The longest audio, in seconds.",
 

@@ -9,6 +9,7 @@ import type { WorkflowFiles } from "./file.ts";
 import { kindRules, type Rule } from "./kind-rules.ts";
 import { laneFaults, membersOf, poolOf } from "./lanes.ts";
 import { maxWorkflows } from "./limits.ts";
+import { messagesFaults } from "./messages-rules.ts";
 import type { CatalogFile, CatalogModel, CatalogUpstream } from "./schema.ts";
 
 /** Faults between the parts of a file, beyond their own types. */
@@ -103,6 +104,7 @@ function protocolBehind(file: CatalogFile, name: string): ProtocolName | undefin
 function protocolFaults(file: CatalogFile, model: CatalogModel, at: At): FoundFault[] {
   return [
     ...whereValid(() => strangeFallbacks(file, model, at)),
+    ...whereValid(() => messagesFaults(file, model, at)),
     ...whereValid(() => {
       if (!isCallable(model)) return [];
       return callFaults(model, isCalledByTemplate(protocolsOf(file, model)), at);
@@ -218,9 +220,14 @@ function referenceFaults(model: CatalogModel, name: ProtocolName, at: At): Found
 function modalityFaults(model: CatalogModel, name: ProtocolName, at: At): FoundFault[] {
   if (model.kind !== "chat") return [];
   const { serves }: Capabilities = protocols[name];
-  if (serves.chat?.files) return [];
-  const strange = model.inputModalities.filter((one) => one === "pdf" || one === "audio");
-  const message = `a ${name} upstream takes text and images alone`;
+  const files = serves.chat?.files;
+  if (files === true) return [];
+  const strange = model.inputModalities.filter((one) =>
+    files === "pdf" ? one === "audio" : one === "pdf" || one === "audio",
+  );
+  const article = /^[aeiou]/.test(name) ? "an" : "a";
+  const taken = files === "pdf" ? "text, images and PDFs" : "text and images";
+  const message = `${article} ${name} upstream takes ${taken} alone`;
   return strange.map((one) => ({
     path: at("inputModalities", model.inputModalities.indexOf(one)),
     message,

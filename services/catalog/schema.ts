@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { maxImages } from "#common/words/request-bounds.ts";
 import { soundFormats } from "#kit/sound/formats.ts";
+import { usualBetas } from "../upstreams/anthropic/capabilities.ts";
 import type { UpstreamKey } from "../upstreams/capabilities.ts";
 import { declarationSchema } from "../upstreams/jobs/declaration.ts";
 import { type ProtocolName, protocolNames, protocols } from "../upstreams/protocols.ts";
@@ -109,6 +110,8 @@ const chat = z.strictObject({
   developerPrompt: z.string().max(maxDeveloperPromptCharacters).optional(),
   serviceTier: label.optional(),
   passParameters: listOf(label).default([]),
+  forcedTools: z.boolean().default(true),
+  blockBinding: z.enum(["drop_block", "off"]).optional(),
   pricing: chatPricing,
 });
 
@@ -247,6 +250,12 @@ const upstreamKeys = {
   references: z.enum(["inline", "upload"]).optional(),
   /** The HTTP of an upstream. */
   jobs: declarationSchema,
+  /** Beta features of Messages that it may be asked for. Some cost more than the catalog can price, so there is no `"*"`. */
+  betas: listOf(
+    label.regex(/^[\w.-]+$/, "must be the name of one beta: letters, digits, '.', '_' and '-'"),
+  ).default([...usualBetas]),
+  /** The cache that is asked for where a caller's protocol cannot ask. */
+  autoCache: z.enum(["5m", "1h", "off"]).default("off"),
   tokenDelayMs: z.int().min(0).max(maxTokenDelayMs).default(defaultTokenDelayMs),
 } as const satisfies Record<UpstreamKey, z.ZodType>;
 

@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { create, type MessageInitShape, toBinary, toJson } from "@bufbuild/protobuf";
 import canonicalize from "canonicalize";
 import {
+  AutoCache,
+  BlockBinding,
   LostAnswer,
   type ModelCallSchema,
   ModelKind,
@@ -62,6 +64,8 @@ function upstreamOf(upstream: CatalogUpstream): UpstreamInit {
     ...(outputLimit && { outputLimit: outputLimits[outputLimit] }),
     ...(references && { references: transports[references] }),
     ...(lostAnswer && { lostAnswer: lostAnswers[lostAnswer] }),
+    betas: upstream.betas ?? [],
+    ...(upstream.autoCache && { autoCache: autoCaches[upstream.autoCache] }),
   };
 }
 
@@ -133,6 +137,8 @@ function chatSpecOf(model: Extract<CatalogModel, { kind: "chat" }>) {
     ...(prices && { prices }),
     ...(pricing.upstreamCost && { upstreamCost: listOf(pricing.upstreamCost) }),
     ...(hasTools && { toolCallLimit: pricing.toolCallLimit }),
+    refusesForcedTools: !model.forcedTools,
+    ...(model.blockBinding && { blockBinding: blockBindings[model.blockBinding] }),
   };
 }
 
@@ -226,6 +232,19 @@ const outputLimits = {
 const transports = {
   inline: ReferenceTransport.INLINE,
   upload: ReferenceTransport.UPLOAD,
+} as const;
+
+/** `upstreams.*.autoCache`. */
+const autoCaches = {
+  "5m": AutoCache.SHORT,
+  "1h": AutoCache.LONG,
+  off: AutoCache.UNSPECIFIED,
+} as const;
+
+/** `blockBinding` of models. */
+const blockBindings = {
+  drop_block: BlockBinding.DROP_BLOCK,
+  off: BlockBinding.OFF,
 } as const;
 
 /** `lostAnswer` of upstreams and models. */

@@ -17,6 +17,8 @@ export type UpstreamKey =
   | (typeof remoteKeys)[number]
   | (typeof jobKeys)[number]
   | "inlineImages"
+  | "autoCache"
+  | "betas"
   | "jobs"
   | "outputLimit"
   | "references"
@@ -77,10 +79,12 @@ export interface Capabilities {
 export interface TextAbilities {
   /** Serves `/responses` and `/responses/compact`. */
   responses: boolean;
+  /** Serves `/responses` without `/responses/compact`. */
+  lacksCompact?: true;
   /** Are Chat Completions sent as such, or as Responses that are translated here? */
   chat: "native" | "translated";
-  /** Does it take PDFs and audio? Absent: text and images alone. */
-  files?: true;
+  /** Does it take PDFs and audio, or PDFs alone? Absent: text and images alone. */
+  files?: true | "pdf";
 }
 
 /** The abilities of a protocol for jobs of one kind. */

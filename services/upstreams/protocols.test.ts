@@ -25,6 +25,7 @@ import {
   protocolNames,
   protocols,
   servesText,
+  speaksMessages,
 } from "./protocols.ts";
 
 const rows: Readonly<Record<ProtocolName, Capabilities>> = protocols;
@@ -142,11 +143,14 @@ describe("a row says what its drivers do", () => {
 });
 
 test("what text and workers ask of the table", () => {
-  const { OPENAI, GENMESH, CHAT_COMPLETIONS, BUILTIN } = UpstreamProtocol;
-  const all = [OPENAI, GENMESH, CHAT_COMPLETIONS, BUILTIN];
+  const { OPENAI, ANTHROPIC, GENMESH, CHAT_COMPLETIONS, BUILTIN } = UpstreamProtocol;
+  const all = [OPENAI, ANTHROPIC, GENMESH, CHAT_COMPLETIONS, BUILTIN];
   expect(all.filter((one) => servesText(one, "chat"))).toEqual(all);
-  expect(all.filter((one) => servesText(one, "responses"))).toEqual([OPENAI, GENMESH, BUILTIN]);
+  expect(all.filter((one) => servesText(one, "responses"))).toEqual([
+    ...[OPENAI, ANTHROPIC, GENMESH, BUILTIN],
+  ]);
   expect(all.filter((one) => servesText(one, "compact"))).toEqual([OPENAI, GENMESH, BUILTIN]);
+  expect(all.filter(speaksMessages)).toEqual([ANTHROPIC]);
   expect(all.filter(isNativeChat)).toEqual([GENMESH, CHAT_COMPLETIONS]);
   expect(all.filter(isLocal)).toEqual([BUILTIN]);
   expect(all.filter((one) => isRepeatable({ protocol: one, jobs: "" }, "video"))).toEqual([

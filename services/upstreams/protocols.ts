@@ -1,4 +1,5 @@
 import { type Upstream, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { anthropic } from "./anthropic/capabilities.ts";
 import { builtin } from "./builtin/capabilities.ts";
 import type { Capabilities, JobAbilities, ServedKind } from "./capabilities.ts";
 import { chatCompletions } from "./chat-completions/capabilities.ts";
@@ -18,6 +19,7 @@ import { replicate } from "./replicate/capabilities.ts";
  */
 export const protocols = {
   openai,
+  anthropic,
   genmesh,
   "chat-completions": chatCompletions,
   builtin,
@@ -62,12 +64,18 @@ export function servesText(
   const { chat, embedding, transcription } = capabilitiesOf(protocol)?.serves ?? {};
   if (operation === "transcriptions") return transcription === true;
   if (operation === "embeddings") return embedding === true;
+  if (operation === "compact" && chat?.lacksCompact) return false;
   return chat !== undefined && (operation === "chat" || chat.responses);
 }
 
-/** Does it speak Chat Completions itself? Other upstreams get requests in the Responses format. */
+/** Does it speak Chat Completions itself? Other upstreams get requests in the Responses format, or in one made from that. */
 export function isNativeChat(protocol: UpstreamProtocol): boolean {
   return capabilitiesOf(protocol)?.serves.chat?.chat === "native";
+}
+
+/** Does it speak Messages? */
+export function speaksMessages(protocol: UpstreamProtocol): boolean {
+  return protocol === UpstreamProtocol.ANTHROPIC;
 }
 
 /** The abilities of an upstream for jobs of a kind. Undefined where it serves none, or only a newer version knows its protocol. */

@@ -6,6 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { runOperatorCommand } from "../support/operator-command.ts";
 import { startScriptedUpstream } from "../support/scripted-upstream.ts";
+import { startAnthropic } from "../support/upstreams/anthropic.ts";
 import { startComfy } from "../support/upstreams/comfyui.ts";
 import { reply, startDouble } from "../support/upstreams/double.ts";
 import { startElevenLabs } from "../support/upstreams/elevenlabs.ts";
@@ -21,6 +22,7 @@ const fal = stack.use(await startFal({ key }));
 const replicate = stack.use(await startReplicate({ key }));
 const comfy = stack.use(await startComfy({ key }));
 const elevenlabs = stack.use(await startElevenLabs({ key }));
+const anthropic = stack.use(await startAnthropic({ key }));
 const openai = await startScriptedUpstream();
 stack.defer(openai.close);
 const owned = stack.move();
@@ -183,6 +185,27 @@ describe("catalog check --online at ComfyUI", () => {
       ]),
     );
     expect(faults).toHaveLength(5);
+  });
+});
+
+describe("catalog check --online at Anthropic", () => {
+  test("finds models that are neither listed nor known by a short name", async () => {
+    anthropic.models.splice(0, Infinity, "claude-opus-5-5", "claude-haiku-5-5");
+    const catalog = await catalogOf("anthropic", anthropic.baseUrl);
+    expect(await check(catalog)).toEqual({ code: 0, faults: [] });
+    catalog.models[0].upstreamModel = "claude-opus-latest";
+    catalog.models[1].upstreamModel = "claude-none";
+    expect(await check(catalog)).toEqual({
+      code: 1,
+      faults: ["models[1].upstreamModel: the server lists no model 'claude-none' (anthropic)"],
+    });
+    expect(await check(catalog, { UP_KEY: "wrong" })).toMatchObject({
+      faults: [
+        expect.stringContaining("the server's list of models answers 401"),
+        expect.anything(),
+      ],
+    });
+    expect(anthropic.seen("messages")).toEqual([]);
   });
 });
 

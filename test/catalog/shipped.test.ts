@@ -199,7 +199,7 @@ describe("the shipped catalog", () => {
     const woken = parseCatalog(awake);
     expect(woken.faults).toBeUndefined();
     expect(Object.keys(woken.snapshot?.upstreams ?? {})).toEqual([
-      ...["studio", "local", "hosted", "legacy", "peer"],
+      ...["studio", "local", "hosted", "legacy", "claude", "peer"],
     ]);
     expect(woken.snapshot?.models.map(({ id }) => id)).toContain("gpt-oss");
   });

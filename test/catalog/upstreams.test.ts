@@ -13,12 +13,13 @@ const load = (name: string) => {
   return { text, snapshot, models: viewOf(snapshot).activeModels };
 };
 const { CHAT, EMBEDDING, IMAGE, SPEECH, TRANSCRIPTION } = ModelKind;
-const { CHAT_COMPLETIONS, ELEVENLABS, OPENAI } = UpstreamProtocol;
+const { ANTHROPIC, CHAT_COMPLETIONS, ELEVENLABS, OPENAI } = UpstreamProtocol;
 
 /** Name, offered kinds, protocols, and the variable of its key. */
 const shipped = [
   ["elevenlabs", [SPEECH], [ELEVENLABS], "ELEVENLABS_API_KEY"],
   ["openai", [CHAT, IMAGE, SPEECH, EMBEDDING, TRANSCRIPTION], [OPENAI], "OPENAI_API_KEY"],
+  ["anthropic", [CHAT], [ANTHROPIC], "ANTHROPIC_API_KEY"],
   ["ollama", [CHAT], [OPENAI], ""],
   ["vllm", [CHAT], [OPENAI, CHAT_COMPLETIONS], "VLLM_API_KEY"],
   ["openrouter", [CHAT], [CHAT_COMPLETIONS], "OPENROUTER_API_KEY"],

@@ -8,6 +8,7 @@ import {
 import { Stop } from "#kit/base/stop.ts";
 import { staged } from "#kit/stream/stages.ts";
 import type { Clock } from "#kit/time/clock.ts";
+import { BlockBinding } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { failureOf, type UpstreamFailure } from "../../upstreams/text/failure.ts";
 import type {
   JsonAnswer,
@@ -169,6 +170,7 @@ export class Sending {
       asked: request.asked,
       leftOut: request.leftOut,
       passParameters: request.passParameters,
+      dropsBlocks: dropsBlocks(request.model),
       onIgnored: (names) => this.#ignored.push(...names),
       onAnswering: () => {
         this.#isAnswering = true;
@@ -293,6 +295,11 @@ function toldBound(request: PreparedRequest, held: TokenBounds): number | undefi
   if (request.operation === "compact") return undefined;
   const isLowered = held.output < request.bounds.output;
   return isLowered ? cutBoundOf(request, held) : request.maxOutputTokens;
+}
+
+/** Is thinking dropped at an upstream of Messages that was made behind another beginning? */
+function dropsBlocks({ spec }: PreparedRequest["model"]): boolean {
+  return spec.case !== "chat" || spec.value.blockBinding !== BlockBinding.OFF;
 }
 
 function failedReason(failure: Reason | undefined): Reason {

@@ -247,3 +247,6 @@ export const stopCountsMs = 2_000;
 export const maxSoundPromptCharacters = 4_096;
 /** Kept answers of a closing account that one call deletes: up to 64 MiB each. */
 export const eraseBatch = 50;
+
+/** Tokens that an upstream of Messages adds once for the tools of a request. Anthropic names 290 to 804, by model. */
+export const messagesToolTokens = 1_024;

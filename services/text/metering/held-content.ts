@@ -1,5 +1,9 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
-import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import {
+  AutoCache,
+  type ChatSpec,
+  type Upstream,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";
 import type { TakenMedia } from "../request/media.ts";
 import { fileTokens } from "../tokens/files.ts";
@@ -17,6 +21,8 @@ export interface PricedParts {
   media: TakenMedia;
   mediaTokens: MediaTokens;
   spec: ChatSpec;
+  /** Those that may get the request. */
+  upstreams: readonly Pick<Upstream, "autoCache">[];
 }
 
 /** The price of a request, and what is held and counted of its content beside text. */
@@ -28,7 +34,7 @@ export interface Terms {
 
 /** The terms of a request to a model that has a price list. Writes the bound of calls of tools into the body. */
 export function listedTerms(price: TextPrice, list: PriceList, parts: PricedParts): Terms {
-  const { body, media, mediaTokens, spec, hostedTypes } = parts;
+  const { body, media, mediaTokens, spec, hostedTypes, upstreams } = parts;
   const audio = { held: 0, most: 0 };
   for (const file of media.files) {
     if (file.kind !== "audio") continue;
@@ -41,7 +47,8 @@ export function listedTerms(price: TextPrice, list: PriceList, parts: PricedPart
   const hasAudio = audio.held > 0 && prices(list, "audioInput", "cachedAudioInput");
   const hasImages = images.held > 0 && prices(list, "imageInput");
   const toolCalls = hostedTypes.length > 0 && holdCalls(body, list, spec, parts);
-  const asksLong = prices(list, "cacheWriteLong") && asksLongCache(body);
+  const isAsked = upstreams.some(({ autoCache }) => autoCache === AutoCache.LONG);
+  const asksLong = prices(list, "cacheWriteLong") && (isAsked || asksLongCache(body));
   return {
     price: asksLong ? { ...price, asksLongCache: true } : price,
     held: {

@@ -137,9 +137,11 @@ function noteOpaque(message: JsonObject, param: string, opaque: OpaquePart[]): v
   }
 }
 
-/** Takes sealed reasoning out of a chat's messages. */
-export function leaveStateOut({ messages }: JsonObject, foreign: ReadonlySet<string>): void {
+/** Takes sealed reasoning out of a chat's messages, and out of the items of a response's input. Changes the body. */
+export function leaveStateOut(body: JsonObject, foreign: ReadonlySet<string>): void {
   const isForeign = (detail: JsonValue) => opaqueIn(detail).some((value) => foreign.has(value));
+  if (Array.isArray(body.input)) body.input = body.input.filter((item) => !isForeign(item));
+  const { messages } = body;
   for (const message of Array.isArray(messages) ? messages.filter(isJsonObject) : []) {
     const details = message.reasoning_details ?? null;
     if (Array.isArray(details)) {

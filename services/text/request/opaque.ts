@@ -2,6 +2,8 @@ import type { Awaitable } from "#kit/base/awaitable.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { hashInTurns, turn } from "#kit/base/in-turns.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { speaksMessages } from "../../upstreams/protocols.ts";
+import { isCarrier } from "../../upstreams/text/anthropic/carrier.ts";
 import { maxOpaqueStates } from "../base/limits.ts";
 import type { OpaquePart } from "./checked.ts";
 
@@ -136,16 +138,19 @@ export interface PinContext {
 /**
  * Chooses the upstreams of a request. Opaque state is sent only to the upstream that made it, and unknown state to the model's first
  * upstream. Without state, all upstreams may be tried. Refuses with INVALID_VALUE, at the state's field: state of another account, of
- * an upstream of another model, or of two upstreams together. Such state that is optional is `foreign`: it must not be sent.
+ * an upstream of another model, or of two upstreams together. Such state that is optional is `foreign`: it must not be sent. Carriers
+ * of thinking always are, also unknown ones: genmesh made each that is genuine.
  */
 export function pinUpstream(parts: readonly OpaquePart[], context: PinContext): Awaitable<Pinned> {
   if (parts.length > 0) return pinToMaker(parts, context);
-  return { upstreams: context.upstreams, foreign: noState };
+  return { upstreams: context.upstreams, foreign: noState, isPinned: false };
 }
 
 interface Pinned {
   upstreams: readonly Upstream[];
   foreign: ReadonlySet<string>;
+  /** Has the model other upstreams that could answer, except for the state? */
+  isPinned: boolean;
 }
 
 const noState: ReadonlySet<string> = new Set();
@@ -160,27 +165,37 @@ async function pinToMaker(parts: readonly OpaquePart[], context: PinContext): Pr
     await context.makers([...new Set(hashes.flat())]),
     (maker) => maker.hash,
   );
+  // These read carriers alone. State of other upstreams says nothing to them.
+  const readCarriers = upstreams.every(({ protocol }) => speaksMessages(protocol));
   let pinned: Upstream | undefined;
   let kept = 0;
   for (const [at, { param, value, isOptional }] of parts.entries()) {
+    const isOurs = isCarrier(value);
+    if (readCarriers && !isOurs) {
+      foreign.add(value);
+      continue;
+    }
     const known = (hashes[at] ?? []).flatMap((hash) => makers.get(hash) ?? []);
     const own = known.find((maker) => maker.accountId === context.accountId);
     // The maker is no longer in the catalog and cannot be called. Its state is treated as unknown.
-    if (known.length === 0 || (own && !context.isKnown(own.upstream))) {
+    const isUnknown = known.length === 0 || (own && !context.isKnown(own.upstream));
+    if (isUnknown && !isOurs) {
       kept++;
       continue;
     }
     const upstream = own && upstreams.find((one) => one.name === own.upstream);
     if (!upstream || (pinned && pinned !== upstream)) {
-      if (!isOptional) refuseState(param);
+      // A carrier may be left out: the model then does without its thinking.
+      if (!isOptional && !isOurs) refuseState(param);
       foreign.add(value);
       continue;
     }
     kept++;
     pinned = upstream;
   }
-  if (kept === 0) return { upstreams, foreign };
-  return { upstreams: pinned ? [pinned] : upstreams.slice(0, 1), foreign };
+  if (kept === 0) return { upstreams, foreign, isPinned: false };
+  const only = pinned ? [pinned] : upstreams.slice(0, 1);
+  return { upstreams: only, foreign, isPinned: only.length < upstreams.length };
 }
 
 function refuseState(param: string): never {

@@ -12,7 +12,7 @@ import {
   type Upstream,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
-import { isNativeChat } from "../../upstreams/protocols.ts";
+import { isNativeChat, speaksMessages } from "../../upstreams/protocols.ts";
 import { untranslatable } from "../../upstreams/text/chat/request.ts";
 import { leastOutputTokens } from "../base/limits.ts";
 import type { SoundMeter } from "../files/measuring/meter.ts";
@@ -27,6 +27,7 @@ import { prepareEmbeddings } from "./embeddings.ts";
 import { unsupported } from "./fields.ts";
 import type { ImageSources } from "./images.ts";
 import { type TakenMedia, takeMedia } from "./media.ts";
+import { suitableUpstreams } from "./messages-upstreams.ts";
 import { capableUpstreams, findAllowed } from "./model.ts";
 import { type OpaqueMakers, pinUpstream } from "./opaque.ts";
 import { passedOf } from "./parameters.ts";
@@ -87,15 +88,22 @@ function prepareChat(
   return after(inTurns(check(parsed, spec, developerPrompt)), (checked) => {
     const body = passedOf(checked.body, operation, spec);
     nameForAccount(body, accountId);
-    const suitable = operation === "chat" ? chatUpstreams(capable, body, spec) : capable;
-    const pinning = pinUpstream(checked.opaque, {
-      accountId,
-      inputParam: checked.inputParam,
-      upstreams: suitable,
-      isKnown: (name) => Object.hasOwn(view.snapshot.upstreams, name),
-      makers: context.makers,
+    const able = operation === "chat" ? chatUpstreams(capable, body, spec) : capable;
+    const isTranslated = able.some(({ protocol }) => speaksMessages(protocol));
+    const suiting = isTranslated
+      ? suitableUpstreams(able, body, operation, spec)
+      : { upstreams: able, toolTokens: 0 };
+    const pinning = after(suiting, ({ upstreams: suitable, toolTokens }) => {
+      checked.toolTokens += toolTokens;
+      return pinUpstream(checked.opaque, {
+        accountId,
+        inputParam: checked.inputParam,
+        upstreams: suitable,
+        isKnown: (name) => Object.hasOwn(view.snapshot.upstreams, name),
+        makers: context.makers,
+      });
     });
-    return after(pinning, ({ upstreams, foreign }) => {
+    return after(pinning, ({ upstreams, foreign, isPinned }) => {
       if (foreign.size > 0) leaveStateOut(body, foreign);
       const sources = { ...context.images, soundMeter: context.soundMeter };
       const taking = takeMedia(checked, sources, { accountId, upstreams }, signal);
@@ -107,7 +115,7 @@ function prepareChat(
         });
         return after(fitting, () => ({
           ...{ operation, form, model, upstreams, body, asked, developerPrompt, media },
-          isPinned: upstreams.length < suitable.length,
+          isPinned,
           stick: model.shares.length === 0 ? undefined : stickOf(accountId, asked),
           catalogVersion: view.snapshot.version,
           leftOut: checked.leftOut,

@@ -5,6 +5,7 @@ import type {
   Snapshot,
   Upstream,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { checkAnthropicOnline } from "../anthropic/online.ts";
 import type { CallContext } from "../call.ts";
 import { checkComfyUiOnline } from "../comfyui/online.ts";
 import { checkElevenLabsOnline } from "../elevenlabs/online.ts";
@@ -32,6 +33,7 @@ export type OnlineCheck = (asked: {
 /** The check of each protocol. The built-in models need no server. */
 const checks: Readonly<Record<Exclude<ProtocolName, "builtin">, OnlineCheck>> = {
   openai: checkListedOnline,
+  anthropic: checkAnthropicOnline,
   "chat-completions": checkListedOnline,
   genmesh: checkListedOnline,
   fal: checkFalOnline,

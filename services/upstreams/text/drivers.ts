@@ -10,6 +10,7 @@ export const textDrivers: Readonly<
   Record<ProtocolServing<"chat">, (context: UpstreamsContext, events: UpstreamEvents) => Driver>
 > = {
   openai: createHttpDriver,
+  anthropic: createHttpDriver,
   "chat-completions": createHttpDriver,
   genmesh: (context, events) => createHttpDriver(context, events, genmeshText),
   builtin: (context) => createBuiltinDriver(context, context.builtin),

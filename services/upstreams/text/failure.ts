@@ -166,8 +166,8 @@ const contextCodes = new Set([
   "context_window_exceeded",
   "exceed_context_size_error",
 ]);
-/** The words of vLLM, SGLang and Ollama for it. They have no code of their own. */
-const contextWords = /\bcontext (?:length|size|window)\b/i;
+/** The words of vLLM, SGLang, Ollama and Anthropic for it. They have no code of their own. */
+const contextWords = /\bcontext (?:length|limit|size|window)\b|^prompt is too long\b/i;
 
 /** Does an upstream's error object report that the input is too long for the model? */
 export function isContextError({ code, type, message }: JsonObject): boolean {
@@ -210,10 +210,12 @@ const limitWords: ReadonlySet<unknown> = new Set([
   "too_many_requests",
 ]);
 const serverWords: ReadonlySet<unknown> = new Set([
+  "api_error",
   "internal_error",
   "internal_server_error",
   "server_error",
   "service_unavailable",
+  "timeout_error",
 ]);
 /** Words for a fault of the request itself, in an error without a status. */
 const requestWords: ReadonlySet<unknown> = new Set(["invalid_prompt", "invalid_request_error"]);
@@ -244,8 +246,9 @@ export function failureOfStatus(
   return new UpstreamFailure("denied", { status });
 }
 
-/** The words of xAI (403) for a refusal for the content. Its code is that of a key without a right. */
-const contentWords = /^content violates usage guidelines/i;
+/** The words of xAI (403) and Anthropic (400) for a refusal for the content. Their codes are those of other faults. */
+const contentWords =
+  /^(?:content violates usage guidelines|output blocked by content filtering policy)/i;
 
 /** Is it a refusal for the content? OpenRouter says so with 403, and names its reasons or the refused part in `metadata`. */
 function isContentRefusal(error: JsonObject): boolean {

@@ -7,8 +7,9 @@ import { answerLimits } from "#kit/upstream/limits.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { anyObjectIn, callUpstream, errorIn, isTooDeep, readErrorBody } from "../call.ts";
 import { encodeForm } from "../form.ts";
+import { capabilitiesOf } from "../protocols.ts";
 import { retryAfterOf } from "../retry-after.ts";
-import { factsOf, type RequestFacts } from "./answer-defaults.ts";
+import { factsOf } from "./answer-defaults.ts";
 import { errorOfChoice, errorOfChunk } from "./chat/native.ts";
 import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamEvents } from "./events.ts";
@@ -27,7 +28,12 @@ import { readWhole } from "./read-whole.ts";
 import type { ReadAnswer } from "./responses/json-answer.ts";
 import { fieldsOf } from "./transcription.ts";
 import { usageIn } from "./usage.ts";
-import { isEventStream, objectOfStream, type WholeStream } from "./whole-stream.ts";
+import {
+  isEventStream,
+  objectOfStream,
+  type StreamFacts,
+  type WholeStream,
+} from "./whole-stream.ts";
 
 /** Answers a request at one upstream. Throws `UpstreamFailure`, a refusal, or the signal's reason. */
 export type Driver = (
@@ -54,15 +60,18 @@ export function createHttpDriver(
   const numbersOnly = new Set<string>();
   return async (request, upstream) => {
     const facts = factsOf(request, context);
-    const plan = planFor(upstream, request, facts);
-    if (!plan) throw new UpstreamFailure("incapable");
-    const headers = extras.headers?.(request);
+    const planned = planFor(upstream, request, facts);
+    if (!planned) throw new UpstreamFailure("incapable");
+    const plan = planned instanceof Promise ? await planned : planned;
+    const headers = plan.headers ?? extras.headers?.(request);
     const isBase64 = plan.plain?.operation === "embeddings" && plan.plain.format === "base64";
     const reply = await (isBase64
       ? askForVectors({ ...plan, headers }, request, upstream, { ...context, numbersOnly })
       : post({ ...plan, headers }, request, upstream, context));
     const there = extras.ignored?.(reply) ?? [];
-    request.onIgnored?.(ignoredParameters(request, plan.body, plan.path, there));
+    const leftOut = [...(request.leftOut ?? []), ...(plan.leftOut ?? [])];
+    const { sent = plan.body, path } = plan;
+    request.onIgnored?.(ignoredParameters({ ...request, leftOut }, sent, path, there));
     const type = reply.headers["content-type"] ?? "";
     // These answers have no text that a bound of output could cut.
     if (plan.plain) {
@@ -82,11 +91,17 @@ export function createHttpDriver(
     const parts = new LargeParts({ lift, isChat, isGrouped, accountId, signal });
     if (isStream && !type.includes("json")) {
       const told = { reply, gate, onCut, request, upstream: upstream.name, events, parts };
-      return readStream({ ...told, reader: plan.reader() });
+      return readStream({ ...told, reader: plan.reader(), parser: plan.translation?.parser() });
     }
     request.onAnswering?.();
     const isNative = plan.path === "/chat/completions";
-    const whole = await wholeObject(reply, request, { isChat: isNative, facts, parts });
+    const { translation } = plan;
+    const whole = await wholeObject(reply, request, {
+      isChat: isNative,
+      facts,
+      parts,
+      translation,
+    });
     const { object: came, unseen = unseenOf(came) } = whole;
     const error = errorInstead(came);
     if (error) throw withUsage(failureOfError(error), came);
@@ -116,7 +131,7 @@ export function createHttpDriver(
  * of them.
  */
 async function askForVectors(
-  plan: PlanWithHeaders,
+  plan: Plan,
   request: UpstreamRequest,
   upstream: Upstream,
   context: Pick<UpstreamsContext, "secrets" | "http" | "clock"> & { numbersOnly: Set<string> },
@@ -160,12 +175,9 @@ export function jsonAnswer({ object, ...rest }: ReadAnswer, upstream: string): J
   return { kind: "json", ...rest, body: object, upstream };
 }
 
-/** A plan, with the protocol's headers. */
-type PlanWithHeaders = Plan & { headers: Readonly<Record<string, string>> | undefined };
-
 /** Sends a request. Answers a reply with a status of success. */
 async function post(
-  plan: PlanWithHeaders,
+  plan: Plan,
   request: UpstreamRequest,
   upstream: Upstream,
   context: Pick<UpstreamsContext, "secrets" | "http" | "clock">,
@@ -184,7 +196,9 @@ async function post(
   };
   signal.throwIfAborted();
   const url = `${upstream.baseUrl}${plan.path}`;
-  const call = { upstream, method: "POST", url, headers, body, isStream, onSent, signal } as const;
+  const key = capabilitiesOf(upstream.protocol)?.key;
+  const asked = { upstream, key, method: "POST", url, headers, body } as const;
+  const call = { ...asked, isStream, onSent, signal };
   let reply: HttpReply;
   try {
     reply = await callUpstream(context, call);
@@ -222,7 +236,7 @@ async function plainAnswer(
 async function wholeObject(
   reply: HttpReply,
   request: UpstreamRequest,
-  read: { isChat: boolean; facts: RequestFacts; parts: LargeParts },
+  read: StreamFacts,
 ): Promise<Pick<WholeStream, "object"> & Partial<WholeStream>> {
   const bytes = await wholeBody(reply, request);
   if (isEventStream(bytes)) return objectOfStream(bytes, read);
@@ -233,7 +247,7 @@ async function wholeObject(
   if (isTooDeep(readable)) throw withUsage(new UpstreamFailure("too_large"), object);
   // Parsing and writing a long text take a turn of the event loop each.
   if (bytes.length > largeAnswerBytes) await turn();
-  return { object };
+  return { object: read.translation?.whole(object) ?? object };
 }
 
 /**

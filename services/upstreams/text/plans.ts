@@ -1,7 +1,9 @@
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { isNativeChat, servesText } from "../protocols.ts";
+import { isNativeChat, servesText, speaksMessages } from "../protocols.ts";
 import type { RequestFacts } from "./answer-defaults.ts";
+import { messagesPlan } from "./anthropic/plan.ts";
 import { toCompletion } from "./chat/completion.ts";
 import { ChatFromResponses } from "./chat/from-responses.ts";
 import { NativeChat } from "./chat/native.ts";
@@ -14,12 +16,21 @@ import type { UpstreamRequest } from "./port.ts";
 import { type ReadAnswer, readCompaction, readResponse } from "./responses/json-answer.ts";
 import { ResponsesReader } from "./responses/reader.ts";
 import type { StreamReader } from "./stream-reader.ts";
+import type { Translation } from "./translation.ts";
 
 /** How one request is sent to an upstream over HTTP, and how its answer is read. */
 export interface Plan {
   /** The path below the upstream's base URL. */
   path: string;
   body: JsonObject;
+  /** Headers of the protocol. Absent: none. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** How answers of another protocol become those that the rest of the plan reads. Absent: they are those. */
+  translation?: Translation;
+  /** The properties of the request with an effect, in the Responses format. Absent: those of the body. */
+  sent?: JsonObject;
+  /** Nested properties without one, by their path. Absent: none. */
+  leftOut?: readonly string[];
   /** How to read an answer that is always JSON and nothing else. Absent: {@link readJson} or {@link reader} reads it. */
   plain?: PlainRequest;
   /** Reads a JSON answer. Throws `UpstreamFailure`. */
@@ -30,11 +41,15 @@ export interface Plan {
 
 /** The plan for a request at an upstream. Undefined where its protocol lacks the operation. */
 export function planFor(
-  upstream: Pick<Upstream, "protocol" | "outputLimit">,
+  upstream: Pick<Upstream, "protocol" | "outputLimit" | "betas" | "autoCache">,
   request: UpstreamRequest,
   facts: RequestFacts,
-): Plan | undefined {
+): Awaitable<Plan> | undefined {
   if (!servesText(upstream.protocol, request.operation)) return undefined;
+  if (speaksMessages(upstream.protocol)) {
+    const read = request.operation === "chat" ? chatAnswers(facts) : responseAnswers(facts);
+    return messagesPlan(upstream, request, facts, read);
+  }
   const plan = formatPlan(upstream, request, facts);
   const api = plan.path === "/chat/completions" ? "chat" : "responses";
   return {
@@ -61,6 +76,12 @@ function responses(request: UpstreamRequest, facts: RequestFacts): Plan {
   return {
     path: "/responses",
     body: { ...request.body, model, stream },
+    ...responseAnswers(facts),
+  };
+}
+
+function responseAnswers(facts: RequestFacts): Pick<Plan, "readJson" | "reader"> {
+  return {
     readJson: (found) => readResponse(found, facts.response),
     reader: () => new ResponsesReader(facts.response),
   };
@@ -124,6 +145,12 @@ function translatedChat(request: UpstreamRequest, facts: RequestFacts): Plan {
   return {
     path: "/responses",
     body: { ...toResponsesRequest(request.body, request.passParameters), model, stream },
+    ...chatAnswers(facts),
+  };
+}
+
+function chatAnswers(facts: RequestFacts): Pick<Plan, "readJson" | "reader"> {
+  return {
     readJson: (found) =>
       toCompletion(readResponse(found, facts.response), facts.chat.id, facts.chat.stops),
     reader: () => new ChatFromResponses(facts.chat),

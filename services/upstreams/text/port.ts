@@ -89,6 +89,8 @@ export interface UpstreamRequest {
   leftOut?: readonly string[] | undefined;
   /** Properties that the model's upstreams take according to the catalog. */
   passParameters: readonly string[];
+  /** At an upstream of Messages: is thinking dropped there that was made behind another beginning? Absent: yes. */
+  dropsBlocks?: boolean;
   stream: boolean;
   /**
    * The most tokens of output. The upstream gets it under the name that it knows. Undefined: the upstream gets no bound, and its own

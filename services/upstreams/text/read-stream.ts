@@ -12,11 +12,14 @@ import { largeAnswerBytes, stopUsageWaitMs } from "./limits.ts";
 import type { AnswerEvent, StreamAnswer, UpstreamRequest } from "./port.ts";
 import { readArrived } from "./read-arrived.ts";
 import type { CutReason, StreamReader } from "./stream-reader.ts";
+import type { EventParser } from "./translation.ts";
 
 /** Everything that reading a stream needs. */
 export interface ReadStreamOptions {
   reply: HttpReply;
   reader: StreamReader;
+  /** Cuts the bytes into the events that the reader reads. Absent: they are as they came. */
+  parser?: EventParser | undefined;
   /** Counts the output, and decides when it is too much. */
   gate: OutputGate;
   /** Takes large parts out of events, and puts them back into the events made of these. */
@@ -60,7 +63,7 @@ class Batches extends Pushed<Batch> implements Flow {
   readonly #options: ReadStreamOptions;
   readonly #body: HttpBody;
   readonly #reader: StreamReader;
-  readonly #parser = createSseParser({ maxEventBytes: answerLimits.eventBytes });
+  readonly #parser: EventParser;
   readonly #gate: OutputGate;
   readonly #parts: LargeParts;
   readonly #chunks: Flow;
@@ -96,9 +99,8 @@ class Batches extends Pushed<Batch> implements Flow {
   readonly #close = () => this.#body.close();
   /** Reads a chunk, or the body's end. It is a field, so that a chunk needs no new function. */
   readonly #read: Read<Buffer | undefined> = (chunk, out) => {
-    const last = chunk ? undefined : this.#parser.end();
     this.#bytes += chunk?.length ?? 0;
-    this.#pending = chunk ? this.#parser.push(chunk) : last ? [last] : [];
+    this.#pending = chunk ? this.#parser.push(chunk) : [this.#parser.end() ?? []].flat();
     this.#at = 0;
     this.#hasEnded = !chunk;
     return this.#readPending(out);
@@ -115,6 +117,7 @@ class Batches extends Pushed<Batch> implements Flow {
     this.#options = options;
     this.#body = options.reply.body;
     this.#reader = options.reader;
+    this.#parser = options.parser ?? createSseParser({ maxEventBytes: answerLimits.eventBytes });
     this.#gate = options.gate;
     this.#parts = options.parts;
     this.#chunks = this.#body.chunks.pushTo({

@@ -13,6 +13,7 @@ import { arrivedBytesATurn, largeAnswerBytes } from "./limits.ts";
 import type { AnswerEvent, ReportedUsage } from "./port.ts";
 import { ResponsesReader } from "./responses/reader.ts";
 import type { StreamReader } from "./stream-reader.ts";
+import type { EventParser, Translation } from "./translation.ts";
 
 const firstFields = ["data:", "event:", "id:", "retry:", ":"];
 
@@ -34,10 +35,19 @@ export interface WholeStream {
   unseen: Unseen;
 }
 
+/** Facts that reading such a stream needs. `isChat`: its events are chunks of a chat completion. */
+export interface StreamFacts {
+  isChat: boolean;
+  facts: RequestFacts;
+  parts: LargeParts;
+  /** Absent: the stream is one of Responses or Chat. */
+  translation?: Translation | undefined;
+}
+
 /** Reads a stream that came where an object was asked for. Throws `UpstreamFailure` where nothing was generated. */
 export async function objectOfStream(
   body: Buffer,
-  { isChat, facts, parts }: { isChat: boolean; facts: RequestFacts; parts: LargeParts },
+  { isChat, facts, parts, translation }: StreamFacts,
 ): Promise<WholeStream> {
   const reader: StreamReader = isChat
     ? new NativeChat({ ...facts.chat, withUsage: true })
@@ -55,7 +65,7 @@ export async function objectOfStream(
     }
   };
   try {
-    for (const events of eventsOfEachTurn(body)) {
+    for (const events of eventsOfEachTurn(body, translation?.parser())) {
       for (const source of events) {
         if (reader.isEnded) break;
         const out: AnswerEvent[] = [];
@@ -81,13 +91,15 @@ export async function objectOfStream(
 }
 
 /** The events of a body, in groups that may be read in one turn of the event loop. */
-function* eventsOfEachTurn(body: Buffer): Generator<readonly SseEvent[]> {
-  const parser = createSseParser({ maxEventBytes: answerLimits.eventBytes });
+function* eventsOfEachTurn(
+  body: Buffer,
+  parser: EventParser = createSseParser({ maxEventBytes: answerLimits.eventBytes }),
+): Generator<readonly SseEvent[]> {
   for (let at = 0; at < body.length; at += arrivedBytesATurn) {
     yield parser.push(body.subarray(at, at + arrivedBytesATurn));
   }
-  const last = parser.end();
-  if (last) yield [last];
+  const last = [parser.end() ?? []].flat();
+  if (last.length > 0) yield last;
 }
 
 async function readable(source: SseEvent, parts: LargeParts): Promise<SseEvent> {

@@ -1,0 +1,33 @@
+import { isJsonObject, type JsonObject, shapeFault } from "./json.ts";
+
+/** JSON's own functions for texts of numbers. The types of the language lack them. */
+const { rawJSON, isRawJSON } = JSON as typeof JSON & {
+  rawJSON(text: string): unknown;
+  isRawJSON(value: unknown): boolean;
+};
+
+/** Texts with numbers that could be spelled otherwise when they are written again: 1.0, 1e3, or more digits than a number keeps. */
+const unusualNumber = /\d[.eE]|\d{16}|-0/;
+
+/**
+ * The object in a JSON text, whose numbers are written again as they were. Undefined where the text is no object, or is nested deeper
+ * than a request may be.
+ */
+export function exactObject(text: string): JsonObject | undefined {
+  try {
+    const isDeep = shapeFault(Buffer.from(text), { marks: Number.POSITIVE_INFINITY }) === "deep";
+    if (isDeep) return undefined;
+    const value: unknown = unusualNumber.test(text) ? exact(text) : JSON.parse(text);
+    return isJsonObject(value) && !isRawJSON(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function exact(text: string): unknown {
+  return JSON.parse(text, (_, value: unknown, context?: { source?: string }) => {
+    const source = context?.source;
+    const isRespelled = typeof value === "number" && source !== undefined && `${value}` !== source;
+    return isRespelled ? rawJSON(source) : value;
+  });
+}

@@ -1,0 +1,26 @@
+import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+
+/** The version of the API whose shapes are used here. Anthropic has had one since 2023. */
+export const apiVersion = "2023-06-01";
+
+/** The beginnings of the names of betas that travel with a field of the body. The date behind them changes. */
+const withFields = {
+  "mid-conversation-": ({ messages }: JsonObject) =>
+    Array.isArray(messages) && messages.some((one) => isJsonObject(one) && one.role === "system"),
+  "thinking-binding-controls-": ({ thinking }: JsonObject) =>
+    isJsonObject(thinking) && thinking.block_binding !== undefined,
+} as const;
+
+/** A feature whose beta travels with a field. */
+export type PairedBeta = keyof typeof withFields;
+
+/** May an upstream with these betas get the field of a feature? */
+export function takesField(betas: readonly string[], feature: PairedBeta): boolean {
+  return betas.some((beta) => beta.startsWith(feature));
+}
+
+/** The betas of an upstream that a body needs: each with its field, and none without. */
+export function betasOf(body: JsonObject, betas: readonly string[]): string[] {
+  const features = Object.entries(withFields).filter(([, isIn]) => isIn(body));
+  return betas.filter((beta) => features.some(([feature]) => beta.startsWith(feature)));
+}
