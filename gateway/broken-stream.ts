@@ -2,7 +2,7 @@ import type { RefusalError } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { toErrorBody } from "./errors.ts";
-import { eventText } from "./sse.ts";
+import { dataText, eventText } from "./sse.ts";
 
 const done = "data: [DONE]\n\n";
 const errorChunk = /^data: \{"error":/m;
@@ -29,7 +29,7 @@ export function failureEvents(stream: BrokenStream, refusal: RefusalError, nowMs
     // A stream that has ended, complete or with an error, ends once.
     return last.includes("data: [DONE]") || errorChunk.test(last)
       ? ""
-      : `data: ${JSON.stringify({ error: toErrorBody(refusal) })}\n\n`;
+      : dataText({ error: toErrorBody(refusal) });
   }
   if (last.includes("data: [DONE]")) return "";
   if (terminalEvent.test(last)) return done;

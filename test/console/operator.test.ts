@@ -138,6 +138,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
       await cells
         .locator("data")
         .evaluateAll((all) => all.map((one) => Number(one.getAttribute("value"))));
+    await row.waitFor();
     expect(await values()).toEqual([1, 70, 1, 70, 30, 40]);
     await page.getByLabel("By").selectOption("day");
     await page.getByRole("columnheader", { name: "Day (UTC)" }).waitFor();
