@@ -1,5 +1,6 @@
 import { viewOf } from "#common/agreements/catalog-client.ts";
 import type { Model, Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { jobExamples } from "../media/requests/examples.ts";
 import { prepareSpeech } from "../media/speech/request.ts";
 import { textExamples } from "../text/metering/examples.ts";
@@ -39,7 +40,8 @@ function speechExamples(model: Model, view: ReturnType<typeof viewOf>): PriceExa
   if (model.spec.case !== "speech") return [];
   const [voice = ""] = model.spec.value.voices;
   const body = { model: model.id, voice, input: "a".repeat(scriptLength) };
-  const { amount, characters } = prepareSpeech(body, undefined, view);
+  const form = { form: BodyForm.UNSPECIFIED, hears: false };
+  const { amount, characters } = prepareSpeech(body, undefined, view, form);
   const request = `a speech of ${characters.toLocaleString("en-US")} characters`;
   return [{ model: model.id, request, unit: "usd_micros", hold: amount, charge: amount }];
 }
