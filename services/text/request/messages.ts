@@ -1,4 +1,5 @@
 import { optionalBoolean, optionalObject, requiredString } from "#common/words/body.ts";
+import { nameByBeginning } from "#common/words/conversation.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -14,7 +15,6 @@ import type { CheckedBody } from "./checked.ts";
 import { fieldOf, filledArray, itemsAtOnce, objectAt, outputLimit, unsupported } from "./fields.ts";
 import { checkBlocks, type FoundBlocks, newFoundBlocks, noteNames } from "./messages-blocks.ts";
 import { checkThinking } from "./messages-thinking.ts";
-import { beginningOf } from "./stick.ts";
 import { refuseTool, takesTool } from "./tools.ts";
 
 /** Fields of Messages that name state or money of the operator's account at Anthropic. */
@@ -62,7 +62,7 @@ export function* checkMessages(
   }
   const user = optionalObject(body, "metadata")?.user_id;
   // Claude Code names its session there. Nothing else of the request is the same in all of a session.
-  body.prompt_cache_key = typeof user === "string" && user !== "" ? user : beginningOf(body);
+  body.prompt_cache_key = typeof user === "string" && user !== "" ? user : nameByBeginning(body);
   delete body.metadata;
   body.system = withPrompt(system, developerPrompt);
   body.store = false;

@@ -45,7 +45,7 @@ function addToUser(made: JsonObject[], blocks: readonly JsonObject[]): void {
   else made.splice(-1, 1, ...userMessage([...asParts(before.content), ...parts]));
 }
 
-/** Results of calls come first, as messages of their own. What is no text in them follows as the user's. */
+/** Results of calls come first, as messages of their own. Images and files in them follow as the user's. */
 function messagesOfUser(blocks: readonly JsonObject[]): JsonObject[] {
   const results: JsonObject[] = [];
   const parts: JsonObject[] = [];
