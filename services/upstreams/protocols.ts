@@ -67,7 +67,8 @@ export function servesText(
   if (operation === "compact" && chat?.lacksCompact) return false;
   // A message would be translated twice there, and lose what neither form has.
   if (operation === "messages" && speaksMessages(protocol)) return false;
-  return chat !== undefined && (operation === "chat" || chat.responses);
+  const isInBoth = operation === "chat" || operation === "messages";
+  return chat !== undefined && (isInBoth || chat.responses);
 }
 
 /** Does it speak Chat Completions itself? Other upstreams get requests in the Responses format, or in one made from that. */

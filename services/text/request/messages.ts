@@ -197,11 +197,12 @@ function checkMessage(
   if (typeof content !== "string") checkBlocks(content, role, `${param}.content`, found);
 }
 
-/** Takes thinking out of a body that may not be sent: what another upstream made, and what is not known here. */
+/** Takes thinking out of a body that may not be sent: that of other upstreams and models. Thinking without a signature has no state. */
 export function leaveThinkingOut({ messages }: JsonObject, foreign: ReadonlySet<string>): void {
   const isKept = (block: JsonValue) =>
     !isJsonObject(block) ||
     block.type !== "thinking" ||
+    block.signature === "" ||
     (!foreign.has(`${block.signature}`) && carriedIn(block.signature) !== undefined);
   for (const message of Array.isArray(messages) ? messages.filter(isJsonObject) : []) {
     if (Array.isArray(message.content)) message.content = message.content.filter(isKept);
