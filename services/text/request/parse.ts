@@ -21,6 +21,8 @@ export interface ParsedRequest {
   fingerprint: string;
   /** The form in which the answer is sent. Only responses and chat have others than the first. */
   form: AnswerForm;
+  /** For Messages: the bytes of the body. Turns of the model must stay as they were written. */
+  bytes?: Uint8Array;
 }
 
 /** JSON, an event stream, or an event stream of chat chunks that ends with a usage chunk. */
@@ -51,7 +53,9 @@ export function parseRequest(
     let text = weight;
     for (const bound of boundWeights)
       if (typeof body[bound.name] === "number") text -= bound.weight;
-    return { operation, body, weight: text, fingerprint, form: formOf(operation, body) };
+    const form = formOf(operation, body);
+    const asWritten = operation === "messages" && { bytes };
+    return { operation, body, weight: text, fingerprint, form, ...asWritten };
   });
 }
 
