@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { toErrorBody } from "./errors.ts";
 import { toMessagesBody } from "./messages-errors.ts";
-import { eventText } from "./sse.ts";
+import { dataText, eventText } from "./sse.ts";
 
 const done = "data: [DONE]\n\n";
 const errorChunk = /^data: \{"error":/m;
@@ -32,7 +32,7 @@ export function failureEvents(stream: BrokenStream, refusal: RefusalError, nowMs
     // A stream that has ended, complete or with an error, ends once.
     return last.includes("data: [DONE]") || errorChunk.test(last)
       ? ""
-      : `data: ${JSON.stringify({ error: toErrorBody(refusal) })}\n\n`;
+      : dataText({ error: toErrorBody(refusal) });
   }
   if (stream.operation === Operation.MESSAGES) {
     const isEnded = /^event: (?:message_stop|error)$/m.test(last);

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
@@ -31,6 +31,15 @@ export function isRepeated({ rawHeaders }: IncomingMessage, name: string): boole
 export function idempotencyKeyOf(request: FastifyRequest): string | undefined {
   const value = request.headers["idempotency-key"];
   return Array.isArray(value) ? value.join(", ") : value;
+}
+
+/**
+ * The name that the caller's client gives its conversation in a header of Claude Code or of Codex. Bounded as all headers are. These
+ * headers go to no upstream.
+ */
+export function conversationOf(headers: IncomingHttpHeaders): string | undefined {
+  const name = headers["x-claude-code-session-id"] || headers["session-id"];
+  return Array.isArray(name) ? name[0] : name;
 }
 
 /** The values that every submission sends to its service beside the body: how the caller was admitted, and its Idempotency-Key. */

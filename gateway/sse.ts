@@ -77,6 +77,11 @@ export function eventText(event: string, data: unknown): string {
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
+/** Text of one event without a name, as OpenAI's streams but that of Responses have them. */
+export function dataText(data: unknown): string {
+  return `data: ${JSON.stringify(data)}\n\n`;
+}
+
 /** An answer whose silence is measured. */
 export interface Silence extends Disposable {
   /** Starts the time again. */

@@ -9,6 +9,7 @@ import { costHeader } from "./errors.ts";
 import { bodyLimitsBytes, deadlinesMs } from "./limits.ts";
 import {
   callerOf,
+  conversationOf,
   ignoredParametersHeader,
   noteBroken,
   noteCost,
@@ -122,7 +123,8 @@ export async function answerAsItComes(
   };
   using silence = edge.silences.watch(() => void speak());
   try {
-    const answer = await edge.text.answer({ ...asked, takesPieces: true }, call);
+    const conversation = conversationOf(request.headers);
+    const answer = await edge.text.answer({ ...asked, conversation, takesPieces: true }, call);
     if (answer.kind !== "events") {
       isOver = true;
       if (events) throw unexpected(answer);

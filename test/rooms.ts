@@ -99,7 +99,7 @@ media/speech | how a text is spoken while its caller waits, paid for as text is 
 media/webhooks | who is told of an event, and how often it is tried | kit, common, media/jobs
 
 gateway | how REST and server-sent events become calls: bodies, errors, documents, the OpenAPI description | kit, common, upstreams, gateway
-gateway/websocket | how responses are asked for over a WebSocket: messages, chains, frames, closes | kit
+gateway/websocket | how responses are asked for over a WebSocket: messages, chains, frames, closes | kit, common
 gateway/admission | whether a request is let in: its key, its rate | kit, common
 gateway/plugins | what happens to every request: authentication, errors, tracing | kit
 gateway/routes | which operations the public API has, one file each | kit, common, gateway/plugins

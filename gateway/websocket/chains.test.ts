@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createFairShare } from "#kit/share/fair-share.ts";
 import { Chains } from "./chains.ts";
 
-const chain = { id: "resp_1", items: new Uint8Array(8), calls: new Set<string>() };
+const chain = { id: "resp_1", items: new Uint8Array(8), root: undefined, calls: new Set<string>() };
 
 test("a conversation that ends behind its socket takes no room", () => {
   const each = { places: 10, waiting: 0 };

@@ -9,6 +9,8 @@ export interface Chain {
   id: string;
   /** The items of its input and its output, as JSON with commas between them. */
   items: Uint8Array;
+  /** The name of the conversation by the beginning of its first request that had input. Undefined: none had any. */
+  root: string | undefined;
   /** The ids of the calls in these items. */
   calls: ReadonlySet<string>;
 }

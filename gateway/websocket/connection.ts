@@ -32,6 +32,8 @@ interface ConnectionOptions {
   share: FairShare;
   principal: Principal;
   authorization: string | undefined;
+  /** The client's name for its conversation, of the handshake. */
+  conversation: string | undefined;
   raw: Socket;
 }
 
@@ -246,6 +248,7 @@ export class Connection {
       const ended = await answerCreate(edge, {
         ...{ requestId, message, lane, signal, told },
         authorization: this.authorization,
+        conversation: this.#options.conversation,
         chains: this.#chains,
         send: (frame) => this.#send(frame),
       });

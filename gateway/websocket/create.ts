@@ -1,3 +1,4 @@
+import { nameByBeginning } from "#common/words/conversation.ts";
 import { ErrorReason, isRefusal, type RefusalError, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { type PeerCall, wireOptions } from "#kit/rpc/peer-call.ts";
@@ -19,6 +20,8 @@ export interface Running {
   requestId: string;
   /** The header of the handshake. */
   authorization: string | undefined;
+  /** The client's name for its conversation. Undefined: the chain names it. */
+  conversation: string | undefined;
   /** The message, or the error of reading it. */
   message: JsonObject | { fault: unknown };
   lane: string;
@@ -90,9 +93,15 @@ async function answered(
   const chain = previousId === undefined ? undefined : running.chains.find(previousId);
   if (chain && items) checkOutputs(items, chain);
   const input = items && (await joined(chain?.items ?? noItems, items));
+  const root = chain?.root ?? rootOf(create);
   const known = new Set([...(chain?.calls ?? []), ...callsIn(items ?? [])]);
-  const turn: Turn = { create, caller, input, calls: known };
+  const turn: Turn = { create, caller, input, root, calls: known };
   return create.isWarmUp ? warmUp(edge, running, turn) : stream(edge, running, turn);
+}
+
+/** The name of a chain that begins with this request. Undefined where the request brings no input. */
+function rootOf({ body, items = [] }: Create): string | undefined {
+  return items.length === 0 ? undefined : nameByBeginning({ ...body, input: items });
 }
 
 /** A checked request. */
@@ -101,6 +110,8 @@ interface Turn {
   caller: Admitted;
   /** All items of the input, those of the chain among them. */
   input: Uint8Array | undefined;
+  /** See `Chain`. */
+  root: string | undefined;
   calls: ReadonlySet<string>;
 }
 
@@ -123,7 +134,7 @@ const noUsage = {
 
 /** Checks a request and keeps its input as the beginning of a chain. No upstream is asked, and nothing is held. */
 async function warmUp(edge: CreateEdge, running: Running, turn: Turn): Promise<Ended> {
-  const { create, caller, input = noItems, calls } = turn;
+  const { create, caller, input = noItems, root, calls } = turn;
   const { lane, requestId } = running;
   const body = await bodyOf(create.body, input.length > 0 ? input : someInput);
   const call = callOf(running, turn, deadlinesMs.submit);
@@ -138,7 +149,7 @@ async function warmUp(edge: CreateEdge, running: Running, turn: Turn): Promise<E
     completed_at: Math.floor(nowMs / 1_000),
     usage: noUsage,
   };
-  running.chains.keep(lane, { id, items: input, calls });
+  running.chains.keep(lane, { id, items: input, root, calls });
   const say = (step: string, number: number, response: object, beside: Beside) => {
     const event = { type: `response.${step}`, sequence_number: number, response };
     return running.send(frameOf(JSON.stringify(event), beside));
@@ -159,7 +170,8 @@ async function stream(edge: CreateEdge, running: Running, turn: Turn): Promise<E
   const { lane, requestId, send } = running;
   const body = await bodyOf(create.body, input);
   const { principal, admission } = caller;
-  const asked = { operation: Operation.RESPONSES, body, admission };
+  const conversation = running.conversation ?? turn.root;
+  const asked = { operation: Operation.RESPONSES, body, admission, conversation };
   const headers: Record<string, string> = { "x-request-id": requestId };
   let first: Uint8Array | undefined;
   let last: Uint8Array | undefined;
@@ -225,7 +237,7 @@ async function responseIn(
 async function keepEnd(
   edge: CreateEdge,
   { lane, chains }: Running,
-  { caller, input, calls }: Turn,
+  { caller, input, root, calls }: Turn,
   { data, outcome }: { data: string; outcome: CreateOutcome },
 ): Promise<string | undefined> {
   const { accountId } = caller.principal;
@@ -237,6 +249,7 @@ async function keepEnd(
     const chain: Chain = {
       id: response.id,
       items: await joined(input, output),
+      root,
       calls: new Set([...calls, ...callsIn(output)]),
     };
     chains.keep(lane, chain);

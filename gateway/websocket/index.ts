@@ -6,7 +6,7 @@ import { createFairShare } from "#kit/share/fair-share.ts";
 import type { Edge } from "../context.ts";
 import { malformed } from "../errors.ts";
 import { bodyBounds, bodyLimitsBytes } from "../limits.ts";
-import { callerOf, idempotencyKeyOf, stopping } from "../request.ts";
+import { callerOf, conversationOf, idempotencyKeyOf, stopping } from "../request.ts";
 import { createSweep } from "../sweep.ts";
 import { upgradeOf } from "../upgrade.ts";
 import { Connection } from "./connection.ts";
@@ -103,6 +103,7 @@ class Sockets {
       const socket = new Connection(ws, {
         ...parts,
         ...{ principal, authorization, raw: upgrade.socket },
+        conversation: conversationOf(headers),
       });
       this.#add(socket, ws);
     });

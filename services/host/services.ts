@@ -11,6 +11,7 @@ import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";
 import type { HttpClient } from "#kit/upstream/client.ts";
 import type { MediaCommonDeps } from "../media/context.ts";
 import type { UpstreamHealth } from "../upstreams/health/index.ts";
+import type { Pools } from "../upstreams/pools/index.ts";
 import type { HostContext } from "./context.ts";
 import type { Role } from "./roles.ts";
 import type { Scratch } from "./scratch.ts";
@@ -96,6 +97,7 @@ const makers: Readonly<Record<Part, Maker>> = {
         secrets: context.config.secret,
         http: await tools.http(),
         accounts: await tools.accounts(),
+        pools: await tools.pools(),
         builtin: stack.use(createBuiltinText(context)),
         lift: large.lift,
         plain: large.plain,
@@ -140,6 +142,8 @@ interface Tools {
   outside(): Promise<GuardedFetcher>;
   /** Reports problems with the operator's accounts at upstreams. */
   accounts(): Promise<UpstreamAccounts>;
+  /** Knows which upstreams and keys rest. */
+  pools(): Promise<Pools>;
   /** Answers the health of upstreams, and reports this process's own calls. */
   health(): Promise<UpstreamHealth>;
   /** Connections to configured upstreams. */
@@ -176,6 +180,10 @@ function createTools(context: HostContext, deps: ServiceDeps): Tools {
     accounts: once(async () => {
       const { createUpstreamAccounts } = await import("#kit/upstream/accounts.ts");
       return createUpstreamAccounts(context);
+    }),
+    pools: once(async () => {
+      const { createPools } = await import("../upstreams/pools/index.ts");
+      return createPools({ ...context, accounts: await tools.accounts() });
     }),
     health: once(async () => {
       const { createUpstreamHealth } = await import("../upstreams/health/index.ts");
@@ -219,6 +227,7 @@ async function createUpstreams(
     secrets: context.config.secret,
     http: await tools.http(),
     accounts: await tools.accounts(),
+    pools: await tools.pools(),
     verifier: await tools.images(),
     fetcher: await tools.outside(),
     renderer: stack.use(createBuiltinRenderer({ ...context, threads: renderThreads })),

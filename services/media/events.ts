@@ -14,8 +14,8 @@ export interface JobEvents {
   claimed(job: Job): void;
   /** A worker may no longer change a job that it runs. */
   leaseLost(job: Job): void;
-  /** A job was handed back, put off because its upstream's answer is unknown, or refused by its upstream. */
-  givenBack(job: Job, why: "stopping" | "unknown" | "not_taken"): void;
+  /** A job was handed back, put off because its upstream's answer is unknown, refused by its upstream, or not sent while it rests. */
+  givenBack(job: Job, why: "stopping" | "unknown" | "not_taken" | "resting"): void;
   /** A job is terminal. */
   ended(job: Job): void;
   /** A worker stopped: its job was cancelled. */

@@ -73,7 +73,7 @@ async function ask(
 
 /** The request of a call, its body parsed. */
 export function callOf(
-  { operation, body, admission, idempotencyKey }: TextRequest,
+  { operation, body, admission, idempotencyKey, conversation }: TextRequest,
   { principal, requestId, signal }: PeerCall,
   reader: JsonReader,
 ): Awaitable<Call> {
@@ -85,7 +85,7 @@ export function callOf(
   const known = admission && { ...noAdmission, ...admission };
   const parsing = parseRequest(asked, body, { reader, accountId, isKeyed, signal });
   return after(parsing, (parsed) => ({
-    ...{ parsed, principal, admission: known, idempotencyKey, requestId },
+    ...{ parsed, principal, admission: known, idempotencyKey, conversation, requestId },
   }));
 }
 

@@ -73,8 +73,9 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       const { upstreams, processes } = await context.health.read();
       return {
         processes,
-        upstreams: upstreams.map(({ requests, errors, emptyAtMs, ...one }) => ({
+        upstreams: upstreams.map(({ requests, errors, emptyAtMs, resting, ...one }) => ({
           ...one,
+          resting: [...resting],
           requests: BigInt(requests),
           errors: BigInt(errors),
           ...(emptyAtMs === undefined ? {} : { accountEmptyTime: timestampFromMs(emptyAtMs) }),

@@ -65,8 +65,8 @@ export function servesText(
   if (operation === "transcriptions") return transcription === true;
   if (operation === "embeddings") return embedding === true;
   if (operation === "compact" && chat?.lacksCompact) return false;
-  // A message would be translated twice there, and lose what neither form has.
-  return chat !== undefined && (operation === "chat" || chat.responses);
+  const isInBoth = operation === "chat" || operation === "messages";
+  return chat !== undefined && (isInBoth || chat.responses);
 }
 
 /** Does it speak Chat Completions itself? Other upstreams get requests in the Responses format, or in one made from that. */

@@ -67,13 +67,16 @@ test.each([bytesPath, filePath])(
       },
     });
     const idempotencyKey = `long-${path}`;
-    const { status, json, headers } = await caller.post(path, speech, { idempotencyKey });
-    expect([status, json.error]).toMatchObject([
-      502,
-      { code: "model_request_failed", costUsdMicros: cost },
-    ]);
-    expect(json.error.message).toMatch(/is charged\. Next time shorten/);
-    expect(headers.get("x-should-retry")).toBe("false");
+    const asked = caller.post(path, speech, { idempotencyKey });
+    // A caller that hears it while it is spoken has heard as much as is kept.
+    if (path === bytesPath) await expect(asked).rejects.toThrow("terminated");
+    else {
+      const { status, json, headers } = await asked;
+      const error = { code: "model_request_failed", costUsdMicros: cost };
+      expect([status, json.error]).toMatchObject([502, error]);
+      expect(json.error.message).toMatch(/is charged\. Next time shorten/);
+      expect(headers.get("x-should-retry")).toBe("false");
+    }
     expect(await caller.settled()).toMatchObject({ monthSpend: cost });
     expect(media.seen(upstream)).toHaveLength(1);
     // A failed speech is not kept for its idempotency key.

@@ -1,4 +1,5 @@
 import OpenAI, { toFile } from "openai";
+import { Stream } from "openai/core/streaming";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type SoundFormat, soundFormats, soundTypes } from "#kit/sound/formats.ts";
 import { sampleSound } from "../../services/upstreams/media/samples.fixture.ts";
@@ -229,6 +230,24 @@ function lossyFetch() {
   return { fetch: lossy, asked: () => asked };
 }
 
+interface SpeechEvent {
+  type: string;
+  audio?: string;
+}
+
+/** The audio in the events of an answer, as the SDK reads them, and the last event. */
+async function* eventsOf(answer: Response): AsyncGenerator<Uint8Array | SpeechEvent> {
+  const events = Stream.fromSSEResponse<SpeechEvent>(answer, new AbortController());
+  for await (const event of events) {
+    if (event.type === "speech.audio.delta") yield Buffer.from(event.audio ?? "", "base64");
+    else yield event;
+  }
+}
+
+async function* bytesIn({ body }: Response): AsyncGenerator<Uint8Array> {
+  if (body) yield* body;
+}
+
 describe("client.audio.speech.create", () => {
   const speech = "POST /audio/speech";
   const asked = { model: "scripted-speech", input: "Hi, you.", voice: "alloy" } as const;
@@ -249,7 +268,7 @@ describe("client.audio.speech.create", () => {
   test.each([
     ["response_format", { response_format: "tiff" }, "unsupported_parameter"],
     ["instructions", { instructions: "Whisper." }, "unsupported_parameter"],
-    ["stream_format", { stream_format: "sse" }, "unsupported_parameter"],
+    ["stream_format", { stream_format: "websocket" }, "unsupported_parameter"],
     ["voice", { voice: "nobody" }, "unsupported_voice"],
     ["voice", { voice: { id: "nobody" } }, "unsupported_voice"],
     ["speed", { speed: 9 }, "invalid_value"],
@@ -257,6 +276,38 @@ describe("client.audio.speech.create", () => {
     const work = client.audio.speech.create({ ...asked, ...more } as never);
     await expect(work).rejects.toMatchObject({ status: 400, param, code });
     expect(media.requests).toEqual([]);
+  });
+
+  test("is heard while it is spoken, as bytes and as events", async () => {
+    const speaker = await world.caller();
+    const sound = Buffer.from(media.wording.outputs.sound);
+    const half = sound.subarray(0, sound.length / 2);
+    for (const stream_format of ["audio", "sse"] as const) {
+      const rest = Promise.withResolvers<void>();
+      media.next(speech, {
+        kind: "custom",
+        async handle(_seen, response) {
+          response.writeHead(200, { "content-type": "audio/mpeg" });
+          response.write(half);
+          await rest.promise;
+          response.end(sound.subarray(half.length));
+        },
+      });
+      const answer = await clientOf(speaker).audio.speech.create({ ...asked, stream_format });
+      let heard = Buffer.alloc(0);
+      let last: unknown;
+      for await (const piece of stream_format === "sse" ? eventsOf(answer) : bytesIn(answer)) {
+        if (piece instanceof Uint8Array) heard = Buffer.concat([heard, piece]);
+        else last = piece;
+        if (heard.length === half.length) rest.resolve();
+      }
+      expect(heard.equals(sound)).toBe(true);
+      const usage = expect.objectContaining({ characters: 8, costUsdMicros: cost });
+      expect(last).toEqual(
+        stream_format === "sse" ? { type: "speech.audio.done", usage } : undefined,
+      );
+    }
+    expect(await speaker.settled()).toMatchObject({ reserved: 0, monthSpend: 2 * cost });
   });
 
   test.each(soundFormats)("has %s where that is asked for, once for a key", async (format) => {

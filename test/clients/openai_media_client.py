@@ -47,6 +47,16 @@ seen["speech"] = len(client.audio.speech.create(**speech).content) > 100
 with client.audio.speech.with_streaming_response.create(**speech) as streamed:
     seen["speech_streamed"] = sum(len(chunk) for chunk in streamed.iter_bytes()) > 100
 
+spoken = {}
+with client.audio.speech.with_streaming_response.create(**speech, stream_format="sse") as streamed:
+    for line in streamed.iter_lines():
+        if line.startswith("data: "):
+            event = json.loads(line[len("data: ") :])
+            spoken[event["type"]] = spoken.get(event["type"], 0) + len(
+                base64.b64decode(event.get("audio", ""))
+            )
+seen["speech_events"] = [list(spoken), spoken["speech.audio.delta"] > 100]
+
 wav = client.audio.speech.create(**speech, response_format="wav")
 seen["speech_wav"] = [wav.content[:4].decode(), wav.response.headers["content-type"]]
 

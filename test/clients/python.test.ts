@@ -77,6 +77,7 @@ test("the official Python client's media calls, unmodified", async ({ skip }) =>
       edit_two: true,
       speech: true,
       speech_streamed: true,
+      speech_events: [["speech.audio.delta", "speech.audio.done"], true],
       speech_wav: ["RIFF", "audio/wav"],
       embeddings: [0.5, -1],
       transcription: "Hi, you.",
@@ -88,7 +89,8 @@ test("the official Python client's media calls, unmodified", async ({ skip }) =>
     });
     const { available, reserved } = await creditsOf(caller);
     expect([available, reserved]).toEqual([100 - 7, 0]);
-    expect(await caller.settled()).toMatchObject({ monthSpend: 4 * 20 + 3 + 60 });
+    // Five speeches, the tokens of the embeddings, and the seconds of the transcription.
+    expect(await caller.settled()).toMatchObject({ monthSpend: 5 * 20 + 3 + 2_040 });
   } finally {
     await rm(folder, { recursive: true });
   }

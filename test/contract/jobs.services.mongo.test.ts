@@ -7,6 +7,7 @@ import { lostAnswersContract } from "./jobs.lost-answers.suite.ts";
 import { storedOutputsContract } from "./jobs.outputs.suite.ts";
 import { queuePlacesContract } from "./jobs.places.suite.ts";
 import { jobRacesContract } from "./jobs.races.suite.ts";
+import { restingContract } from "./jobs.resting.suite.ts";
 import { jobRoutesContract } from "./jobs.routes.suite.ts";
 import { submissionContract } from "./jobs.submit.suite.ts";
 import { upstreamWaitsContract } from "./jobs.waits.suite.ts";
@@ -21,6 +22,7 @@ await describeOnServers("media on MongoDB and S3", (openStores) => {
   upstreamWaitsContract(createWorld);
   lostAnswersContract(createWorld);
   emptyAccountsContract(createWorld);
+  restingContract(createWorld);
   jobCapacityContract(createWorld);
   jobRoutesContract(createWorld);
   queuePlacesContract(createWorld);

@@ -15,6 +15,8 @@ export interface ScriptedUpstream extends MediaUpstreams {
   readonly tasks: GenerationTask[];
   /** Every task that media canceled, in order. The upstream accepts each cancel. */
   readonly cancelled: CancelTask[];
+  /** Names of upstreams that rest. */
+  readonly resting: Set<string>;
   /** Sets the behaviour of attempts from now on. Default: {@link succeed}. */
   behave(behaviour: Behaviour): void;
 }
@@ -22,9 +24,15 @@ export interface ScriptedUpstream extends MediaUpstreams {
 export function scriptedUpstream(behaviour: Behaviour = succeed): ScriptedUpstream {
   const tasks: GenerationTask[] = [];
   const cancelled: CancelTask[] = [];
+  const resting = new Set<string>();
   let current = behaviour;
   return {
     tasks,
+    resting,
+    placeToBegin(upstreams, _model, at) {
+      const awake = upstreams.findIndex(({ name }) => !resting.has(name));
+      return resting.has(upstreams[at]?.name ?? "") && awake >= 0 ? awake : at;
+    },
     cancelled,
     behave(next) {
       current = next;

@@ -1,6 +1,7 @@
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { leaseMs } from "#common/paid-work/limits.ts";
+import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { sampleMp3 } from "../../services/upstreams/media/samples.fixture.ts";
 import { createWorld, upstreamAt } from "../../services/upstreams/media/world.fixture.ts";
 import { answer as answerBy } from "../support/scripted-answers.ts";
@@ -53,14 +54,23 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
 
   describe("killed at any step", () => {
     /** Dies at a step, and another process continues. False where the process did not reach that step. */
-    async function dieAt(at: number, when: "before" | "after", isKeyed: boolean): Promise<boolean> {
-      const key = isKeyed ? { key: `${when}${at}` } : {};
+    async function dieAt(
+      at: number,
+      when: "before" | "after",
+      { isKeyed, isHeard }: { isKeyed: boolean; isHeard: boolean },
+    ): Promise<boolean> {
+      const key = {
+        ...(isKeyed ? { key: `${when}${at}` } : {}),
+        ...(isHeard ? { form: BodyForm.OPENAI } : {}),
+      };
       const opening = await world.money();
       const calls = world.tasks.length;
       const death = mortal(at, when);
       const doomed = await world.openProcess({ wrap: death.wrap, between: death.calls });
       death.arm();
-      const life = doomed.generate(hello(), key);
+      const life: Promise<unknown> = isHeard
+        ? doomed.hear(hello(), key)
+        : doomed.generate(hello(), key);
       life.catch(() => {});
       await Promise.race([death.died, life]);
       if (!death.isDead()) {
@@ -104,15 +114,17 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
     }
 
     test.each([
-      ["before", "with a key", true],
-      ["after", "with a key", true],
-      ["before", "without a key", false],
-      ["after", "without a key", false],
+      ["before", "with a key", { isKeyed: true, isHeard: false }],
+      ["after", "with a key", { isKeyed: true, isHeard: false }],
+      ["before", "without a key", { isKeyed: false, isHeard: false }],
+      ["after", "without a key", { isKeyed: false, isHeard: false }],
+      ["before", "heard, with a key", { isKeyed: true, isHeard: true }],
+      ["after", "heard, with a key", { isKeyed: true, isHeard: true }],
     ] as const)(
       "%s it is made, %s: what was stored and written down is paid for, once; all else is free",
-      async (when, _, isKeyed) => {
+      async (when, _, how) => {
         let steps = 0;
-        while (await dieAt(steps + 1, when, isKeyed)) steps++;
+        while (await dieAt(steps + 1, when, how)) steps++;
         expect(steps).toBeGreaterThanOrEqual(leastSteps);
         // Every entry, even of ended holds, has the values that the ledger demands, and shows the speech that was charged for.
         const charges = (await world.journal()).filter(({ spentDelta }) => spentDelta > 0n);

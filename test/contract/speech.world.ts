@@ -22,7 +22,11 @@ import { createWorkshop } from "#kit/threads/workshop.ts";
 import { createLeaseTime } from "#kit/time/lease-time.ts";
 import { EntryKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";
-import { BodyForm, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import {
+  BodyForm,
+  MediaService,
+  type StreamSpeechResponse,
+} from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { createBilling } from "../../services/billing/index.ts";
 import { createCatalog } from "../../services/catalog/index.ts";
 import { openSpeechStore } from "../../services/media/speech/context.ts";
@@ -76,7 +80,10 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
   const others: RpcService[] = [];
   const processes: { speech: Speech; rpc: RpcService }[] = [];
   const tasks: SpeechTask[] = [];
-  let speak: Speak = async () => ({ bytes: mp3, durationSeconds: 1.5 });
+  let speak: Speak = async ({ hear }) => {
+    for (const part of [mp3.subarray(0, 2), mp3.subarray(2)]) hear?.(part);
+    return { bytes: mp3, durationSeconds: 1.5 };
+  };
 
   const peersWith = (token: string, services: () => RpcService[], between: Interceptor[] = []) =>
     createPeers(() =>
@@ -157,16 +164,16 @@ export async function createSpeechWorld(options: SpeechWorldOptions = {}) {
       database: opened.database,
       /** Generates speech from a body. By default a short text. */
       generate(body: unknown = hello(), more: GenerateOptions = {}) {
-        const { principal = alice, key, form = BodyForm.UNSPECIFIED, signal, admission } = more;
-        return client.generateSpeech(
-          {
-            body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
-            form,
-            ...(admission ? { admission } : {}),
-            ...(key === undefined ? {} : { idempotencyKey: key }),
-          },
-          { headers: callHeaders(principal, "req_test"), ...(signal ? { signal } : {}) },
-        );
+        return client.generateSpeech(askedOf(body, more), optionsOf(more));
+      },
+      /** The same, as OpenAI's call. Hears the audio while it is spoken, and resolves with all parts. */
+      async hear(body: unknown = hello(), more: GenerateOptions = {}) {
+        const speech = askedOf(body, { form: BodyForm.OPENAI, ...more });
+        const parts: StreamSpeechResponse["part"][] = [];
+        for await (const { part } of client.streamSpeech({ speech }, optionsOf(more))) {
+          parts.push(part);
+        }
+        return parts;
       },
       /** Moves the clock by less than a lease, and waits for the heartbeat of the request that began last. */
       async live(ms: number): Promise<void> {
@@ -224,6 +231,19 @@ export interface GenerateOptions {
   form?: BodyForm;
   signal?: AbortSignal;
   admission?: MessageInitShape<typeof AdmissionSchema>;
+}
+
+function askedOf(body: unknown, { key, form, admission }: GenerateOptions) {
+  return {
+    body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
+    form: form ?? BodyForm.UNSPECIFIED,
+    ...(admission ? { admission } : {}),
+    ...(key === undefined ? {} : { idempotencyKey: key }),
+  };
+}
+
+function optionsOf({ principal = alice, signal }: GenerateOptions) {
+  return { headers: callHeaders(principal, "req_test"), ...(signal ? { signal } : {}) };
 }
 
 export type SpeechWorld = Awaited<ReturnType<typeof createSpeechWorld>>;

@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "vitest";
+import { openSocket } from "../support/caller-socket.ts";
 import { chat } from "./catalog.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
@@ -38,6 +39,47 @@ test("conversations are shared by two keys, and each stays with its own", async 
   for (const one of conversations) keys.push(await keyFor(one));
   expect(new Set(keys).size).toBe(2);
   for (const [at, one] of conversations.entries()) expect(await keyFor(one)).toBe(keys[at]);
+});
+
+test.each(["x-claude-code-session-id", "session-id"])(
+  "conversations named by the header %s each stay with one key, and no upstream sees the header",
+  async (header) => {
+    const keyAt = async (session: string, input: string) => {
+      const seen = world.play();
+      const headers = { [header]: session };
+      const body = { model: "keyed", input, instructions: input };
+      expect((await caller.post("/responses", body, { headers })).status).toBe(200);
+      expect(JSON.stringify(seen)).not.toContain(session);
+      return keysOf(seen)[0];
+    };
+    const keys = new Set<string | undefined>();
+    for (const one of conversations.map((name) => `session-${name}`)) {
+      const key = await keyAt(one, "Hi");
+      expect(await keyAt(one, "Something else")).toBe(key);
+      keys.add(key);
+    }
+    expect(keys.size).toBe(2);
+  },
+);
+
+test("a WebSocket's chain stays with the key of its first request, whatever its instructions", async () => {
+  const keys = new Set<string | undefined>();
+  for (const one of conversations) {
+    using socket = await openSocket(caller.baseUrl, caller.key);
+    // Nothing is known of the conversation yet.
+    const warmUp = await socket.create({ model: "keyed", input: [], generate: false });
+    let previous_response_id = warmUp.at(-1)?.response?.id;
+    const keyAt = async (instructions: string) => {
+      const seen = world.play();
+      const ask = { model: "keyed", instructions, input: one, previous_response_id };
+      previous_response_id = (await socket.create(ask)).at(-1)?.response?.id;
+      return keysOf(seen)[0];
+    };
+    const first = await keyAt("Be kind.");
+    expect([await keyAt("Be brief."), await keyAt(one)]).toEqual([first, first]);
+    keys.add(first);
+  }
+  expect(keys.size).toBe(2);
 });
 
 test("opaque state goes back with the key that it was made with, in any conversation", async () => {

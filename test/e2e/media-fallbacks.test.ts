@@ -41,8 +41,10 @@ afterAll(async () => {
   await second[Symbol.asyncDispose]();
 });
 ownWorldOnly();
-beforeEach(() => {
+beforeEach(async () => {
   if (!isOwnWorld) return;
+  // All rests end.
+  await world.later(600_000);
   for (const double of [first, second]) {
     double.always("submit", undefined);
     double.lock(false);

@@ -286,6 +286,41 @@ describe("with an upstream", () => {
     expect(busy.headers.get("retry-after")).toMatch(/^\d+$/);
   });
 
+  test("a model of Chat Completions alone answers too, streamed and whole", async () => {
+    const own = await world.caller();
+    const usage = { input_tokens: 100, output_tokens: 7 };
+    const seen = world.play({ kind: "ok", usage });
+    const legacy = { ...scripted, model: "legacy", system: "Mine.", top_k: 5 };
+    const { json, headers } = await own.post(path, legacy);
+    expect(json).toMatchObject({
+      ...{ content: [{ type: "text", text: "Hello from upstream." }], stop_reason: "end_turn" },
+      usage: { input_tokens: 100, output_tokens: 7, costUsdMicros: 128 },
+    });
+    expect(headers.get("x-genmesh-ignored-parameters")).toBe("top_k");
+    const events = await own.stream(path, legacy);
+    expectWellFormed(events);
+    expect(textOf(events)).toBe("Hello from upstream.");
+    expect(events.at(-2)?.json.usage).toMatchObject({ input_tokens: 100, costUsdMicros: 128 });
+    expect(seen.map(({ path: at }) => at)).toEqual(Array(2).fill("/v1/chat/completions"));
+    expect(seen[1]?.body).toMatchObject({
+      ...{ model: "up-model", stream: true, stream_options: { include_usage: true } },
+      ...{ max_tokens: 100, store: false },
+      messages: [
+        { role: "system", content: `${developerPrompt}\n\nMine.` },
+        { role: "user", content: "say hello" },
+      ],
+    });
+    expect((await own.settled()).monthSpend).toBe(256);
+    world.play({ kind: "ok", call: { name: "get", arguments: '{"a":1}' } });
+    const tools = [{ name: "get", input_schema: { type: "object" } }];
+    const called = await own.stream(path, { ...legacy, tools });
+    expectWellFormed(called);
+    expect(called.at(-2)?.json.delta.stop_reason).toBe("tool_use");
+    world.play({ kind: "ok", break: { how: "destroy", after: 2 } });
+    const broken = await own.stream(path, legacy);
+    expect(broken.at(-1)?.json.type).toBe("error");
+  });
+
   test("thinking goes to the upstream and back, and not to another account", async () => {
     const seen = world.play({ kind: "ok", encrypted: "sealed-state" });
     const thinking = { type: "adaptive", display: "summarized" };

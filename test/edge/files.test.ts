@@ -57,7 +57,9 @@ beforeAll(async () => {
       },
       generateSpeech: () => ({
         speechId: "speech_1",
-        audio: { fileId: "file_wav", mimeType: "audio/wav" },
+        audio: {
+          ...{ fileId: "file_wav", mimeType: "audio/wav", sizeBytes: BigInt(content.length) },
+        },
         costUsdMicros: 7n,
       }),
       listFiles: (request) => {
@@ -81,7 +83,7 @@ const video = "/v1/videos/generations/job_1/files/file_1";
 const codeOf = async (response: Response) =>
   ((await response.json()) as { error: { code: string } }).error.code;
 
-test("a speech has the type that its speaker says, located by any replica", async () => {
+test("a speech of a media service of before has the type that it says, located by any replica", async () => {
   const response = await edge.post("/v1/audio/speech", "{}");
   expect(response.headers.get("content-type")).toBe("audio/wav");
   expect(Buffer.from(await response.arrayBuffer()).equals(content)).toBe(true);

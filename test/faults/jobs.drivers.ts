@@ -1,5 +1,6 @@
 import { tmpdir } from "node:os";
 import { pino } from "pino";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { createImageVerifier } from "#kit/images/index.ts";
 import { createGuardedFetcher } from "#kit/outside/index.ts";
 import type { Clock } from "#kit/time/clock.ts";
@@ -15,6 +16,7 @@ export const upstreamKey = "fal-id:fal-secret";
 export function realUpstreams(clock: Clock): MediaUpstreams {
   return createMediaUpstreams({
     clock,
+    metrics: createMetrics(),
     log: pino({ level: "silent" }),
     secrets: () => upstreamKey,
     http: createHttpClient(),

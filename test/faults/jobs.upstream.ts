@@ -35,6 +35,7 @@ export function durableUpstream(
     appendFileSync(logFile(folder), `${JSON.stringify(line)}\n`);
   };
   return {
+    placeToBegin: (_upstreams, _model, at) => at,
     async generate(task) {
       const { request, resumeId } = task;
       if (resumeId === undefined) await task.sending();

@@ -120,6 +120,7 @@ async function upstreams(call: AdminCall) {
       slots: upstream.maxConcurrent || null,
       lastError: seen.lastError || null,
       accountEmptyAt: isoTimeOrNull(seen.accountEmptyTime),
+      resting: seen.resting,
       models: snapshot.models
         .filter((one) => [one.upstream, ...one.fallbackUpstreams].includes(upstream.name))
         .map(({ id }) => id),

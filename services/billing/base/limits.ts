@@ -31,10 +31,10 @@ export const grantIdPattern = /^[A-Za-z0-9_.:-]{1,128}$/;
 /** References by which people look a hold up. They are printable, so that every store returns them unchanged. */
 export const refPattern = /^[^\p{Cc}\p{Cs}]{0,100}$/u;
 /**
- * Characters of an entry's record of its request: its names at their longest, twenty numbers, three codes of up to 64, and calls of
- * eight kinds of tools.
+ * Characters of an entry's record of its request: its names at their longest, twenty numbers, three codes of up to 64, and
+ * calls of eight kinds of tools. Eight failed tries of up to 150 stand beside them.
  */
-export const maxRecordLength = 2_200;
+export const maxRecordLength = 3_400;
 /** Last check time, in ms since the epoch: the end of year 9999, the last of a protobuf timestamp. */
 export const maxTimeMs = 253_402_300_799_999;
 

@@ -3,6 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type {
   RequestFailure as AgreedFailure,
   RequestRecord as AgreedRecord,
+  FailedTry as AgreedTry,
 } from "#common/agreements/hold-client.ts";
 import { pricedMessage, pricedText } from "#common/agreements/priced-record.ts";
 import { RefusalError } from "#kit/base/errors.ts";
@@ -143,7 +144,12 @@ export function recordText(record: AgreedRecord): string {
     finishReason: record.finishReason || undefined,
     priced: record.priced && pricedText(record.priced),
     failure: record.failure && failureText(record.failure),
+    failedTries: record.failedTries?.length ? record.failedTries.map(tryText) : undefined,
   });
+}
+
+function tryText({ lane, kind, status }: AgreedTry) {
+  return { lane, kind, status: status || undefined };
 }
 
 function failureText({ code, upstreamKind, upstreamStatus }: AgreedFailure) {
@@ -182,6 +188,7 @@ export function recordMessage(text: string): RequestRecord {
     finishReason: String(fields.finishReason ?? ""),
     ...(isJsonObject(fields.priced) ? { priced: pricedMessage(fields.priced) } : {}),
     ...(isJsonObject(fields.failure) ? { failure: failureMessage(fields.failure) } : {}),
+    failedTries: triesIn(fields.failedTries),
     ...(startTime ? { startTime } : {}),
     ...(firstOutputTime ? { firstOutputTime } : {}),
     ...(endTime ? { endTime } : {}),
@@ -194,6 +201,15 @@ function failureMessage({ code, upstreamKind, upstreamStatus }: JsonObject) {
     upstreamKind: String(upstreamKind ?? ""),
     upstreamStatus: Number(upstreamStatus ?? 0),
   };
+}
+
+function triesIn(told: JsonValue | undefined) {
+  if (!Array.isArray(told)) return [];
+  return told.filter(isJsonObject).map(({ lane, kind, status }) => ({
+    lane: String(lane ?? ""),
+    kind: String(kind ?? ""),
+    status: Number(status ?? 0),
+  }));
 }
 
 /** The message of an opened hold. */

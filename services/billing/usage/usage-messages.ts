@@ -144,6 +144,7 @@ export function lineMessage(line: Line, forOperator: boolean): LineMessage {
   const record = line.record === "" ? undefined : recordMessage(line.record);
   if (record && !forOperator) {
     record.upstream = "";
+    record.failedTries = [];
     if (record.failure) Object.assign(record.failure, { upstreamKind: "", upstreamStatus: 0 });
     if (record.priced) {
       record.priced.upstreamCostSource = "";

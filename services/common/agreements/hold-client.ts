@@ -75,7 +75,21 @@ export interface RequestRecord {
   /** Parts that have prices of their own, and their upstream's cost. */
   priced?: PricedRecord | undefined;
   failure?: RequestFailure | undefined;
+  failedTries?: readonly FailedTry[] | undefined;
 }
+
+/** A try of a request at an upstream that failed. Only operators see it. */
+export interface FailedTry {
+  /** The upstream with one of its keys, by the key's place. */
+  lane: string;
+  /** The kind of the failure, as the log names it. */
+  kind: string;
+  /** The HTTP status. Absent or 0: it gave none. */
+  status?: number | undefined;
+}
+
+/** The failed tries that a record names at most, the newest. A job may be offered for a day. */
+export const maxFailedTries = 8;
 
 /** Why a request failed. */
 export interface RequestFailure {

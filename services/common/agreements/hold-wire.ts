@@ -8,6 +8,7 @@ import type { Clock } from "#kit/time/clock.ts";
 import {
   type BillingService,
   DrawRequestSchema,
+  FailedTrySchema,
   type Operation,
   OperationSchema,
   type Outcome,
@@ -20,6 +21,7 @@ import {
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import {
   createHoldClient,
+  type FailedTry,
   type HoldClient,
   type HoldOperations,
   type KeyLimit,
@@ -140,6 +142,7 @@ function recordMessage(record: RequestRecord): RequestRecordMessage {
     finishReason: record.finishReason ?? "",
     ...(record.priced ? { priced: pricedMessage(pricedText(record.priced)) } : {}),
     ...(record.failure ? { failure: failureMessage(record.failure) } : {}),
+    ...(record.failedTries ? { failedTries: record.failedTries.map(tryMessage) } : {}),
     ...(startMs === undefined ? {} : { startTime: timestampFromMs(startMs) }),
     ...(firstOutputMs === undefined ? {} : { firstOutputTime: timestampFromMs(firstOutputMs) }),
     ...(endMs === undefined ? {} : { endTime: timestampFromMs(endMs) }),
@@ -148,6 +151,10 @@ function recordMessage(record: RequestRecord): RequestRecordMessage {
 
 function failureMessage({ code, upstreamKind, upstreamStatus }: RequestFailure) {
   return { code, upstreamKind: upstreamKind ?? "", upstreamStatus: upstreamStatus ?? 0 };
+}
+
+function tryMessage({ lane, kind, status = 0 }: FailedTry) {
+  return create(FailedTrySchema, { lane, kind, status });
 }
 
 /** Operations on their way to billing, several in one message. */

@@ -12,6 +12,8 @@ export interface TextRequest {
   idempotencyKey?: string | undefined;
   /** The edge's knowledge of the key. */
   admission?: MessageInitShape<typeof AdmissionSchema> | undefined;
+  /** The edge's name for the conversation of the request, among those of its account. Absent: its body alone names it. */
+  conversation?: string | undefined;
   /** A large JSON may come in pieces. Absent: it comes as one. */
   takesPieces?: boolean;
 }

@@ -75,9 +75,10 @@ function notesOf(message: MessageNotes): TextNotes & { cost: bigint | undefined 
   return { replayed, ignored, cost, ...fallen };
 }
 
-function messageOf({ operation, body, idempotencyKey, admission }: TextRequest) {
+function messageOf(request: TextRequest) {
+  const { operation, body, idempotencyKey, admission, conversation } = request;
   return {
-    ...{ operation, body },
+    ...{ operation, body, conversation: conversation ?? "" },
     ...(admission === undefined ? {} : { admission }),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   };

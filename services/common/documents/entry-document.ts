@@ -58,6 +58,7 @@ export const operatorEntryColumns = [
   "priceAboveInputTokens",
   "servedTier",
   "upstream",
+  "failedTries",
   "upstreamCostUsdMicros",
   "upstreamCostSource",
 ] as const satisfies readonly (keyof ReturnType<typeof operatorEntryDocument>)[];
@@ -65,8 +66,14 @@ export const operatorEntryColumns = [
 /** A line of an operator's file in CSV. */
 export function operatorEntryCsv(line: Line): string {
   const entry = operatorEntryDocument(line);
-  const cells = { ...entry, toolCalls: callsText(entry.toolCalls) };
+  const { toolCalls, failedTries } = entry;
+  const cells = { ...entry, toolCalls: callsText(toolCalls), failedTries: triesText(failedTries) };
   return csvLine(operatorEntryColumns.map((name) => cells[name]));
+}
+
+/** Failed tries in one cell, the first one first: `main=key_refused main#2=rate_limited`. */
+function triesText(tries: readonly { upstream: string; failure: string }[]): string {
+  return tries.map(({ upstream, failure }) => `${upstream}=${failure}`).join(" ");
 }
 
 /** Calls in one cell: `file_search=1 web_search=2`. */

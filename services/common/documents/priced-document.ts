@@ -18,12 +18,15 @@ export function pricedDocument(parts: PricedParts | undefined) {
   };
 }
 
-/** The same with the upstream and its cost, which only an operator may know. */
+/** The same with the upstream, the failed tries at others, and its cost, which only an operator may know. */
 export function operatorPricedDocument(record: RequestRecord | undefined) {
   const { upstreamCostUsdMicros: cost, upstreamCostSource: source } = record?.priced ?? {};
   return {
     ...pricedDocument(record?.priced),
     upstream: record?.upstream || null,
+    failedTries: (record?.failedTries ?? []).map(({ lane, kind, status }) => ({
+      ...{ upstream: lane, failure: kind, status: status || null },
+    })),
     upstreamCostUsdMicros: cost === undefined ? null : Number(cost),
     upstreamCostSource: source || null,
   };

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { lengthOfAac } from "./aac.ts";
+import { heads } from "./beginning.ts";
 import { lengthOfFlac } from "./flac.ts";
 import { pcmRate, type SoundFormat } from "./formats.ts";
 import { hasFramesOfCodec } from "./frames.ts";
@@ -8,8 +9,6 @@ import { lengthOfWav } from "./wav.ts";
 
 const pcmBytesASecond = pcmRate * 2;
 
-/** Names at the beginning of a file with a head. Samples without a head do not begin so. */
-const heads: ReadonlySet<string> = new Set(["RIFF", "OggS", "fLaC"]);
 /**
  * Bytes of samples that are searched for frames of a codec, which hold some frames of any codec. Callers' files may hide frames, so a
  * mebibyte of them is searched, which takes a tenth of a second.

@@ -5,7 +5,7 @@ import { ErrorReason, errorRow, isRefusal } from "#kit/base/errors.ts";
 import { HoldKind, HoldState, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type HoldVerdict, HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import { holdCheckMs, keepReservingMs } from "../limits.ts";
-import { earnedOf, type Job, owedOf, wasCancelled } from "./job.ts";
+import { earnedOf, type Job, owedOf, upstreamOf, wasCancelled } from "./job.ts";
 
 /** The money of jobs: one hold a job, named after it. Every operation may be repeated. */
 export interface JobHolds {
@@ -74,6 +74,8 @@ function recordOf(job: Job, now: number): RequestRecord {
   return {
     model: spec.model,
     operation: spec.kind,
+    upstream: hasWon(job) ? upstreamOf(job).name : "",
+    failedTries: job.failedTries,
     status: hasWon(job) ? "completed" : wasCancelled(job) ? "cancelled" : "failed",
     images: spec.kind === "image" ? made.length : 0,
     mediaMs: Math.round(seconds * 1_000),

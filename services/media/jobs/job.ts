@@ -1,3 +1,4 @@
+import type { FailedTry } from "#common/agreements/hold-client.ts";
 import { ErrorReason, errorRow, type Reason } from "#kit/base/errors.ts";
 import type { ModelCall, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { GeneratedOutput, GenerationRequest, Refusal } from "../../upstreams/media/port.ts";
@@ -166,6 +167,8 @@ export interface Job {
   sent: boolean;
   /** Undefined: no upstream has refused the job, or one has taken it since. */
   wait: JobWait | undefined;
+  /** Tries at its upstreams that failed, the newest. Undefined: none did, or an earlier release noted none. */
+  failedTries?: readonly FailedTry[] | undefined;
   /** 0 to 99 while it runs. */
   progress: number;
   outputs: readonly JobOutput[];
@@ -345,8 +348,13 @@ export const refusalWords: Readonly<Record<Refusal, string>> = {
 
 /** A day of tries would push everything else out of a job's history, so only the newest is kept. */
 export function withoutLastTry(events: readonly JobEvent[]): readonly JobEvent[] {
-  const before = events.at(-1)?.name === "running" ? events.slice(0, -1) : events;
+  const before = withoutClaim(events);
   return before.at(-1)?.name === "waiting" ? before.slice(0, -1) : before;
+}
+
+/** The history before the last claim. */
+export function withoutClaim(events: readonly JobEvent[]): readonly JobEvent[] {
+  return events.at(-1)?.name === "running" ? events.slice(0, -1) : events;
 }
 
 /** The places in a spec of the parts that {@link withoutText} leaves out. They may be long. */

@@ -51,6 +51,7 @@ const allowed: [JobCommand, Partial<Record<JobState, JobState>>][] = [
     },
     { running: "queued" },
   ],
+  [{ kind: "pass-on", fence: 1, upstreamIndex: 0, now }, { running: "queued" }],
   // No job waits here.
   [{ kind: "offer", now: now + maxQueuedMs }, {}],
   [{ kind: "keep", until: expiresAt + 1, now }, { completed: "completed" }],

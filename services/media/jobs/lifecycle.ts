@@ -1,3 +1,4 @@
+import { maxFailedTries } from "#common/agreements/hold-client.ts";
 import { ErrorReason, reasonName } from "#kit/base/errors.ts";
 import type { Refusal } from "../../upstreams/media/port.ts";
 import {
@@ -24,6 +25,8 @@ import {
   leaseEnd,
   noted,
   refusalWords,
+  upstreamOf,
+  withoutClaim,
   withoutLastTry,
   withoutText,
 } from "./job.ts";
@@ -70,6 +73,11 @@ export type JobCommand =
    * where the command says so. `sent`: an earlier request may still have reached the upstream.
    */
   | ({ kind: "wait"; refusal: Refusal } & GivenBack)
+  /**
+   * `running → queued`: nothing was sent, because its upstream rests. Another of its upstreams gets it at once. This is neither an
+   * attempt nor a failed try.
+   */
+  | { kind: "pass-on"; fence: number; upstreamIndex: number; now: number }
   /** `queued`: the time of its wait is over. */
   | { kind: "offer"; now: number }
   /** The upstream's answer is unknown, or the request led to nothing. The job can be claimed again at `until`. */
@@ -126,6 +134,7 @@ export function step(job: Job, command: JobCommand): Job | undefined {
     case "resumable":
     case "hand-back":
     case "wait":
+    case "pass-on":
     case "set-aside":
     case "win":
     case "lose":
@@ -234,7 +243,9 @@ function abandoned(job: Job, leasesOverAt: number, now = leasesOverAt): Job | un
 
 function stepRunning(
   job: Job,
-  command: Of<"sending" | "resumable" | "hand-back" | "wait" | "set-aside" | "win" | "lose">,
+  command: Of<
+    "sending" | "resumable" | "hand-back" | "wait" | "pass-on" | "set-aside" | "win" | "lose"
+  >,
 ): Job | undefined {
   switch (command.kind) {
     case "sending":
@@ -249,9 +260,12 @@ function stepRunning(
     }
     case "wait":
       return waiting(job, command);
+    case "pass-on":
+      return passedOn(job, command);
     case "set-aside": {
       const until = Math.min(command.until, job.deadline);
-      const aside = leased({ ...job, ...atUpstream(job, command) }, "", until, false);
+      const tried = triedInVain(job, "unknown");
+      const aside = leased({ ...tried, ...atUpstream(job, command) }, "", until, false);
       return noted(aside, command.now, "the upstream's answer is unknown", "handed_back");
     }
     case "win": {
@@ -264,6 +278,26 @@ function stepRunning(
   }
 }
 
+/** The job with one more failed try, at its present upstream. */
+function triedInVain(job: Job, kind: string): Job {
+  const tries = [...(job.failedTries ?? []), { lane: upstreamOf(job).name, kind }];
+  return { ...job, failedTries: tries.slice(-maxFailedTries) };
+}
+
+/** Back in the queue, at another upstream. It is no step of its history: the next claim follows at once. */
+function passedOn(job: Job, { upstreamIndex, now }: Of<"pass-on">): Job | undefined {
+  // The upstream may have begun it.
+  if (job.sent || job.resumeId !== undefined) return undefined;
+  return {
+    ...job,
+    ...{ state: "queued", upstreamIndex, lease: undefined, startedAt: undefined },
+    attempts: uncounted(job),
+    deadline: job.createdAt + maxQueuedMs,
+    dueAt: now + unpublishedMs,
+    events: withoutClaim(job.events),
+  };
+}
+
 /** Back in the queue, to begin from the start. Its half hour counts from the claim after which an upstream takes it. */
 function waiting(job: Job, command: Of<"wait">): Job {
   const { refusal, now } = command;
@@ -273,7 +307,7 @@ function waiting(job: Job, command: Of<"wait">): Job {
   // Another upstream gets it at once.
   const until = command.until > now ? Math.min(command.until, now + maxWaitMs) : undefined;
   const back: Job = {
-    ...job,
+    ...triedInVain(job, refusal),
     ...atUpstream(job, command),
     state: "queued",
     attempts: uncounted(job),

@@ -85,6 +85,7 @@ export const jobsSchema: readonly string[] = [
    CREATE INDEX media_job_unannounced ON media_job (unannounced) WHERE unannounced = 1;`,
   // For operators, who list the jobs of all accounts.
   "CREATE INDEX media_job_of_all ON media_job (state, kind, created_at, job_id);",
+  "ALTER TABLE media_job ADD COLUMN failed_tries TEXT",
 ];
 
 /** A column of `media_job`, and a job's value for it. */
@@ -118,6 +119,7 @@ const changingOfHead: readonly Column<JobHead>[] = [
   ["resume_id", (job) => job.resumeId ?? null],
   ["sent", (job) => Number(job.sent)],
   ["wait", (job) => (job.wait ? JSON.stringify(job.wait) : null)],
+  ["failed_tries", (job) => (job.failedTries ? JSON.stringify(job.failedTries) : null)],
   ["parked", (job) => Number(isParked(job))],
   ["progress", (job) => job.progress],
   ["outputs", (job) => JSON.stringify(job.outputs)],
@@ -266,6 +268,7 @@ function headOf(row: SqlRow): JobHead {
     resumeId: text(row.resume_id),
     sent: row.sent === 1n,
     wait: waitOf(row.wait),
+    ...(row.failed_tries === null ? {} : { failedTries: json(row.failed_tries) }),
     progress: Number(row.progress),
     outputs: json(row.outputs) ?? [],
     failure: failureOf(row.failure),

@@ -8,8 +8,8 @@ test("everybody who joins gets what the first began, or its failure", async () =
   const flights = createFlights<number>();
   const end = Promise.withResolvers<number>();
   const named = { name: "a", fingerprint: "f" };
-  const first = flights.lead(named, never(), () => end.promise);
-  const second = flights.join("a", "f", never());
+  const first = flights.lead(named, never(), () => end.promise).ended;
+  const second = flights.join("a", "f", never())?.ended;
   expect(() => flights.join("a", "other", never())).toThrow(
     expect.objectContaining({ reason: ErrorReason.IDEMPOTENCY_KEY_REUSED }),
   );
@@ -17,8 +17,8 @@ test("everybody who joins gets what the first began, or its failure", async () =
   expect(await Promise.all([first, second])).toEqual([7, 7]);
   await flights.idle();
   expect(flights.join("a", "f", never())).toBeUndefined();
-  const failing = flights.lead(named, never(), () => Promise.reject(new Error("no")));
-  const joined = flights.join("a", "f", never());
+  const failing = flights.lead(named, never(), () => Promise.reject(new Error("no"))).ended;
+  const joined = flights.join("a", "f", never())?.ended;
   await expect(failing).rejects.toThrow("no");
   await expect(joined).rejects.toThrow("no");
 });
@@ -30,8 +30,8 @@ test("the work is aborted by the last caller who leaves, and none joins it then"
   const first = flights.lead({ name: "a", fingerprint: "f" }, one.signal, ({ signal }) => {
     work = signal;
     return new Promise(() => {});
-  });
-  const second = flights.join("a", "f", two.signal);
+  }).ended;
+  const second = flights.join("a", "f", two.signal)?.ended;
   one.abort(new Error("one left"));
   await expect(first).rejects.toThrow("one left");
   expect(work?.aborted).toBe(false);
@@ -41,7 +41,7 @@ test("the work is aborted by the last caller who leaves, and none joins it then"
   expect(work?.reason).toMatchObject({ message: "two left" });
   expect(flights.has("a")).toBe(false);
   const next = flights.lead({ name: "a", fingerprint: "g" }, never(), async () => 1);
-  expect(await next).toBe(1);
+  expect(await next.ended).toBe(1);
 });
 
 test("what is kept runs on without its callers, can be joined, and stops with the process", async () => {
@@ -53,11 +53,11 @@ test("what is kept runs on without its callers, can be joined, and stops with th
     work = signal;
     keep();
     return end.promise;
-  });
+  }).ended;
   left.abort(new Error("left"));
   await expect(first).rejects.toThrow("left");
   expect(work?.aborted).toBe(false);
-  const joined = flights.join("a", "f", never());
+  const joined = flights.join("a", "f", never())?.ended;
   end.resolve(7);
   expect(await joined).toBe(7);
   await flights.idle();
@@ -66,7 +66,7 @@ test("what is kept runs on without its callers, can be joined, and stops with th
     return new Promise((_, reject) =>
       signal.addEventListener("abort", () => reject(signal.reason)),
     );
-  });
+  }).ended;
   flights.abortAll(new Error("stopping"));
   await expect(last).rejects.toThrow("stopping");
 });

@@ -1,4 +1,5 @@
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import type { LiveSound } from "./live-sound.ts";
 
 /** The view that work in flight has of itself. */
 export interface Flight {
@@ -8,21 +9,30 @@ export interface Flight {
   keep(): void;
 }
 
+/** A caller's place in a flight. */
+export interface Boarded<T> {
+  /** Rejects like the work, or with the reason of the caller's signal. */
+  ended: Promise<T>;
+  /** The audio of the work. Undefined: no one listens to it. */
+  sound: LiveSound | undefined;
+}
+
 /** Work in flight for which several callers may wait. Unless it is kept, it is aborted when the last of them has left. */
 export interface Flights<T> {
   /**
    * Waits for the work in flight under a name. Undefined where there is none. Refuses with IDEMPOTENCY_KEY_REUSED where the work has
-   * another fingerprint. Rejects like the work, or with the reason of `signal`.
+   * another fingerprint.
    */
-  join(name: string, fingerprint: string, signal: AbortSignal): Promise<T> | undefined;
+  join(name: string, fingerprint: string, signal: AbortSignal): Boarded<T> | undefined;
   /** Is there work that a caller can join? */
   has(name: string): boolean;
-  /** Begins work. Other callers can join it where it has a name. */
+  /** Begins work. Other callers can join it where it has a name. Its audio ends before it. */
   lead(
-    name: { name: string; fingerprint: string } | undefined,
+    named: { name: string; fingerprint: string } | undefined,
     signal: AbortSignal,
     work: (flight: Flight) => Promise<T>,
-  ): Promise<T>;
+    sound?: LiveSound,
+  ): Boarded<T>;
   /** Aborts all work, kept or not. */
   abortAll(reason: unknown): void;
   /** Resolves when nothing is in flight. */
@@ -32,6 +42,7 @@ export interface Flights<T> {
 interface Running<T> {
   fingerprint: string;
   ended: Promise<T>;
+  sound: LiveSound | undefined;
   stop: AbortController;
   isKept: boolean;
   waiting: number;
@@ -56,6 +67,13 @@ export function createFlights<T>(): Flights<T> {
     }
   };
 
+  const board = (flight: Running<T>, signal: AbortSignal): Boarded<T> => {
+    const ended = waitFor(flight, signal);
+    // A listener looks at the end behind the audio.
+    ended.catch(() => {});
+    return { ended, sound: flight.sound };
+  };
+
   const find = (name: string) => {
     const flight = byName.get(name);
     // An aborted flight is about to end, so no caller joins it.
@@ -68,14 +86,15 @@ export function createFlights<T>(): Flights<T> {
       const flight = find(name);
       if (!flight) return undefined;
       if (flight.fingerprint !== fingerprint) refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED);
-      return waitFor(flight, signal);
+      return board(flight, signal);
     },
-    lead(named, signal, work) {
+    lead(named, signal, work, sound) {
       const stop = new AbortController();
       const begun = Promise.withResolvers<T>();
       const flight: Running<T> = {
         fingerprint: named?.fingerprint ?? "",
-        ended: begun.promise,
+        ended: begun.promise.finally(() => sound?.end()),
+        sound,
         stop,
         isKept: false,
         waiting: 0,
@@ -91,7 +110,7 @@ export function createFlights<T>(): Flights<T> {
         if (named && byName.get(named.name) === flight) byName.delete(named.name);
       };
       flight.ended.then(land, land);
-      return waitFor(flight, signal);
+      return board(flight, signal);
     },
     abortAll(reason) {
       for (const flight of running) flight.stop.abort(reason);

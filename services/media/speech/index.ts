@@ -1,5 +1,5 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { ServiceImpl } from "@connectrpc/connect";
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { createRequestHolds } from "#common/paid-work/request-holds.ts";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { type Principal, principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
@@ -7,7 +7,11 @@ import { createFairShare } from "#kit/share/fair-share.ts";
 import { soundTypes } from "#kit/sound/formats.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
-import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import {
+  type GenerateSpeechRequest,
+  GenerateSpeechRequestSchema,
+  type MediaService,
+} from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { eraseBatch } from "../limits.ts";
 import {
   blobKeyOf,
@@ -19,9 +23,9 @@ import {
 import { createSpeechEvents } from "./events.ts";
 import { createFlights } from "./flights.ts";
 import { soundsInMemory, speechShare } from "./limits.ts";
-import { generateSpeech, type SpeechServiceContext } from "./service.ts";
+import { toAnswer, toParts } from "./messages.ts";
+import { type Asked, generateSpeech, type SpeechServiceContext, speakSpeech } from "./service.ts";
 import { createSpeaker } from "./speaker.ts";
-import type { SpeechRecord } from "./store.ts";
 import { createSpeechSweeper } from "./sweeper.ts";
 
 export type { SpeechDeps } from "./context.ts";
@@ -38,7 +42,7 @@ export interface LocatedSpeech {
 
 /** Speech that is made while the caller waits. */
 export interface Speech extends AsyncDisposable {
-  readonly methods: Pick<ServiceImpl<typeof MediaService>, "generateSpeech">;
+  readonly methods: Pick<ServiceImpl<typeof MediaService>, "generateSpeech" | "streamSpeech">;
   /** Billing's answer about a hold. Undefined where the id is not of speech. */
   resolveHold(holdId: string, accountId: string): Promise<HoldVerdict | undefined>;
   /** The file of a speech of this key id. Undefined for every other case. */
@@ -98,14 +102,18 @@ export function createSpeech(deps: SpeechDeps): Speech {
     await idle();
     signal.removeEventListener("abort", abort);
   };
+  const serving = { ...context, speaker, flights, share, memory, reader: deps.reader };
+  const askedOf = (request: GenerateSpeechRequest, call: HandlerContext): Asked => {
+    const requestId = call.requestHeader.get(requestIdHeader) ?? undefined;
+    return { request, principal: principalOf(call), requestId, signal: call.signal };
+  };
   return {
     methods: {
-      async generateSpeech(request, call) {
-        const serving = { ...context, speaker, flights, share, memory, reader: deps.reader };
-        const requestId = call.requestHeader.get(requestIdHeader) ?? undefined;
-        const caller = { principal: principalOf(call), requestId };
-        const spoken = await generateSpeech(request, caller, call.signal, serving);
-        return { ...toAnswer(spoken.record), replayed: spoken.replayed };
+      generateSpeech: async (request, call) =>
+        toAnswer(await generateSpeech(askedOf(request, call), serving)),
+      async *streamSpeech({ speech }, call) {
+        const asked = askedOf(speech ?? create(GenerateSpeechRequestSchema), call);
+        yield* toParts(speakSpeech(asked, { hears: true }, serving));
       },
     },
     async resolveHold(holdId, accountId) {
@@ -141,20 +149,5 @@ export function createSpeech(deps: SpeechDeps): Speech {
       await sweeper.once();
     },
     [Symbol.asyncDispose]: () => stop(AbortSignal.abort()),
-  };
-}
-
-function toAnswer(record: SpeechRecord) {
-  const { speechId, fileId, openedAt, modelId, characters, amount, audio } = record;
-  if (!audio) throw new Error("an answered speech without its sound");
-  const { format, sha256, durationSeconds } = audio;
-  const mimeType = soundTypes[format];
-  return {
-    speechId,
-    createTime: timestampFromMs(openedAt),
-    model: modelId,
-    audio: { fileId, mimeType, sizeBytes: BigInt(audio.sizeBytes), sha256, durationSeconds },
-    characters: BigInt(characters),
-    costUsdMicros: amount,
   };
 }

@@ -50,12 +50,12 @@ export function prepareSpeech(
   body: JsonObject,
   admission: Admission | undefined,
   view: CatalogView,
-  form: BodyForm = BodyForm.UNSPECIFIED,
+  { form, hears }: { form: BodyForm; hears: boolean },
 ): PreparedSpeech {
   const { model, spec } = speechModel(body, admission, view);
   const text = requiredString(body, "input", { notBlank: true, max: maxSpeechCharacters });
   const isOpenAi = form === BodyForm.OPENAI;
-  if (isOpenAi) checkOpenAiSpeech(body);
+  if (isOpenAi) checkOpenAiSpeech(body, hears);
   const own = isOpenAi ? optionalVoice(body) : undefined;
   const format = isOpenAi ? formatOf(body, spec.formats) : "mp3";
   const voice = own ?? requiredString(body, "voice", { min: 1 });
@@ -124,10 +124,12 @@ const unknown: Readonly<Record<string, readonly JsonValue[]>> = {
   stream_format: ["audio"],
 };
 
-function checkOpenAiSpeech(body: JsonObject): void {
+function checkOpenAiSpeech(body: JsonObject, hears: boolean): void {
   for (const [param, same] of Object.entries(unknown)) {
     const value = body[param] ?? null;
-    if (value !== null && !same.includes(value)) {
+    // A caller that hears the audio while it is spoken may have it in events.
+    const isHeard = hears && param === "stream_format" && value === "sse";
+    if (value !== null && !same.includes(value) && !isHeard) {
       refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param });
     }
   }

@@ -9,8 +9,9 @@ import { soundFormats } from "#kit/sound/formats.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { BodyForm, type GenerateSpeechRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { SpeechContext } from "./context.ts";
-import type { Flight, Flights } from "./flights.ts";
+import type { Boarded, Flight, Flights } from "./flights.ts";
 import { waitPollMs } from "./limits.ts";
+import { LiveSound } from "./live-sound.ts";
 import { type PreparedSpeech, prepareSpeech } from "./request.ts";
 import { takeRoom } from "./room.ts";
 import type { Speaker } from "./speaker.ts";
@@ -31,28 +32,54 @@ export interface SpeechServiceContext extends SpeechContext {
 export interface Spoken {
   record: SpeechRecord;
   replayed: boolean;
+  /** Does its body ask for server-sent events? */
+  asEvents: boolean;
+}
+
+/** A piece of a speech, while it is spoken. */
+export interface Heard extends Pick<LiveSound, "format" | "amount">, Omit<Spoken, "record"> {
+  piece: Uint8Array;
+}
+
+/** A request, and who asks. */
+export interface Asked extends Pick<Caller, "principal" | "requestId"> {
+  request: GenerateSpeechRequest;
+  /** Aborts when the caller leaves. */
+  signal: AbortSignal;
+}
+
+/** Answers a request when its speech is stored. See {@link speakSpeech}. */
+export async function generateSpeech(asked: Asked, context: SpeechServiceContext): Promise<Spoken> {
+  const speaking = speakSpeech(asked, { hears: false }, context);
+  for (;;) {
+    const { done, value } = await speaking.next();
+    if (done) return value;
+  }
 }
 
 /**
  * Answers a request in this order: syntax, a recorded answer or work in flight under its key, the edge's refusal, validation, hold.
+ * Yields the audio to a caller that hears it while it is spoken, as far as it comes before the speech is stored.
  */
-export async function generateSpeech(
-  request: GenerateSpeechRequest,
-  { principal, requestId }: Pick<Caller, "principal" | "requestId">,
-  signal: AbortSignal,
+export async function* speakSpeech(
+  { request, principal, requestId, signal }: Asked,
+  { hears }: { hears: boolean },
   context: SpeechServiceContext,
-): Promise<Spoken> {
+): AsyncGenerator<Heard, Spoken> {
   const isKeyed = request.idempotencyKey !== undefined;
+  // Bytes and events are two forms of one answer.
+  const without = request.form === BodyForm.OPENAI ? ["stream_format"] : [];
   const { value: body, fingerprint } = await context.reader.read(
     request.body,
-    isKeyed ? { fingerprint: {} } : {},
+    isKeyed ? { fingerprint: { without } } : {},
     { accountId: principal.accountId, signal },
   );
   const key = checkIdempotencyKey(request.idempotencyKey);
   const { admission, form } = request;
+  const asEvents = hears && body.stream_format === "sse";
   const prepare = () => {
     refuseAtEdge(admission);
-    return prepareSpeech(body, admission, context.catalog.current(), form);
+    return prepareSpeech(body, admission, context.catalog.current(), { form, hears });
   };
   if (key !== undefined) {
     // No header contains a line feed. So the two routes of speech have separate keys.
@@ -61,16 +88,28 @@ export async function generateSpeech(
       key: `${route}${key}`,
       fingerprint: ownFingerprint(fingerprint, body, form),
     };
-    const caller = { principal, requestId, admission, idempotency, prepare };
-    return generateOnce(caller, signal, context);
+    const caller = { principal, requestId, admission, idempotency, hears, prepare };
+    return { ...(yield* speakOnce(caller, asEvents, signal, context)), asEvents };
   }
   const prepared = prepare();
-  const caller = { principal, requestId, admission, idempotency: undefined };
-  const record = await context.flights.lead(undefined, signal, (flight) =>
-    begin(prepared, caller, flight, context),
-  );
+  const caller = { principal, requestId, admission, idempotency: undefined, hears };
+  const boarded = lead(undefined, prepared, caller, signal, context);
+  const record = yield* hear(boarded, { replayed: false, asEvents }, signal);
   if (!record) throw new Error("a speech without a key found its slot taken");
-  return { record, replayed: false };
+  return { record, replayed: false, asEvents };
+}
+
+/** The audio of a flight as it comes, and the record in which it ends. */
+async function* hear(
+  { sound, ended }: Boarded<SpeechRecord | undefined>,
+  how: Omit<Spoken, "record">,
+  signal: AbortSignal,
+): AsyncGenerator<Heard, SpeechRecord | undefined> {
+  if (sound) {
+    const { format, amount } = sound;
+    for await (const piece of sound.listen(signal)) yield { piece, format, amount, ...how };
+  }
+  return await ended;
 }
 
 /**
@@ -89,6 +128,8 @@ interface Caller {
   requestId: string | undefined;
   admission: Admission | undefined;
   idempotency: SpeechIntent["idempotency"];
+  /** Does it hear the audio while it is spoken? */
+  hears: boolean;
 }
 
 interface KeyedCaller extends Caller {
@@ -96,11 +137,12 @@ interface KeyedCaller extends Caller {
   prepare: () => PreparedSpeech;
 }
 
-async function generateOnce(
+async function* speakOnce(
   caller: KeyedCaller,
+  asEvents: boolean,
   signal: AbortSignal,
   context: SpeechServiceContext,
-): Promise<Spoken> {
+): AsyncGenerator<Heard, Omit<Spoken, "asEvents">> {
   const { clock, store, flights, events } = context;
   const { key, fingerprint } = caller.idempotency;
   const slot = { keyId: caller.principal.keyId, key };
@@ -110,7 +152,7 @@ async function generateOnce(
     const joined = flights.join(name, fingerprint, signal);
     if (joined) {
       events.repeated("joined");
-      const record = await joined;
+      const record = yield* hear(joined, { replayed: true, asEvents }, signal);
       if (record) return { record, replayed: true };
       continue;
     }
@@ -125,18 +167,28 @@ async function generateOnce(
     // Another process runs it, or a request of this process is about to end. In any case its lease ends it.
     if (found) await clock.sleep(waitPollMs, signal);
     if (found || flights.has(name)) continue;
-    const prepared = caller.prepare();
-    const record = await flights.lead({ name, fingerprint }, signal, (flight) =>
-      begin(prepared, caller, flight, context),
-    );
+    const led = lead({ name, fingerprint }, caller.prepare(), caller, signal, context);
+    const record = yield* hear(led, { replayed: false, asEvents }, signal);
     if (record) return { record, replayed: false };
   }
+}
+
+function lead(
+  named: { name: string; fingerprint: string } | undefined,
+  prepared: PreparedSpeech,
+  caller: Caller,
+  signal: AbortSignal,
+  context: SpeechServiceContext,
+): Boarded<SpeechRecord | undefined> {
+  const sound = caller.hears ? new LiveSound(prepared) : undefined;
+  const work = (flight: Flight) => begin(prepared, caller, { ...flight, sound }, context);
+  return context.flights.lead(named, signal, work, sound);
 }
 
 async function begin(
   prepared: PreparedSpeech,
   { principal, requestId, admission, idempotency }: Caller,
-  flight: Flight,
+  flight: Flight & { sound: LiveSound | undefined },
   { speaker, share, memory }: SpeechServiceContext,
 ): Promise<SpeechRecord | undefined> {
   // The place is kept to the end of the speech, even if its callers have left.

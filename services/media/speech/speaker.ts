@@ -21,6 +21,7 @@ import { type DrawnStatus, drawSpeech, finishSpeech, withinBudget } from "./endi
 import type { SpeechEnd } from "./events.ts";
 import type { Flight } from "./flights.ts";
 import { busyRetryMs, speakTimeoutMs, storeTimeoutMs } from "./limits.ts";
+import type { LiveSound } from "./live-sound.ts";
 import type { PreparedSpeech } from "./request.ts";
 import type { SoundRoom } from "./room.ts";
 import type { SpeechAudio, SpeechIntent, SpeechRecord } from "./store.ts";
@@ -37,6 +38,8 @@ export interface Payer {
 /** A flight whose speech has room in memory. */
 export interface RoomyFlight extends Flight {
   room: SoundRoom;
+  /** Gets the audio as it comes. Undefined: no one listens. */
+  sound: LiveSound | undefined;
 }
 
 /** Runs speech requests (docs/money.md). */
@@ -230,7 +233,7 @@ async function speakAndStore(
   intent: SpeechIntent,
   request: PreparedSpeech,
   context: SpeechContext & { openedAt: number },
-  { signal, keep, room }: RoomyFlight,
+  { signal, keep, room, sound }: RoomyFlight,
 ): Promise<SpeechAudio> {
   const { clock, upstreams, blobs, events } = context;
   const { speechId } = intent;
@@ -261,11 +264,13 @@ async function speakAndStore(
         keep();
       },
       reach: room.reach,
+      hear: sound && ((piece) => sound.push(piece)),
       signal: either,
     });
     // The hold ends in time, even if a driver is slow to stop.
     const { bytes, durationSeconds } = await untilAborted(speaking, either);
     either.throwIfAborted();
+    sound?.joined(bytes);
     room.shrink(bytes.length);
     // The speech is made, and will be paid. From here on only genmesh itself may fail.
     void expire(storeTimeoutMs, new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, unavailable));

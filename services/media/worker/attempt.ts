@@ -32,6 +32,7 @@ import { cancelGraceMs, maxSetAsideMs, setAsideMs } from "../limits.ts";
 import { pixelsOf } from "../requests/image.ts";
 import { untilStored } from "../until-stored.ts";
 import { createLease, type Lease } from "./lease.ts";
+import { passOn, placeOf } from "./passing-on.ts";
 import { createProgress } from "./progress.ts";
 import { createStoredOutputs, type StoredOutputs } from "./stored-outputs.ts";
 import { pauseAfter, takenByNone, turnedAway } from "./turned-away.ts";
@@ -42,7 +43,7 @@ export interface AttemptContext extends FinishContext {
   ids: Ids;
   blobs: BlobStore;
   queue: WakeQueue;
-  upstreams: Pick<MediaUpstreams, "generate" | "cancel">;
+  upstreams: Pick<MediaUpstreams, "generate" | "cancel" | "placeToBegin">;
 }
 
 /** One claim of a job, while it is worked on. */
@@ -161,6 +162,11 @@ async function makeOutputs(
   span: Span,
 ): Promise<void> {
   const { clock, store } = context;
+  const place = placeOf(job, context);
+  if (place !== job.upstreamIndex) {
+    if (!(await passOn(job, place, lease, context))) await stopped(job, begun, context);
+    return;
+  }
   let outputs: JobOutput[];
   try {
     context.failPoints("claimed");

@@ -48,6 +48,8 @@ export interface Call {
   principal: Principal;
   admission: Admission | undefined;
   idempotencyKey: string | undefined;
+  /** The edge's name for the conversation. Absent or empty: none. */
+  conversation?: string | undefined;
   /** The caller's request id, for calls to other services and for logs. */
   requestId: string;
 }
@@ -206,14 +208,14 @@ async function answerOf(
 }
 
 function prepare(
-  { parsed, principal, admission, requestId }: Call,
+  { parsed, principal, admission, conversation, requestId }: Call,
   signal: StopSignal,
   context: AnsweringContext,
 ): Awaitable<PreparedRequest> {
   const { accountId } = principal;
   return prepareRequest(
     parsed,
-    { accountId, admission },
+    { accountId, admission, conversation },
     {
       view: context.catalog.current(),
       counter: context.counter,

@@ -175,6 +175,9 @@ export class Sending {
         metered.isSent = true;
         metered.unseenInput = () => unseenInput(undefined, request);
       },
+      onFailedTry: (one) => {
+        metered.failedTries = [...(metered.failedTries ?? []), one];
+      },
       asked: request.asked,
       leftOut: request.leftOut,
       passParameters: request.passParameters,

@@ -1,4 +1,4 @@
-import type { KeyLimit } from "#common/agreements/hold-client.ts";
+import type { FailedTry, KeyLimit } from "#common/agreements/hold-client.ts";
 import { beatMs, leaseMarginMs, leaseMs } from "#common/paid-work/limits.ts";
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { checkpointCharacters } from "../base/limits.ts";
@@ -39,6 +39,8 @@ export interface Metered {
   unseenInput: (() => number) | undefined;
   /** Name of the upstream that answers, for the record. Absent: no upstream answers yet. */
   upstream: string | undefined;
+  /** Tries at upstreams that failed, for the record. Absent: none did. */
+  failedTries: readonly FailedTry[] | undefined;
   /** Called once when another process has taken the request over. Then the request must stop. */
   onLost: (() => void) | undefined;
   /** Notes output that passed. */
@@ -76,6 +78,7 @@ export class MeteredRequest implements Metered {
   isSent = false;
   unseenInput: (() => number) | undefined;
   upstream: string | undefined;
+  failedTries: readonly FailedTry[] | undefined;
   onLost: (() => void) | undefined;
   readonly #intent: Intent;
   readonly #tally: Tally;
@@ -232,6 +235,7 @@ export class MeteredRequest implements Metered {
     return {
       ...this.#intent.told,
       ...(this.upstream === undefined ? {} : { upstream: this.upstream }),
+      ...(this.failedTries && { failedTries: this.failedTries }),
       ...(this.#firstOutputAt === undefined ? {} : { firstOutputAt: this.#firstOutputAt }),
     };
   }

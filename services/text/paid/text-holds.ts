@@ -107,6 +107,7 @@ function recordOf(request: DrawnRequest, charge: Charge, told: DrawNotes): Reque
     requestId: told.callId,
     finishReason: told.finishReason,
     failure: told.failure,
+    failedTries: told.failedTries,
     inputTokens: isSound ? 0 : charge.input,
     mediaMs: isSound ? charge.input * soundUnitMs : 0,
     cachedInputTokens: charge.cachedInput,

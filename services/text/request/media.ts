@@ -1,6 +1,7 @@
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { isNativeChat } from "../../upstreams/protocols.ts";
 import type { MeasuredFile } from "../tokens/files.ts";
 import type { ImageSize } from "../tokens/patches.ts";
 import type { CheckedBody, InlinePart } from "./checked.ts";
@@ -39,7 +40,10 @@ async function takeAll(
   { images, files }: Pick<CheckedBody, "images" | "files">,
   ...[sources, { accountId, upstreams }, signal]: Taking
 ): Promise<TakenMedia> {
-  const inlineAddresses = upstreams.some((upstream) => upstream.inlineImages);
+  // Servers with Chat Completions alone are the operator's own. They would fetch from its network.
+  const inlineAddresses = upstreams.some(
+    ({ inlineImages, protocol }) => inlineImages || isNativeChat(protocol),
+  );
   const taking = { accountId, inlineAddresses };
   const seen = await takeImages(images, sources, taking, signalOf(signal));
   const read = await takeFiles(files, sources, taking, signalOf(signal));

@@ -122,7 +122,6 @@ describe("what /messages refuses", () => {
       "invalid_value output_config.format.type",
     ],
     ["a model", asked({ model: "none" }), "model_not_found model"],
-    ["a model of chat alone", asked({ model: "legacy-1" }), "model_not_responses_capable model"],
     [
       "tools of a model without",
       { ...asked({ tools: [{ name: "a", input_schema: {} }] }), model: "plain" },

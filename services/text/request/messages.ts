@@ -1,4 +1,5 @@
 import { optionalBoolean, optionalObject, requiredString } from "#common/words/body.ts";
+import { nameByBeginning } from "#common/words/conversation.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -15,7 +16,6 @@ import { fieldOf, filledArray, itemsAtOnce, objectAt, outputLimit, unsupported }
 import { checkBlocks, type FoundBlocks, newFoundBlocks, noteNames } from "./messages-blocks.ts";
 import { checkNative, keepTurns } from "./messages-native.ts";
 import { checkThinking } from "./messages-thinking.ts";
-import { beginningOf } from "./stick.ts";
 import { refuseTool, takesTool } from "./tools.ts";
 
 /** Fields of Messages that name state or money of the operator's account at Anthropic. */
@@ -75,7 +75,7 @@ export function* checkMessages(
   }
   const user = optionalObject(body, "metadata")?.user_id;
   // Claude Code names its session there. Nothing else of the request is the same in all of a session.
-  body.prompt_cache_key = typeof user === "string" && user !== "" ? user : beginningOf(body);
+  body.prompt_cache_key = typeof user === "string" && user !== "" ? user : nameByBeginning(body);
   delete body.metadata;
   body.system = withPrompt(system, developerPrompt);
   body.store = false;
@@ -210,7 +210,7 @@ function checkMessage(
   if (typeof content !== "string") checkBlocks(content, role, `${param}.content`, found);
 }
 
-/** Takes thinking out of a body that may not be sent: what another upstream made, and what is not known here. */
+/** Takes thinking out of a body that may not be sent: that of other upstreams and models. Thinking without a signature has no state. */
 export function leaveThinkingOut(
   { messages }: JsonObject,
   foreign: ReadonlySet<string>,
@@ -218,11 +218,13 @@ export function leaveThinkingOut(
 ): void {
   const isKept = (block: JsonValue) => {
     if (!isJsonObject(block)) return true;
+    // Without its data it says nothing to another protocol.
     if (block.type === "redacted_thinking") return isNative && !foreign.has(`${block.data}`);
     if (block.type !== "thinking") return true;
     const { signature } = block;
-    const isKnown = isNative ? isOfClaude(signature) : carriedIn(signature) !== undefined;
-    return isKnown && !foreign.has(`${signature}`);
+    if (foreign.has(`${signature}`)) return false;
+    if (isNative) return isOfClaude(signature);
+    return signature === "" || carriedIn(signature) !== undefined;
   };
   for (const message of Array.isArray(messages) ? messages.filter(isJsonObject) : []) {
     if (Array.isArray(message.content)) message.content = message.content.filter(isKept);

@@ -71,12 +71,14 @@ export function prepareRequest(
 interface Caller {
   accountId: string;
   admission: Admission | undefined;
+  /** The edge's name for the conversation. */
+  conversation?: string | undefined;
 }
 
 /** Prepares a conversation. Waits only for a long body, opaque state, images and files, and counting. */
 function prepareChat(
   parsed: ParsedRequest,
-  { accountId, admission }: Caller,
+  { accountId, admission, conversation }: Caller,
   context: PrepareContext,
   signal: StopSignal,
 ): Awaitable<PreparedRequest> {
@@ -122,10 +124,7 @@ function prepareChat(
         return after(fitting, () => ({
           ...{ operation, form, model, upstreams, body, asked, developerPrompt, media },
           isPinned,
-          stick:
-            model.shares.length === 0
-              ? undefined
-              : stickOf(accountId, operation === "messages" ? body : asked),
+          stick: model.shares.length === 0 ? undefined : stickOf(accountId, asked, conversation),
           catalogVersion: view.snapshot.version,
           leftOut: checked.leftOut,
           passParameters: spec.passParameters,

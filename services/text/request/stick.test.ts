@@ -30,6 +30,14 @@ test("the key alone names it, where there is one", () => {
   expect(stickOf("a", { ...asked, input: "one" })).toBe(stickOf("a", { ...asked, input: "two" }));
 });
 
+test("the edge's name for it counts before its beginning, and behind its key", () => {
+  expect(stickOf("a", first, "s")).not.toBe(stickOf("a", first));
+  expect(stickOf("a", first, "s")).toBe(stickOf("a", { model: "m", input: "Hello" }, "s"));
+  expect(stickOf("a", first, "")).toBe(stickOf("a", first));
+  const keyed = { ...first, prompt_cache_key: "k" };
+  expect(stickOf("a", keyed, "s")).toBe(stickOf("a", keyed));
+});
+
 test("all forms of a first message are read, and all that stands before it", () => {
   const parts = [{ type: "input_text", text: "Hi" }];
   const one = stickOf("a", { ...first, input: "Hi" });

@@ -1,4 +1,4 @@
-import type { RequestFailure } from "#common/agreements/hold-client.ts";
+import type { FailedTry, RequestFailure } from "#common/agreements/hold-client.ts";
 import type { PutOffWork } from "#kit/time/lease-time.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";
 import type { EndKind } from "../metering/charge.ts";
@@ -24,6 +24,8 @@ export interface Told {
   streamed?: boolean;
   /** Name of the upstream that answered. */
   upstream?: string;
+  /** Tries at upstreams that failed before. */
+  failedTries?: readonly FailedTry[];
   /** The answer's id that the caller knows. */
   answerId?: string;
   /** Why the answer ended, in OpenAI's words. */

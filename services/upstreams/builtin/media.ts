@@ -62,6 +62,7 @@ export async function speakBuiltin(context: DriverContext, task: SpeechTask): Pr
     onStart: () => task.sending(),
   });
   await task.reach(bytes.length);
+  task.hear?.(bytes);
   return bytes;
 }
 

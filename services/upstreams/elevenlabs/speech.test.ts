@@ -72,6 +72,23 @@ describe("speech at ElevenLabs", () => {
     expect(spoken.durationSeconds).toBe(1);
   });
 
+  test.each([
+    ["mp3", "stream"],
+    ["pcm", "stream"],
+    ["wav", "speak"],
+  ] as const)("is a stream where someone listens, except for WAV: %s", async (format, route) => {
+    await using world = await openWorld();
+    const heard: Uint8Array[] = [];
+    const spoken = await world.upstreams.speak(
+      task({ format, hear: (piece) => void heard.push(piece) }),
+    );
+    expect(Buffer.concat(heard).equals(spoken.bytes)).toBe(true);
+    expect(double.requests.map(({ path }) => path.endsWith("/stream"))).toEqual([
+      route === "stream",
+    ]);
+    expect(double.seen(route)).toHaveLength(1);
+  });
+
   test.each(["aac", "flac"] as const)("is never %s, and nothing is asked for", async (format) => {
     await using world = await openWorld();
     await expect(world.upstreams.speak(task({ format }))).rejects.toMatchObject({
@@ -126,8 +143,8 @@ describe("speech at ElevenLabs", () => {
       await world.upstreams.speak(task());
       await world.upstreams.speak(task());
       expect([double.paid().length, second.paid().length]).toEqual([0, 2]);
-      // No repeats: an empty account stays empty.
-      expect(double.seen("speak")).toHaveLength(2);
+      // It rests: an empty account stays empty.
+      expect(double.seen("speak")).toHaveLength(1);
       const told = (await world.metrics.read()).find(({ name }) => /account_empty/.test(name));
       expect(told?.values).toEqual([{ labels: { upstream: "first" }, value: 5 }]);
       expect(world.lines).toHaveLength(1);

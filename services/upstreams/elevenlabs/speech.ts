@@ -21,8 +21,8 @@ const outputFormats: Readonly<Record<Made, string>> = {
 type Made = (typeof elevenlabs)["serves"]["speech"]["formats"][number];
 
 /**
- * Speaks by ElevenLabs' `/text-to-speech/{voice}`. The answer is the speech. The upstream answers 400 to a value that its model does
- * not take (a speed outside of 0.7 to 1.2, a language).
+ * Speaks by ElevenLabs' `/text-to-speech/{voice}`, or its `/stream` where a caller listens. The answer is the speech. The upstream
+ * answers 400 to a value that its model does not take (a speed outside of 0.7 to 1.2, a language).
  */
 export async function speakElevenLabs(
   context: DriverContext,
@@ -32,7 +32,9 @@ export async function speakElevenLabs(
   const { text, voice, language, speed, format, upstreamModel } = task;
   const made = elevenlabs.serves.speech.formats.find((one) => one === format);
   if (!made) throw failed(`ElevenLabs makes no ${format}`);
-  const path = `/text-to-speech/${encodeURIComponent(voice)}?output_format=${outputFormats[made]}`;
+  // A stream has no WAV: elevenlabs/elevenlabs-js, TextToSpeechStreamRequestOutputFormat.ts beside the other list.
+  const stream = task.hear && made !== "wav" ? "/stream" : "";
+  const path = `/text-to-speech/${encodeURIComponent(voice)}${stream}?output_format=${outputFormats[made]}`;
   return soundOf(context, task, {
     upstream,
     url: urlOf(upstream, path),

@@ -7,6 +7,7 @@ const source = {
   ended: "genmesh_inference_duration_seconds",
   active: "genmesh_inference_active",
   empty: "genmesh_upstream_account_empty_timestamp_seconds",
+  resting: "genmesh_upstream_resting",
 } as const;
 
 /** The generations that have ended at an upstream. */
@@ -28,6 +29,8 @@ export interface UpstreamReport extends Ended {
   busiest: number;
   /** When the upstream last answered that the operator's account there is empty, in ms since the epoch. */
   emptyAtMs?: number | undefined;
+  /** Why it gets no requests at present. Absent, as in reports of earlier releases: it gets some. */
+  resting?: readonly string[] | undefined;
 }
 
 /** The state of an upstream, summed over all processes that use it. */
@@ -45,6 +48,8 @@ export interface UpstreamFigures {
   /** The same of the process that has most. */
   busiest: number;
   emptyAtMs: number | undefined;
+  /** Why processes send it no requests at present, each reason once. */
+  resting: readonly string[];
 }
 
 /** The counts of a process since its start, by upstream. */
@@ -68,9 +73,12 @@ export async function readEnded(metrics: Metrics): Promise<Counted> {
   return counted;
 }
 
-/** The present state: generations under way, and upstreams whose accounts are empty. */
+/** The part of a report that is of this moment. */
+type Standing = Pick<UpstreamReport, "inFlight" | "busiest" | "emptyAtMs" | "resting">;
+
+/** The present state: generations under way, upstreams whose accounts are empty, and upstreams that rest. */
 export async function readStanding(metrics: Metrics) {
-  const standing = new Map<string, Pick<UpstreamReport, "inFlight" | "busiest" | "emptyAtMs">>();
+  const standing = new Map<string, Standing>();
   for (const { labels, value } of await valuesOf(metrics, source.active)) {
     const of = `${labels.provider}`;
     const { inFlight, busiest } = standing.get(of) ?? { inFlight: 0, busiest: 0 };
@@ -80,6 +88,12 @@ export async function readStanding(metrics: Metrics) {
     const of = `${labels.upstream}`;
     const known = standing.get(of) ?? { inFlight: 0, busiest: 0 };
     standing.set(of, { ...known, emptyAtMs: value * 1_000 });
+  }
+  for (const { labels, value } of await valuesOf(metrics, source.resting)) {
+    if (value === 0) continue;
+    const of = `${labels.lane}`;
+    const { resting = [], ...known } = standing.get(of) ?? { inFlight: 0, busiest: 0 };
+    standing.set(of, { ...known, resting: [...resting, `${labels.reason}`] });
   }
   return standing;
 }
@@ -131,6 +145,7 @@ export function sumOf(reports: readonly UpstreamReport[]): UpstreamFigures[] {
         inFlight: of.reduce((sum, { inFlight }) => sum + inFlight, 0),
         busiest: Math.max(...of.map(({ busiest }) => busiest)),
         emptyAtMs: emptyAt.length === 0 ? undefined : Math.max(...emptyAt),
+        resting: [...new Set(of.flatMap(({ resting = [] }) => resting))].sort(),
       };
     });
 }

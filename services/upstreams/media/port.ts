@@ -209,11 +209,21 @@ export interface SpeechTask {
    * {@link UnkeptSpeechError} where no room comes free in time, or with the signal's reason.
    */
   reach(bytes: number): Promise<void>;
+  /**
+   * Gets the pieces of the audio as they come, in their order. They begin like the format, and are measured only when all are there.
+   * From the first one on nothing is repeated, here or at another upstream. Absent: no caller listens.
+   */
+  hear?: ((piece: Uint8Array) => void) | undefined;
   signal: AbortSignal;
 }
 
 /** Generates media at upstreams, `builtin` included. */
 export interface MediaUpstreams {
+  /**
+   * The index of the upstream at which a job begins that is at `at`: the same one, or where it rests, the next in turn that does not.
+   * `upstreamModel`: their name for the model. Each process knows by itself which upstreams rest. Where all do, the same one.
+   */
+  placeToBegin(upstreams: readonly Upstream[], upstreamModel: string, at: number): number;
   /**
    * Resolves when every output is verified and in our store. These are the requested number, minus the images that the upstream
    * reported as refused. Otherwise rejects with `failed`.

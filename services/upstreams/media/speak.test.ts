@@ -119,6 +119,84 @@ describe("speech of another deployment", () => {
   });
 });
 
+describe("a sound that is heard", () => {
+  const listening = () => {
+    const pieces: Uint8Array[] = [];
+    return {
+      hear: (piece: Uint8Array) => void pieces.push(piece),
+      heard: () => Buffer.concat(pieces),
+    };
+  };
+
+  test.each([
+    ["openai", "OPENAI"],
+    ["genmesh", "GENMESH"],
+  ] as const)("comes piece by piece, before the rest of it: %s", async (name, protocol) => {
+    await using upstream = await start(name);
+    await using world = await createWorld();
+    const rest = Promise.withResolvers<void>();
+    upstream.always("POST /audio/speech", {
+      kind: "custom",
+      async handle(_seen, response) {
+        response.writeHead(200, { "content-type": "audio/mpeg" });
+        // Too few bytes to tell anything.
+        for (const end of [4, 9_000]) {
+          const part = sound.subarray(end === 4 ? 0 : 4, end);
+          await new Promise((written) => response.write(part, written));
+        }
+        await rest.promise;
+        response.end(sound.subarray(9_000));
+      },
+    });
+    const { hear, heard } = listening();
+    const task = speechTask([upstreamAt(upstream.baseUrl, protocol)], { hear });
+    const spoken = world.upstreams.speak(task);
+    await until("the first part to be heard", () => heard().length === 9_000);
+    rest.resolve();
+    expect(Buffer.from((await spoken).bytes)).toEqual(sound);
+    expect(heard()).toEqual(sound);
+    expect(upstream.requests).toHaveLength(1);
+  });
+
+  test("is repeated under the same key until something of it is heard, and never after that", async () => {
+    await using upstream = await start("genmesh");
+    await using other = await start("genmesh");
+    await using world = await createWorld();
+    const cut = bytesAnswer(sound, "audio/mpeg", { cutAfter: 9_000 });
+    upstream.next("POST /audio/speech", { kind: "drop" }, { kind: "status", status: 503 }, cut);
+    const { hear, heard } = listening();
+    const upstreams = [upstream, other].map(({ baseUrl }) => upstreamAt(baseUrl, "GENMESH"));
+    const spoken = world.upstreams.speak(speechTask(upstreams, { hear }));
+    await expect(spoken).rejects.toMatchObject({ fault: "unknown" });
+    expect(heard()).toEqual(sound.subarray(0, heard().length));
+    expect(heard().length).toBeGreaterThan(0);
+    expect(upstream.requests).toHaveLength(3);
+    expect(other.requests).toEqual([]);
+  });
+
+  test("is not heard where another deployment has no such path, and is downloaded there", async () => {
+    await using upstream = await start("genmesh");
+    await using world = await createWorld();
+    upstream.always("POST /audio/speech", { kind: "status", status: 404, code: "unknown_route" });
+    const { hear, heard } = listening();
+    const task = speechTask([upstreamAt(upstream.baseUrl, "GENMESH")], { hear });
+    expect(Buffer.from((await world.upstreams.speak(task)).bytes)).toEqual(sound);
+    expect(heard()).toEqual(Buffer.alloc(0));
+  });
+
+  test("is nothing that begins as something else, and its connection is closed", async () => {
+    await using upstream = await start("openai");
+    await using world = await createWorld();
+    const page = Buffer.from("<html>so many words</html>");
+    upstream.always("POST /audio/speech", bytesAnswer(page, "audio/mpeg", { hangAfter: 20 }));
+    const { hear, heard } = listening();
+    const task = speechTask([upstreamAt(upstream.baseUrl)], { hear });
+    await expect(world.upstreams.speak(task)).rejects.toMatchObject({ fault: "failed" });
+    expect(heard()).toEqual(Buffer.alloc(0));
+    await until("its connection to be closed", () => upstream.openConnections() === 0);
+  });
+});
+
 describe("a sound that is larger than any that is kept", () => {
   test.each([
     ["openai", "OPENAI", "mp3", "POST /audio/speech"],

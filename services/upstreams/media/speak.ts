@@ -2,7 +2,8 @@ import { isRefusal } from "#kit/base/errors.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { Slots } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { upstreamOfLane } from "../pools/lanes.ts";
+import type { Pools } from "../pools/index.ts";
+import { lanesOf, upstreamOfLane } from "../pools/lanes.ts";
 import type { DriverContext } from "./context.ts";
 import { speechDriverOf } from "./drivers.ts";
 import { attemptFailed } from "./events.ts";
@@ -16,6 +17,7 @@ import {
 } from "./faults.ts";
 import { noPlaceCameFree, withInference } from "./inference.ts";
 import { generateTimes } from "./limits.ts";
+import { askedMsOf, outcomeOfSpeaking } from "./outcome.ts";
 import { type GenerationError, type SpeechTask, UnkeptSpeechError } from "./port.ts";
 import { soundSeconds } from "./verify-output.ts";
 
@@ -26,32 +28,42 @@ export interface Spoken {
 }
 
 /**
- *
- * Speaks at the first upstream that can. The next one is tried where an upstream has surely not spoken: it could not be reached,
+ * Speaks at the first upstream that can and does not rest. The next one is tried where an upstream has surely not spoken: it could not be reached,
  * refused the request, or reported that it broke off. Any other refusal is final. An answer that was lost is final, too, because it may
  * be paid for. Rejects with the last upstream's GenerationError, the signal's reason, or a refusal where too many requests of the
  * account wait.
  */
 export async function speakAtFirst(
   context: DriverContext,
-  slots: Slots,
+  { slots, pools }: { slots: Slots; pools: Pools },
   task: SpeechTask,
 ): Promise<Spoken> {
+  const { upstreamModel } = task;
+  const tries = pools.tries(
+    lanesOf(task.upstreams, { shares: [], upstreamModel }),
+    upstreamModel,
+    "",
+  );
   let last: GenerationError | undefined;
-  for (const upstream of task.upstreams) {
-    task.signal.throwIfAborted();
+  for (let one = tries.next(); one; one = tries.next()) {
+    const { upstream } = one.lane;
     let isSent = false;
     const sending = () => {
       task.sending();
       isSent = true;
     };
     try {
-      return await speakInTurn(context, slots, { ...task, sending }, upstream);
+      task.signal.throwIfAborted();
+      const spoken = await speakInTurn(context, slots, { ...task, sending }, upstream);
+      one.ended("answered");
+      return spoken;
     } catch (cause) {
+      if (task.signal.aborted || isRefusal(cause)) one.ended("open");
       task.signal.throwIfAborted();
       // This refusal is the account's own fault.
       if (isRefusal(cause)) throw cause;
       last = errorOfBeginning(cause, { takesKey: false }) ?? toGenerationError(cause);
+      one.ended(outcomeOfSpeaking(last, isSent), askedMsOf(last));
       attemptFailed(context, { upstream, kind: "speech", id: task.requestId }, last);
       const isUnspoken = last.fault === "not_taken" || last.fault === "broke_off";
       if (!isUnspoken && (isSent || last.fault !== "unknown")) throw last;

@@ -6,6 +6,7 @@ import { buffer } from "node:stream/consumers";
 import { create } from "@bufbuild/protobuf";
 import { randomIds } from "#kit/base/ids.ts";
 import { createLogger } from "#kit/base/logger.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { createImageVerifier } from "#kit/images/index.ts";
 import { createGuardedFetcher } from "#kit/outside/index.ts";
 import { openFolderBlobs } from "#kit/store/blobs/folder.ts";
@@ -17,6 +18,7 @@ import {
   UpstreamSchema,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { createBuiltinRenderer } from "../../builtin/index.ts";
+import { createPools } from "../pools/index.ts";
 import { createMediaUpstreams, type MediaUpstreamsContext } from "./index.ts";
 import type { GenerationRequest, GenerationTask, ReferenceBytes, SpeechTask } from "./port.ts";
 
@@ -53,7 +55,11 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
   const logLines: string[] = [];
   const renderer = createBuiltinRenderer({ threads: 1, clock: systemClock });
   const blobs = await openFolderBlobs({ folder, clock, ids: randomIds });
+  const metrics = createMetrics();
   const context: MediaUpstreamsContext = {
+    metrics,
+    // A rest is no pause of a driver.
+    pools: createPools({ clock: systemClock, metrics }),
     log: createLogger("debug", { write: (line) => void logLines.push(line) }),
     secrets: (name) => (name === "UPSTREAM_KEY" ? upstreamKey : undefined),
     http: createHttpClient(),

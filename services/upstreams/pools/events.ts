@@ -24,7 +24,7 @@ export function createPoolEvents(deps: {
   const { clock, metrics, accounts } = deps;
   const attempts = metrics.counter(
     "genmesh_upstream_attempts_total",
-    "Tries of requests for text at upstreams, by their outcome.",
+    "Tries at upstreams, of text, speech and beginning jobs, by their outcome.",
     ["lane", "outcome"],
   );
   const resting = metrics.gauge(

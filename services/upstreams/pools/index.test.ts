@@ -43,6 +43,7 @@ describe("the next lane is tried", () => {
     ["over_limit", true],
     ["account_empty", true],
     ["key_refused", true],
+    ["region_refused", true],
     ["model_missing", true],
     ["full", true],
     ["answered", false],
@@ -69,6 +70,7 @@ describe("a lane rests", () => {
     ["limited", [5, 10, 20, 40, 60, 60]],
     ["account_empty", [60, 120, 240, 480, 600, 600]],
     ["key_refused", [60, 60]],
+    ["region_refused", [60, 60]],
     ["model_missing", [60, 60]],
   ])("after %s for %j seconds, each time that it fails again", async (outcome, seconds) => {
     for (const one of seconds) {
@@ -209,6 +211,65 @@ describe("after a rest", () => {
     expect(nameOf(next)).toBe("a");
     expect(first()).toBe("b");
   });
+});
+
+test("a slow request that tries a lane keeps others from it for 5 seconds, and no longer", async () => {
+  end("limited");
+  await clock.advance(5_000);
+  expect(first()).toBe("a");
+  await clock.advance(4_999);
+  expect(first()).toBe("b");
+  await clock.advance(1);
+  expect([first(), first()]).toEqual(["a", "b"]);
+});
+
+describe("a lane that fails", () => {
+  /** A request that fails at lane a, and then ends so at lane b. */
+  const failThen = (outcome: Outcome) => {
+    const tries = pools.tries([a, b], "m", "s");
+    tries.next()?.ended("failed");
+    tries.next()?.ended(outcome);
+  };
+
+  test("rests where another one answers the same requests", () => {
+    for (let at = 0; at < 3; at++) failThen("answered");
+    expect(restSeconds()).toBe(5);
+  });
+
+  test.each<Outcome>(["failed", "refused", "limited", "perhaps_paid", "open"])(
+    "does not rest because of requests that are then %s elsewhere",
+    (outcome) => {
+      for (let at = 0; at < 20; at++) failThen(outcome);
+      expect(restSeconds()).toBe(0);
+    },
+  );
+
+  test("lets others try it again once its request is over", async () => {
+    end("limited");
+    await clock.advance(5_000);
+    failThen("failed");
+    await clock.advance(60_000);
+    expect([first(), first()]).toEqual(["a", "b"]);
+  });
+});
+
+test("an upstream without a free place is left out with all its keys", () => {
+  const lanes = ["main", "main#2", "main#3", "other"].map((name, level) => lane(name, { level }));
+  const tries = pools.tries(lanes, "m", "s");
+  const one = tries.next();
+  expect([nameOf(one), one?.ended("full")]).toEqual(["main", true]);
+  expect(nameOf(tries.next())).toBe("other");
+  expect(tries.hasNext).toBe(false);
+});
+
+test("work may begin at a lane that does not rest, and at one whose rest nobody tries", async () => {
+  expect(pools.isAwake(a, "m")).toBe(true);
+  end("limited");
+  expect(pools.isAwake(a, "m")).toBe(false);
+  await clock.advance(5_000);
+  expect(pools.isAwake(a, "m")).toBe(true);
+  first();
+  expect(pools.isAwake(a, "m")).toBe(false);
 });
 
 describe("where all lanes rest", () => {

@@ -4,7 +4,7 @@ import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";
 import { keyNameOf } from "../call.ts";
 import { inOrder } from "./choice.ts";
 import { createPoolEvents, type PoolEvents } from "./events.ts";
-import type { Lane } from "./lanes.ts";
+import { type Lane, upstreamOfLane } from "./lanes.ts";
 import { type Outcome, outcomes } from "./outcomes.ts";
 import { Resting } from "./resting.ts";
 
@@ -37,6 +37,8 @@ export interface Pools {
   tries(lanes: readonly Lane[], model: string, stick: string): Tries;
   /** Milliseconds until a lane's rest is over. 0: it does not rest. */
   restMs(lane: Lane, model: string): number;
+  /** May work begin at this lane? Not while it rests, or one request tries whether it works again. */
+  isAwake(lane: Lane, model: string): boolean;
   /** The lane of this name broke off an answer that had begun. */
   brokeOff(lane: string): void;
 }
@@ -53,6 +55,7 @@ export function createPools(deps: {
   return {
     tries: (lanes, model, stick) => new LaneTries(inOrder(lanes, stick), model, { states, events }),
     restMs: ({ upstream }, model) => states.restMs(upstream.name, model),
+    isAwake: ({ upstream }, model) => states.reason(upstream.name, model) === undefined,
     brokeOff(lane) {
       const ms = states.ofLane(lane).brokeOff();
       if (ms !== undefined) events.rests(lane, "failed", ms);
@@ -107,8 +110,12 @@ class LaneTries implements Tries {
   readonly #model: string;
   readonly #shared: Shared;
   /** In the order of its conversation. */
-  readonly #left: Lane[];
+  #left: Lane[];
   readonly #home: Lane | undefined;
+  /** Has it other lanes, by which a failure of one can be judged? */
+  readonly #isJudged: boolean;
+  /** Ends of failed tries. They count once another lane has answered. A request that fails everywhere may be at fault itself. */
+  readonly #failed: ((outcome: Outcome) => void)[] = [];
   /** Why the request is not at its conversation's first lane. */
   #moved: Outcome | undefined;
   count = 0;
@@ -116,6 +123,7 @@ class LaneTries implements Tries {
   constructor(lanes: Lane[], model: string, shared: Shared) {
     this.#left = lanes;
     this.#home = lanes[0];
+    this.#isJudged = lanes.length > 1;
     this.#model = model;
     this.#shared = shared;
   }
@@ -164,21 +172,36 @@ class LaneTries implements Tries {
         isOver = true;
         const { rest, mayMove } = outcomes[outcome];
         const isOfModel = rest?.ofModel === true;
-        // A lane that lacks one model works. A failure of the lane is none of the model's.
-        const laneMs = ofLane(isOfModel ? "answered" : outcome, askedMs);
-        const end = isOfModel ? (ofModel ?? states.lacks(name, this.#model).begin()) : ofModel;
-        const modelMs = end?.(rest && !isOfModel ? "open" : outcome);
-        this.#note(lane, outcome, laneMs ?? modelMs);
+        const end = (as: Outcome) => {
+          // A lane that lacks one model works. A failure of the lane is none of the model's.
+          const laneMs = ofLane(isOfModel ? "answered" : as, askedMs);
+          const last = isOfModel ? (ofModel ?? states.lacks(name, this.#model).begin()) : ofModel;
+          const restMs = laneMs ?? last?.(rest && !isOfModel ? "open" : as);
+          if (restMs !== undefined) this.#shared.events.rests(name, as, restMs);
+        };
+        if (outcome === "failed" && this.#isJudged) this.#failed.push(end);
+        else end(outcome);
+        this.#note(lane, outcome);
+        // Its other keys have the same places.
+        if (outcome === "full") this.#leaveOut(upstreamOfLane(name));
+        if (!mayMove || !this.hasNext) this.#judge(outcome === "answered");
         return mayMove;
       },
     };
   }
 
-  #note(lane: Lane, outcome: Outcome, restMs: number | undefined): void {
+  #leaveOut(upstream: string): void {
+    this.#left = this.#left.filter((lane) => upstreamOfLane(lane.upstream.name) !== upstream);
+  }
+
+  #judge(isAnswered: boolean): void {
+    for (const end of this.#failed.splice(0)) end(isAnswered ? "failed" : "open");
+  }
+
+  #note(lane: Lane, outcome: Outcome): void {
     const { events } = this.#shared;
     const { upstream } = lane;
     events.tried(upstream.name, outcome);
-    if (restMs !== undefined) events.rests(upstream.name, outcome, restMs);
     if (outcome === "key_refused") events.keyRefused(upstream.name, keyNameOf(upstream));
     if (lane === this.#home) this.#moved = outcome;
     else if (outcome === "answered" && this.#moved) events.moved(this.#moved);

@@ -16,6 +16,8 @@ export type Outcome =
   | "account_empty"
   /** It does not accept the key, or there is none. */
   | "key_refused"
+  /** It does not serve the region that it is asked from. */
+  | "region_refused"
   /** It does not have the model. */
   | "model_missing"
   /** It was not asked: none of its places came free in time. */
@@ -64,6 +66,7 @@ export const outcomes: Readonly<Record<Outcome, Consequence>> = {
   over_limit: { mayMove: true, isTelling: false },
   account_empty: { mayMove: true, rest: forMoney },
   key_refused: { mayMove: true, rest: forMending },
+  region_refused: { mayMove: true, rest: forMending },
   model_missing: { mayMove: true, rest: { ...forMending, ofModel: true } },
   full: { mayMove: true, isTelling: false },
   open: { mayMove: false, isTelling: false },

@@ -7,6 +7,11 @@ const failuresInRow = 3;
 const windowMs = 60_000;
 /** Tries within that time below which half of them says nothing. */
 const leastTries = 10;
+/**
+ * Milliseconds after which another request tries a lane that has rested, though the one before has not ended. One answer may take
+ * minutes.
+ */
+const nextTrialMs = 5_000;
 /** An upstream that asks for less time, in ms, gets this. Several requests a second would still come. */
 const leastAskedMs = 1_000;
 
@@ -22,6 +27,7 @@ export class Resting {
   #window = { fromMs: 0, tries: 0, failures: 0 };
   /** Tries under way that began in this era. */
   #probes = 0;
+  #lastBeganAt = 0;
   #reason: Outcome | undefined;
 
   constructor(clock: Clock) {
@@ -33,9 +39,10 @@ export class Resting {
     return Math.max(0, this.#untilMs - this.#clock.steady());
   }
 
-  /** Why it gets no request: its last rest is not over, or one request tries already whether it works again. */
+  /** Why it gets no request: its last rest is not over, or one request has just begun to try whether it works again. */
   get reason(): Outcome | undefined {
-    const isProbed = this.#rests > 0 && this.#probes > 0;
+    const isRecent = this.#clock.steady() - this.#lastBeganAt < nextTrialMs;
+    const isProbed = this.#rests > 0 && this.#probes > 0 && isRecent;
     return this.leftMs > 0 || isProbed ? this.#reason : undefined;
   }
 
@@ -43,6 +50,7 @@ export class Resting {
   begin(): (outcome: Outcome, askedMs?: number) => number | undefined {
     const era = this.#era;
     this.#probes++;
+    this.#lastBeganAt = this.#clock.steady();
     let isOver = false;
     return (outcome, askedMs) => {
       if (isOver) return undefined;

@@ -6,6 +6,7 @@ import type { Inferences } from "#kit/telemetry/inference.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";
 import type { CallContext } from "../call.ts";
+import type { Pools } from "../pools/index.ts";
 import type { Lift } from "./large-parts.ts";
 import type { ReadPlain } from "./plain.ts";
 
@@ -17,6 +18,8 @@ export interface UpstreamsContext extends CallContext {
   inferences?: Inferences;
   /** Default: nothing tells the operator that an account at an upstream is empty. */
   accounts?: UpstreamAccounts;
+  /** Knows which lanes of the process rest. Default: one of its own. */
+  pools?: Pools;
   /** Answers requests for the `builtin` upstream. Not disposed here. */
   builtin: BuiltinText;
   /** Takes large parts out of large answers. Default: in the calling thread. */

@@ -122,7 +122,19 @@ describe("an upstream's own words say what its lane lacks", () => {
     [429, { code: "rate_limit_exceeded", message: tooLarge }, "over_limit"],
     [402, { code: 402, message: `${fewer} 3919. To increase` }, "over_limit"],
     [402, { code: 402, message: `${fewer} 0. To increase` }, "account_empty"],
-    // The content.
+    // The region.
+    [403, { code: "unsupported_country_region_territory" }, "region_refused"],
+    [403, { message: "Access is not allowed from unsupported countries." }, "region_refused"],
+    [400, { message: "User location is not supported for the API use." }, "region_refused"],
+    [400, { message: "Invalid value: 'User location is not supported'" }, "refused"],
+    // The content, and not the key.
+    [403, { message: "Your prompt was flagged by our safety system." }, "open"],
+    [403, { code: "content_not_allowed" }, "open"],
+    [
+      403,
+      { message: `You have insufficient permissions. ${"x".repeat(200)} content` },
+      "key_refused",
+    ],
     [403, { code: "permission-denied", error: "Content violates usage guidelines." }, "refused"],
     [403, { code: 403, metadata: { reasons: ["violence"], flagged_input: "x" } }, "refused"],
   ])("%i %j: %s", (status, error, outcome) => {

@@ -23,8 +23,10 @@ export type FailureKind =
   | "over_limit"
   /** The operator's account at the upstream is empty: 402, or an error that says that. */
   | "account_empty"
-  /** The upstream does not accept the key: 401, 403. */
+  /** The upstream does not accept the key: 401, 403 of the key. */
   | "key_refused"
+  /** The upstream does not serve the region that it is asked from. */
+  | "region_refused"
   /** The upstream does not have the model: 404. */
   | "model_missing"
   /** 5xx. */
@@ -90,6 +92,7 @@ const outcomeOf: Readonly<Record<FailureKind, Outcome>> = {
   over_limit: "over_limit",
   account_empty: "account_empty",
   key_refused: "key_refused",
+  region_refused: "region_refused",
   model_missing: "model_missing",
   server_error: "failed",
   timeout: "perhaps_paid",
@@ -285,6 +288,7 @@ function kindOfOperators(status: number, error: JsonObject): FailureKind | undef
   if (status === 429 || status === 529) return "rate_limited";
   if (status >= 500) return undefined;
   const says = (pattern: RegExp) => pattern.test(messageOf(error));
+  if (status === 400 && says(locationWords)) return "region_refused";
   const isEmpty = Object.keys(error).length === 0;
   // A tool may name a model too, which its caller chose.
   const isOfModel = (error.param ?? "model") === "model" || error.param === "";
@@ -293,7 +297,26 @@ function kindOfOperators(status: number, error: JsonObject): FailureKind | undef
   if (status === 404 && isOfModel && (isEmpty || says(missingWords))) return "model_missing";
   if (status === 401 || isNamed(error, keyWords)) return "key_refused";
   // A firewall before the upstream refuses texts with 403 and a page.
-  return status === 403 && !isEmpty ? "key_refused" : undefined;
+  if (status !== 403 || isEmpty) return undefined;
+  if (saysIn(error, regionWords)) return "region_refused";
+  // A caller could make such refusals. They must not take the key from all others.
+  return saysIn(error, matterWords) ? undefined : "key_refused";
+}
+
+/** Words of OpenAI and Anthropic (403), and of Google (400), for a region that they do not serve. */
+const regionWords = /\b(?:countr(?:y|ies)|regions?|territor(?:y|ies))\b/i;
+const locationWords = /^user location is not supported\b/i;
+/** Words for a refusal of what the caller sent. */
+const matterWords =
+  /\b(?:content|prompt|input|moderation|safety|unsafe|harmful|guidelines|nsfw)\b/i;
+/** Characters of a message that are looked at. Those after them may be the caller's words. */
+const messageBeginning = 200;
+
+/** Does an error's code, its type or the beginning of its message say this? */
+function saysIn(error: JsonObject, words: RegExp): boolean {
+  const names = [error.code, error.type].filter((one) => typeof one === "string");
+  const told = [...names, messageOf(error).slice(0, messageBeginning)].join(" ");
+  return words.test(told.replaceAll("_", " "));
 }
 
 /** OpenRouter finds no endpoint for a model, or none "that support" a part of the request. The second one is the caller's fault. */

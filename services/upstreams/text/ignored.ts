@@ -106,13 +106,15 @@ const carriedOfMessages: ReadonlySet<string> = new Set([
 /** Properties of a request that is sent in the format of Responses, which the caller cannot set. */
 const setHere: ReadonlySet<string> = new Set([
   ...["include", "input", "instructions", "parallel_tool_calls", "prompt_cache_key"],
-  ...["reasoning", "service_tier", "store", "text"],
+  ...["reasoning", "reasoning_effort", "response_format", "service_tier", "store", "text"],
 ]);
 
 function isInMessages(name: string, value: JsonValue, sent: JsonObject): boolean {
   if (carriedOfMessages.has(name)) return true;
-  if (name === "thinking") return sent.reasoning !== undefined || isOff(value);
-  if (name === "output_config") return sent.reasoning !== undefined || sent.text !== undefined;
+  const isReasoning = (sent.reasoning ?? sent.reasoning_effort) !== undefined;
+  if (name === "thinking") return isReasoning || isOff(value);
+  if (name === "output_config")
+    return isReasoning || (sent.text ?? sent.response_format) !== undefined;
   return !setHere.has(name) && Object.hasOwn(sent, name);
 }
 

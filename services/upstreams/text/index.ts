@@ -8,6 +8,7 @@ import { createSlots, type Place, type Slots } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { createPools, type Pools } from "../pools/index.ts";
 import { type Lane, lanesOf, upstreamOfLane } from "../pools/lanes.ts";
+import type { Outcome } from "../pools/outcomes.ts";
 import { protocolName, servesText } from "../protocols.ts";
 import type { UpstreamsContext } from "./context.ts";
 import { textDrivers } from "./drivers.ts";
@@ -25,7 +26,7 @@ export type { UpstreamsContext } from "./context.ts";
  */
 export function createTextUpstreams(context: UpstreamsContext): TextUpstreams {
   const { inferences } = context;
-  const pools = createPools(context);
+  const { pools = createPools(context) } = context;
   const events = createUpstreamEvents(context, pools);
   const drivers = new Map<string | undefined, Driver>(
     Object.entries(textDrivers).map(([name, create]) => [name, create(context, events)]),
@@ -73,10 +74,11 @@ async function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswe
     } catch (error) {
       const found = failureOf(error);
       const isOurs = request.signal.aborted || error instanceof RefusalError || !found;
-      const mayMove = one.ended(isOurs ? "open" : found.outcome, found?.retryAfterMs);
+      const mayMove = one.ended(isOurs ? "open" : outcomeOf(found, request), found?.retryAfterMs);
       request.signal.throwIfAborted();
       if (isOurs) throw error;
       const isLast = !mayMove || !tries.hasNext;
+      request.onFailedTry?.({ lane: upstream.name, kind: found.kind, status: found.status });
       sender.events.failed(upstream.name, found, { ...idsOf(request), isLast });
       failure = graverOf(failure, found);
       if (isLast) break;
@@ -84,6 +86,11 @@ async function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswe
   }
   const inputParam = inputParamOf(request.operation);
   throw refusalOf(failure ?? new UpstreamFailure("incapable"), modelId, inputParam);
+}
+
+/** A request that is pinned to its lane has no other lane to show whether its content makes servers fail. */
+function outcomeOf(failure: UpstreamFailure, { isPinned }: UpstreamRequest): Outcome {
+  return isPinned && failure.kind === "server_error" ? "open" : failure.outcome;
 }
 
 /** The failure that becomes the answer: the last one, except that a limit comes before a fault of the server. */

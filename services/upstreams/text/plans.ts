@@ -10,7 +10,9 @@ import { NativeChat } from "./chat/native.ts";
 import { readCompletion } from "./chat/native-json.ts";
 import { toResponsesRequest } from "./chat/request.ts";
 import { inputCount, vectorFormatOf } from "./embeddings.ts";
-import { toMessage } from "./messages/answer.ts";
+import { messageOfCompletion, toMessage } from "./messages/answer.ts";
+import { chatOfMessages } from "./messages/chat-request.ts";
+import { MessagesFromChat } from "./messages/from-chat.ts";
 import { MessagesFromResponses } from "./messages/from-responses.ts";
 import { responsesOfMessages } from "./messages/request.ts";
 import { withOutputLimit } from "./output-limit.ts";
@@ -72,7 +74,11 @@ function formatPlan(
   if (request.operation === "chat") {
     return isNativeChat(protocol) ? nativeChat(request, facts) : translatedChat(request, facts);
   }
-  if (request.operation === "messages") return translatedMessages(request, facts);
+  if (request.operation === "messages") {
+    return isNativeChat(protocol)
+      ? messagesByChat(request, facts)
+      : translatedMessages(request, facts);
+  }
   return request.operation === "compact" ? compact(request, facts) : responses(request, facts);
 }
 
@@ -169,5 +175,16 @@ function translatedMessages(request: UpstreamRequest, facts: RequestFacts): Plan
     body: { ...responsesOfMessages(request.body), model, stream },
     readJson: (found) => toMessage(readResponse(found, facts.response), facts.message()),
     reader: () => new MessagesFromResponses(facts.message()),
+  };
+}
+
+function messagesByChat(request: UpstreamRequest, facts: RequestFacts): Plan {
+  const { upstreamModel: model, stream } = request;
+  const usage = stream ? { stream_options: { include_usage: true } } : {};
+  return {
+    path: "/chat/completions",
+    body: { ...chatOfMessages(request.body), model, stream, ...usage },
+    readJson: (found) => messageOfCompletion(found, facts),
+    reader: () => new MessagesFromChat(facts.message(), facts.chat.nowS),
   };
 }

@@ -124,6 +124,8 @@ export interface UpstreamRequest {
   callId: string;
   /** The id of the request. Its answer is named after it. */
   requestId: string;
+  /** Called when a try at a lane has failed. */
+  onFailedTry?: (failed: { lane: string; kind: string; status: number | undefined }) => void;
   /** Called when the first byte may have been sent. A request that is given up before costs nothing. */
   onSent?: () => void;
   /**

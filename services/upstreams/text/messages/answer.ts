@@ -1,6 +1,10 @@
 import type { JsonObject } from "#kit/base/json.ts";
+import type { ChatFacts } from "../chat/from-responses.ts";
+import { readCompletion } from "../chat/native-json.ts";
 import type { AnswerEvent } from "../port.ts";
+import { wholeEventsBy } from "../read-whole.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
+import { MessagesFromChat } from "./from-chat.ts";
 import { type MessageFacts, MessagesFromResponses } from "./from-responses.ts";
 import { MessageCollector } from "./message.ts";
 
@@ -16,4 +20,23 @@ export function toMessage(answer: ReadAnswer, facts: MessageFacts): ReadAnswer {
   reader.end("end", events);
   const opaque = events.flatMap((event) => event.opaque ?? []);
   return { ...answer, object: collector.message() ?? {}, opaque };
+}
+
+/** A message made from a whole chat completion of an upstream's. Throws `UpstreamFailure` where it is not one. */
+export function messageOfCompletion(
+  found: JsonObject,
+  { chat, message }: CompletionFacts,
+): ReadAnswer {
+  const answer = readCompletion(found, chat);
+  if (answer.ending === "failed") return answer;
+  const collector = new MessageCollector();
+  const add = (event: JsonObject) => collector.add(event);
+  wholeEventsBy(found, new MessagesFromChat(message(), chat.nowS, add));
+  return { ...answer, object: collector.message() ?? {}, opaque: [] };
+}
+
+/** The facts of a message, and of the chat completion that it is made of. */
+interface CompletionFacts {
+  chat: ChatFacts;
+  message: () => MessageFacts;
 }

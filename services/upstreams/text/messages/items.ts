@@ -92,7 +92,7 @@ function resultItem({ tool_use_id: id, content }: JsonObject): JsonObject {
 }
 
 /** A block of a user as parts of Responses. A document of several blocks has as many parts. */
-function inputParts(block: JsonObject): JsonObject[] {
+export function inputParts(block: JsonObject): JsonObject[] {
   const source = isJsonObject(block.source) ? block.source : {};
   switch (block.type) {
     case "document":

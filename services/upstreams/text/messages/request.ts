@@ -23,16 +23,16 @@ export function responsesOfMessages(body: JsonObject): JsonObject {
     responses.parallel_tool_calls = false;
   }
   set("text", formatOf(body.output_config));
-  if (isThinking(body)) set("include", ["reasoning.encrypted_content"]);
+  if (isThinking(body) && isJsonObject(reasoning)) set("include", ["reasoning.encrypted_content"]);
   return responses;
 }
 
 /** Fields that mean the same under the same name, and those that are set here (`text/request`). */
 const passed = ["model", "prompt_cache_key", "service_tier", "store", "temperature", "top_p"];
 
-/** Does the caller ask for thinking, which then comes with state for the next turn? */
-export function isThinking({ thinking, reasoning }: JsonObject): boolean {
-  return isJsonObject(thinking) && thinking.type !== "disabled" && isJsonObject(reasoning);
+/** Does the caller ask for thinking? */
+export function isThinking({ thinking }: JsonObject): boolean {
+  return isJsonObject(thinking) && thinking.type !== "disabled";
 }
 
 /** The texts of a system prompt. The caller's attribution is left out. */

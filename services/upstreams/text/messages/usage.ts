@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
-import { completeUsage } from "../usage.ts";
+import { chatNames, completeUsage } from "../usage.ts";
 
 /** The numbers of a usage in the form of Messages. */
 interface MessageTokens {
@@ -37,6 +37,19 @@ export function messageUsage({
 export const noUsage: JsonObject = messageUsage({
   ...{ input: 0, cached: 0, written: 0, output: 0, thinking: 0 },
 });
+
+/** The usage of a chat completion in the form of Messages. Undefined where there is none. */
+export function messageUsageOfChat(usage: JsonObject | undefined): JsonObject | undefined {
+  return (
+    usage &&
+    messageUsageOf({
+      ...{ input_tokens: usage[chatNames.input] ?? 0, output_tokens: usage[chatNames.output] ?? 0 },
+      input_tokens_details: usage[chatNames.inputDetails] ?? {},
+      output_tokens_details: usage[chatNames.outputDetails] ?? {},
+      ...(usage.estimated === undefined ? {} : { estimated: usage.estimated }),
+    })
+  );
+}
 
 /** The usage object of a response in the form of Messages. Undefined where there is none. */
 export function messageUsageOf(usage: JsonValue | undefined): JsonObject | undefined {

@@ -175,6 +175,16 @@ export interface Upstream {
   slots: number | null;
   lastError: string | null;
   accountEmptyAt: string | null;
+  /** Why it gets no requests at present. */
+  resting: (
+    | "failed"
+    | "perhaps_paid"
+    | "limited"
+    | "account_empty"
+    | "key_refused"
+    | "region_refused"
+    | "model_missing"
+  )[];
   models: string[];
 }
 

@@ -16,6 +16,15 @@ const states: Record<Upstream["state"], { tone: Tone; text: string }> = {
   account_empty: { tone: "bad", text: "account empty" },
   unknown: { tone: "plain", text: "not used" },
 };
+const rests: Record<Upstream["resting"][number], string> = {
+  failed: "it fails",
+  limited: "it allows no more",
+  account_empty: "your account is empty",
+  key_refused: "it refuses the key",
+  region_refused: "it refuses our region",
+  model_missing: "it lacks a model",
+  perhaps_paid: "it answers too late",
+};
 const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
 
 const columns: Column<Upstream>[] = [
@@ -38,6 +47,11 @@ const columns: Column<Upstream>[] = [
         {one.accountEmptyAt && (
           <span class="sub">
             your account there was empty <When at={one.accountEmptyAt} style="ago" />
+          </span>
+        )}
+        {one.resting.length > 0 && (
+          <span class="sub">
+            gets no requests for a while: {one.resting.map((reason) => rests[reason]).join(", ")}
           </span>
         )}
       </>

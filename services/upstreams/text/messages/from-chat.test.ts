@@ -1,0 +1,167 @@
+import { expect, test } from "vitest";
+import type { JsonObject } from "#kit/base/json.ts";
+import { createSseParser } from "#kit/upstream/sse.ts";
+import { readEvents } from "../../../../test/support/text-requests.ts";
+import { UpstreamFailure } from "../failure.ts";
+import type { AnswerEvent } from "../port.ts";
+import { messageOfCompletion } from "./answer.ts";
+import { MessagesFromChat } from "./from-chat.ts";
+import type { MessageFacts } from "./from-responses.ts";
+
+const nowS = () => 1_000;
+const facts = (more: Partial<MessageFacts> = {}): MessageFacts => ({
+  ...{ id: "msg_1", modelId: "chat-1", stops: [], thinking: "shown" },
+  ...more,
+});
+
+function read(
+  chunks: readonly (JsonObject | string)[],
+  more: Partial<MessageFacts> = {},
+  end: "end" | "cut" | "bound" = "end",
+) {
+  const reader = new MessagesFromChat(facts(more), nowS);
+  const out: AnswerEvent[] = [];
+  const text = chunks
+    .map((one) => `data: ${typeof one === "string" ? one : JSON.stringify(one)}\n\n`)
+    .join("");
+  for (const event of createSseParser({ maxEventBytes: 1e6 }).push(Buffer.from(text))) {
+    reader.read(event, out);
+  }
+  reader.settle(out);
+  if (end === "bound") reader.cut(out);
+  else reader.end(end, out);
+  expect(out.filter((event) => event.ending)).toEqual([out.at(-1)]);
+  const shown = readEvents(out);
+  expect(shown.wire).not.toContain("up-model");
+  return { out, text: out.map((event) => event.text).join(""), ...shown };
+}
+
+const chunk = (delta: JsonObject, finish_reason: string | null = null): JsonObject => ({
+  ...{ id: "c", object: "chat.completion.chunk", created: 5, model: "up-model" },
+  choices: [{ index: 0, delta, finish_reason }],
+});
+const usage = {
+  ...{ prompt_tokens: 100, completion_tokens: 7, total_tokens: 107 },
+  prompt_tokens_details: { cached_tokens: 60 },
+};
+const used = { ...chunk({}), choices: [], usage };
+const ended = (reason = "stop") => [chunk({}, reason), used, "[DONE]"];
+const call = (index: number, more: JsonObject, id?: string) => ({
+  tool_calls: [{ index, ...(id ? { id, type: "function" } : {}), function: more }],
+});
+
+/** The shown events in short. */
+const shortOf = (data: JsonObject[]) =>
+  data.map(({ type, index, content_block: block, delta }) => {
+    const what = { ...(block as object), ...(delta as object) };
+    return [`${type}`.replace("content_block_", ""), index, what].filter(
+      (one) => one !== undefined && JSON.stringify(one) !== "{}",
+    );
+  });
+
+test("thinking, text and calls are blocks in their order, and usage comes at the end", () => {
+  const { data, text, out } = read([
+    chunk({ role: "assistant", content: "" }),
+    chunk({ reasoning_content: "Hm." }),
+    chunk({ content: "I lo" }),
+    chunk({ content: "ok." }),
+    chunk(call(0, { name: "get", arguments: "" }, "call_a")),
+    chunk(call(0, { arguments: '{"a":1}' })),
+    chunk(call(1, { name: "get", arguments: "{}" }, "call_b")),
+    ...ended("tool_calls"),
+  ]);
+  expect(shortOf(data.slice(1, -1))).toEqual([
+    ["start", 0, { type: "thinking", thinking: "", signature: "" }],
+    ["delta", 0, { type: "thinking_delta", thinking: "Hm." }],
+    ["stop", 0],
+    ["start", 1, { type: "text", text: "", citations: null }],
+    ["delta", 1, { type: "text_delta", text: "I lo" }],
+    ["delta", 1, { type: "text_delta", text: "ok." }],
+    ["stop", 1],
+    ["start", 2, { type: "tool_use", id: "call_a", name: "get", input: {} }],
+    ["delta", 2, { type: "input_json_delta", partial_json: '{"a":1}' }],
+    ["stop", 2],
+    ["start", 3, { type: "tool_use", id: "call_b", name: "get", input: {} }],
+    ["delta", 3, { type: "input_json_delta", partial_json: "{}" }],
+    ["stop", 3],
+  ]);
+  expect(data.at(-1)).toMatchObject({
+    delta: { stop_reason: "tool_use" },
+    usage: { input_tokens: 40, cache_read_input_tokens: 60, output_tokens: 7 },
+  });
+  expect(text).toBe('Hm.I look.get{"a":1}get{}');
+  expect(out.at(-1)).toMatchObject({ ending: "completed", usage: { inputTokens: 100 } });
+});
+
+test("hidden thinking is counted only", () => {
+  const chunks = [chunk({ reasoning: "Hm." }), chunk({ content: "Hi" }), ...ended()];
+  const { wire, text } = read(chunks, { thinking: "hidden" });
+  expect(wire).not.toContain("Hm.");
+  expect(text).toBe("Hm.Hi");
+});
+
+test.for([
+  ["stop", "end_turn", "completed"],
+  ["length", "max_tokens", "incomplete"],
+  ["content_filter", "refusal", "incomplete"],
+])("%s ends as %s", ([finish, reason, ending]) => {
+  const { data, out } = read([chunk({ content: "Hi" }), ...ended(finish)]);
+  expect(data.at(-1).delta.stop_reason).toBe(reason);
+  expect(out.at(-1)?.ending).toBe(ending);
+});
+
+test("a text ends at a stop sequence, and is counted to its end", () => {
+  const chunks = [chunk({ content: "one E" }), chunk({ content: "ND two" }), ...ended()];
+  const { data, text } = read(chunks, { stops: ["END"] });
+  expect(shortOf(data.slice(1, -1))).toEqual([
+    ["start", 0, { type: "text", text: "", citations: null }],
+    ["delta", 0, { type: "text_delta", text: "one " }],
+    ["stop", 0],
+  ]);
+  expect(data.at(-1).delta).toMatchObject({ stop_reason: "stop_sequence", stop_sequence: "END" });
+  expect(text).toBe("one END two");
+  const held = read([chunk({ content: "one E" }), ...ended()], { stops: ["END"] });
+  expect(held.wire).toContain('"text":"E"');
+});
+
+test("an answer at its bound ends as max_tokens; a broken one with an error", () => {
+  const begun = [chunk({ content: "Hi" })];
+  expect(read(begun, {}, "bound").data.at(-1).delta.stop_reason).toBe("max_tokens");
+  const { data, out } = read(begun, {}, "cut");
+  expect(data.at(-1)).toMatchObject({ type: "error", error: { type: "api_error" } });
+  expect(out.at(-1)?.ending).toBe("failed");
+  const failed = { error: { message: "their words" } };
+  expect(read([...begun, failed]).wire).not.toContain("their words");
+  expect(() => read([failed])).toThrow(UpstreamFailure);
+});
+
+test("a whole completion is a message", () => {
+  const found = {
+    ...{ id: "c", object: "chat.completion", created: 5, model: "up-model", usage },
+    choices: [
+      {
+        ...{ index: 0, finish_reason: "stop" },
+        message: {
+          ...{ role: "assistant", content: "Hi", reasoning_content: "Hm." },
+          tool_calls: [
+            { id: "call_a", type: "function", function: { name: "get", arguments: '{"a":1}' } },
+          ],
+        },
+      },
+    ],
+  };
+  const chat = { id: "msg_1", modelId: "chat-1", nowS, withUsage: true };
+  const answer = messageOfCompletion(found, { chat, message: () => facts() });
+  expect(answer).toMatchObject({
+    ...{ ending: "completed", usage: { inputTokens: 100, outputTokens: 7 } },
+    object: {
+      ...{ id: "msg_1", type: "message", model: "chat-1", stop_reason: "tool_use" },
+      content: [
+        { type: "thinking", thinking: "Hm.", signature: "" },
+        { type: "text", text: "Hi" },
+        { type: "tool_use", id: "call_a", name: "get", input: { a: 1 } },
+      ],
+      usage: { input_tokens: 40, output_tokens: 7 },
+    },
+  });
+});
