@@ -65,8 +65,6 @@ export function servesText(
   if (operation === "transcriptions") return transcription === true;
   if (operation === "embeddings") return embedding === true;
   if (operation === "compact" && chat?.lacksCompact) return false;
-  // A message would be translated twice there, and lose what neither form has.
-  if (operation === "messages" && speaksMessages(protocol)) return false;
   const isInBoth = operation === "chat" || operation === "messages";
   return chat !== undefined && (isInBoth || chat.responses);
 }

@@ -92,7 +92,7 @@ const createMessageSchema: RouteSchema = {
   operationId: "createMessage",
   summary: "Create a message",
   description:
-    "Anthropic's Messages, for its clients, on every chat model but those at Anthropic. With `stream` true: Anthropic's events, " +
+    "Anthropic's Messages, for its clients, on every chat model. With `stream` true: Anthropic's events, " +
     "ended by `message_stop`. The key may come as `x-api-key`. `usage` has `cost` and `costUsdMicros` beside Anthropic's numbers.",
   tags: ["Text"],
   headers: idempotencyHeader,

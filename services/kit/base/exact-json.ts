@@ -9,6 +9,11 @@ const { rawJSON, isRawJSON } = JSON as typeof JSON & {
 /** Texts with numbers that could be spelled otherwise when they are written again: 1.0, 1e3, or more digits than a number keeps. */
 const unusualNumber = /\d[.eE]|\d{16}|-0/;
 
+/** Could a number in this JSON text be spelled otherwise when it is written again? A text may look so that has none. */
+export function hasUnusualNumbers(text: string): boolean {
+  return unusualNumber.test(text);
+}
+
 /**
  * The object in a JSON text, whose numbers are written again as they were. Undefined where the text is no object, or is nested deeper
  * than a request may be.
@@ -17,7 +22,7 @@ export function exactObject(text: string): JsonObject | undefined {
   try {
     const isDeep = shapeFault(Buffer.from(text), { marks: Number.POSITIVE_INFINITY }) === "deep";
     if (isDeep) return undefined;
-    const value: unknown = unusualNumber.test(text) ? exact(text) : JSON.parse(text);
+    const value: unknown = hasUnusualNumbers(text) ? exact(text) : JSON.parse(text);
     return isJsonObject(value) && !isRawJSON(value) ? value : undefined;
   } catch {
     return undefined;

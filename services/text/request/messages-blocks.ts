@@ -22,11 +22,14 @@ export interface FoundBlocks {
   argumentBytes: number;
   /** Names of properties that are not sent, by their path. */
   leftOut: Set<string>;
+  /** Does the upstream speak Messages itself? Then everything within known blocks is sent. */
+  isNative: boolean;
 }
 
 /** Nothing found so far, in a request to this model. */
-export function newFoundBlocks(spec: ChatSpec): FoundBlocks {
+export function newFoundBlocks(spec: ChatSpec, isNative: boolean): FoundBlocks {
   return {
+    isNative,
     ...{ spec, count: 0, images: [], files: [], opaque: [], argumentBytes: 0 },
     names: new CalledNames(),
     leftOut: new Set(),
@@ -60,8 +63,9 @@ export function noteNames(
   object: JsonObject,
   sent: ReadonlySet<string>,
   path: string,
-  { leftOut }: FoundBlocks,
+  { leftOut, isNative }: FoundBlocks,
 ): void {
+  if (isNative) return;
   for (const name in object) {
     if (!sent.has(name) && object[name] !== null && leftOut.size < maxLeftOut) {
       leftOut.add(`${path}.${name}`);
@@ -121,7 +125,10 @@ function checkBlock(block: JsonObject, type: string, param: string, found: Found
       break;
     case "thinking":
       requiredString(block, "thinking", {}, `${param}.thinking`);
-      noteSignature(block, param, found);
+      noteState(block.signature, `${param}.signature`, param, found);
+      break;
+    case "redacted_thinking":
+      noteState(block.data, `${param}.data`, param, found);
   }
 }
 
@@ -141,12 +148,20 @@ function checkCall(block: JsonObject, param: string, found: FoundBlocks): void {
   found.argumentBytes += Math.max(0, written - weightOf({ input }, maxJsonDepth));
 }
 
-/** Only state that was made here can be sent to an upstream. A Claude's own signature means nothing to other models. */
-function noteSignature({ signature }: JsonObject, param: string, { opaque }: FoundBlocks): void {
-  if (!isCarrier(signature)) return;
-  const at = param.replaceAll("[", ".").replaceAll("]", "");
-  const message = `${at}: Invalid \`signature\` in \`thinking\` block`;
-  opaque.push({ value: signature, param: `${param}.signature`, carried: { message } });
+/**
+ * Notes state that only its maker can read. To an upstream of another protocol, a Claude's own signature means nothing, and only state
+ * that was made here can be sent.
+ */
+function noteState(
+  value: JsonValue | undefined,
+  at: string,
+  param: string,
+  { opaque, isNative }: FoundBlocks,
+): void {
+  if (typeof value !== "string" || value === "" || isCarrier(value) === isNative) return;
+  const path = param.replaceAll("[", ".").replaceAll("]", "");
+  const message = `${path}: Invalid \`signature\` in \`thinking\` block`;
+  opaque.push({ value, param: at, carried: { message } });
 }
 
 const noImages =

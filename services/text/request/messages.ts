@@ -9,11 +9,12 @@ import {
   maxStops,
   stopsOf,
 } from "../../upstreams/text/chat/stops.ts";
-import { carriedIn } from "../../upstreams/text/messages/carrier.ts";
-import { leastWishedTokens, maxTools } from "../base/limits.ts";
+import { carriedIn, isCarrier } from "../../upstreams/text/messages/carrier.ts";
+import { leastWishedTokens, maxTools, messagesToolTokens } from "../base/limits.ts";
 import type { CheckedBody } from "./checked.ts";
 import { fieldOf, filledArray, itemsAtOnce, objectAt, outputLimit, unsupported } from "./fields.ts";
 import { checkBlocks, type FoundBlocks, newFoundBlocks, noteNames } from "./messages-blocks.ts";
+import { checkNative, keepTurns } from "./messages-native.ts";
 import { checkThinking } from "./messages-thinking.ts";
 import { refuseTool, takesTool } from "./tools.ts";
 
@@ -26,6 +27,15 @@ const toolNames: ReadonlySet<string> = new Set([
   ...["type", "name", "description", "input_schema", "strict"],
 ]);
 
+/** Facts about a request beside its body and its model. */
+export interface MessagesTerms {
+  developerPrompt: string;
+  /** Does it go to an upstream that speaks Messages itself? */
+  isNative: boolean;
+  /** The bytes of the body. */
+  bytes: Uint8Array | undefined;
+}
+
 /**
  * Checks a body of `POST /messages` against its model, and makes the body for the upstream out of it. `reasoning` is added: the
  * thinking that is asked for, in the words of Responses.
@@ -33,8 +43,9 @@ const toolNames: ReadonlySet<string> = new Set([
 export function* checkMessages(
   body: JsonObject,
   spec: ChatSpec,
-  developerPrompt: string,
+  { developerPrompt, isNative, bytes }: MessagesTerms,
 ): Generator<void, CheckedBody> {
+  if (isNative && bytes) yield* keepTurns(body, bytes);
   for (const name of operators) {
     if (fieldOf(body, name) !== undefined) unsupported(name);
   }
@@ -47,14 +58,16 @@ export function* checkMessages(
   const maxOutputTokens = outputLimit(body, "max_tokens", spec) ?? 1;
   checkStops(body);
   optionalBoolean(body, "stream");
-  const found = newFoundBlocks(spec);
+  const found = newFoundBlocks(spec, isNative);
   const tools = checkTools(body, spec, found);
   const system = checkSystem(body, found);
   for (const [index, value] of messages.entries()) {
     if (index > 0 && index % itemsAtOnce === 0) yield;
     checkMessage(value, index, messages, found);
   }
-  if (isJsonObject(messages.at(-1)) && (messages.at(-1) as JsonObject).role === "assistant") {
+  if (isNative) checkNative(body, spec);
+  const last = messages.at(-1);
+  if (!isNative && isJsonObject(last) && last.role === "assistant") {
     unsupported(
       `messages[${messages.length - 1}].role`,
       "The conversation must end with a message of the user. This model does not go on with a text.",
@@ -73,7 +86,7 @@ export function* checkMessages(
     callerInstructions: null,
     hosted: false,
     hostedTypes: [],
-    toolTokens: 0,
+    toolTokens: isNative && tools > 0 ? messagesToolTokens : 0,
     nameBytes: found.names.bytes + found.argumentBytes,
     maxOutputTokens,
     ...(maxOutputTokens > leastWishedTokens && {
@@ -198,13 +211,27 @@ function checkMessage(
 }
 
 /** Takes thinking out of a body that may not be sent: that of other upstreams and models. Thinking without a signature has no state. */
-export function leaveThinkingOut({ messages }: JsonObject, foreign: ReadonlySet<string>): void {
-  const isKept = (block: JsonValue) =>
-    !isJsonObject(block) ||
-    block.type !== "thinking" ||
-    block.signature === "" ||
-    (!foreign.has(`${block.signature}`) && carriedIn(block.signature) !== undefined);
+export function leaveThinkingOut(
+  { messages }: JsonObject,
+  foreign: ReadonlySet<string>,
+  isNative: boolean,
+): void {
+  const isKept = (block: JsonValue) => {
+    if (!isJsonObject(block)) return true;
+    // Without its data it says nothing to another protocol.
+    if (block.type === "redacted_thinking") return isNative && !foreign.has(`${block.data}`);
+    if (block.type !== "thinking") return true;
+    const { signature } = block;
+    if (foreign.has(`${signature}`)) return false;
+    if (isNative) return isOfClaude(signature);
+    return signature === "" || carriedIn(signature) !== undefined;
+  };
   for (const message of Array.isArray(messages) ? messages.filter(isJsonObject) : []) {
     if (Array.isArray(message.content)) message.content = message.content.filter(isKept);
   }
+}
+
+/** Is it a signature of an upstream that speaks Messages? A carrier is state of another upstream. */
+function isOfClaude(signature: JsonValue | undefined): boolean {
+  return typeof signature === "string" && signature !== "" && !isCarrier(signature);
 }

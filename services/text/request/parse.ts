@@ -24,6 +24,8 @@ export interface ParsedRequest {
   form: AnswerForm;
   /** The caller has the events of a stream up to this `sequence_number`. Absent: it has none. */
   startingAfter?: number | undefined;
+  /** For Messages: the bytes of the body. Turns of the model must stay as they were written. */
+  bytes?: Uint8Array;
 }
 
 /** JSON, an event stream, or an event stream of chat chunks that ends with a usage chunk. */
@@ -59,7 +61,8 @@ export function parseRequest(
     for (const bound of boundWeights)
       if (typeof body[bound.name] === "number") text -= bound.weight;
     const form = formOf(operation, body);
-    const parsed = { operation, body, weight: text, fingerprint, form };
+    const asWritten = operation === "messages" && { bytes };
+    const parsed = { operation, body, weight: text, fingerprint, form, ...asWritten };
     if (body.starting_after === undefined || !hasNumbers(operation)) return parsed;
     const startingAfter = optionalNumber(body, "starting_after", { integer: true, min: 0 });
     return { ...parsed, startingAfter };

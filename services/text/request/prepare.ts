@@ -88,11 +88,15 @@ function prepareChat(
   const capable = capableUpstreams(operation, model, view);
   const developerPrompt = spec.developerPrompt ?? view.snapshot.developerPrompt;
   const asked = { ...parsed.body };
-  return after(inTurns(check(parsed, spec, developerPrompt)), (checked) => {
+  const ofClaude = operation === "messages" ? capable.filter(isOfClaude) : [];
+  const isNative = ofClaude.length > 0;
+  return after(inTurns(check(parsed, spec, developerPrompt, isNative)), (checked) => {
     const body = passedOf(checked.body, operation, spec);
     nameForAccount(body, accountId);
-    const able = operation === "chat" ? chatUpstreams(capable, body, spec) : capable;
-    const isTranslated = able.some(({ protocol }) => speaksMessages(protocol));
+    const others = operation === "chat" ? chatUpstreams(capable, body, spec) : capable;
+    // Where a turn of the model must stay as it was made, no upstream of another protocol can go on.
+    const able = isNative ? ofClaude : others;
+    const isTranslated = !isNative && able.some(isOfClaude);
     const suiting = isTranslated
       ? suitableUpstreams(able, body, operation, spec)
       : { upstreams: able, toolTokens: 0 };
@@ -107,7 +111,7 @@ function prepareChat(
       });
     });
     return after(pinning, ({ upstreams, foreign, isPinned }) => {
-      if (operation === "messages") leaveThinkingOut(body, foreign);
+      if (operation === "messages") leaveThinkingOut(body, foreign, isNative);
       else if (foreign.size > 0) leaveStateOut(body, foreign);
       const sources = { ...context.images, soundMeter: context.soundMeter };
       const taking = takeMedia(checked, sources, { accountId, upstreams }, signal);
@@ -217,6 +221,10 @@ function chatModel(
   return { model, spec: model.spec.value };
 }
 
+function isOfClaude({ protocol }: Upstream): boolean {
+  return speaksMessages(protocol);
+}
+
 /** Upstreams that can do all that the body asks for. Refuses at the field that none of them can do. */
 function chatUpstreams(
   upstreams: readonly Upstream[],
@@ -234,8 +242,9 @@ function check(
   parsed: ParsedRequest,
   spec: ChatSpec,
   developerPrompt: string,
+  isNative: boolean,
 ): Generator<void, CheckedBody> {
-  const { body } = parsed;
+  const { body, bytes } = parsed;
   if (parsed.form === "json") delete body.stream;
   switch (parsed.operation) {
     case "responses":
@@ -245,7 +254,7 @@ function check(
     case "chat":
       return checkChat(body, spec, developerPrompt);
     case "messages":
-      return checkMessages(body, spec, developerPrompt);
+      return checkMessages(body, spec, { developerPrompt, isNative, bytes });
     case "embeddings":
     case "transcriptions":
       throw new TypeError("they have checks of their own");

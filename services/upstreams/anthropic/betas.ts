@@ -5,11 +5,25 @@ export const apiVersion = "2023-06-01";
 
 /** The beginnings of the names of betas that travel with a field of the body. The date behind them changes. */
 const withFields = {
+  "advanced-tool-use-": ({ tools }: JsonObject) =>
+    Array.isArray(tools) && tools.some((tool) => isJsonObject(tool) && isAdvanced(tool)),
+  "context-management-": (body: JsonObject) => body.context_management !== undefined,
   "mid-conversation-": ({ messages }: JsonObject) =>
     Array.isArray(messages) && messages.some((one) => isJsonObject(one) && one.role === "system"),
   "thinking-binding-controls-": ({ thinking }: JsonObject) =>
     isJsonObject(thinking) && thinking.block_binding !== undefined,
 } as const;
+
+/** Fields of a tool that only this feature knows. */
+export const advancedFields: readonly string[] = [
+  "allowed_callers",
+  "defer_loading",
+  "input_examples",
+];
+
+function isAdvanced(tool: JsonObject): boolean {
+  return advancedFields.some((name) => (tool[name] ?? null) !== null);
+}
 
 /** A feature whose beta travels with a field. */
 export type PairedBeta = keyof typeof withFields;

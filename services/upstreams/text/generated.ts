@@ -23,6 +23,7 @@ const structure = new Set([
   "created_by",
   // Results of a search, which are input.
   "annotations",
+  "citation",
   "citations",
   "search_results",
   // Bytes in base64, and state that only the upstream can read.
@@ -95,7 +96,7 @@ export function textOfDeltaEvent(event: JsonObject): string {
 
 /** Generated text of an event of the Responses protocol beside its item or response, in fields of any name. */
 export function textOfEvent(event: JsonObject): string {
-  if (soundTypes.has(event.type)) return "";
+  if (textlessTypes.has(event.type)) return "";
   // Beside a delta, servers repeat the text that they have sent so far.
   if (typeof event.delta === "string" && event.delta !== "") return event.delta;
   let text = "";
@@ -105,10 +106,10 @@ export function textOfEvent(event: JsonObject): string {
   return text;
 }
 
-/** Events whose delta is audio in base64. */
-const soundTypes: ReadonlySet<JsonValue | undefined> = new Set([
-  "response.audio.delta",
-  "response.output_audio.delta",
+/** Events whose delta is audio in base64, and those of Messages that are about a message as a whole. */
+const textlessTypes: ReadonlySet<JsonValue | undefined> = new Set([
+  ...["response.audio.delta", "response.output_audio.delta"],
+  ...["message_start", "message_delta", "message_stop"],
 ]);
 
 /** Generated text of the items of a response: text, refusals, reasoning, calls. */
@@ -156,7 +157,7 @@ function textOfField(name: string, value: JsonValue, without: ReadonlySet<string
 
 /** Is it reasoning that only the upstream can read? */
 function isSealed({ type }: JsonObject): boolean {
-  return type === "reasoning.encrypted";
+  return type === "reasoning.encrypted" || type === "redacted_thinking";
 }
 
 /**
@@ -172,12 +173,18 @@ export function textOfAnswer(answer: JsonObject): string {
       ? textOfCompacted(answer.output)
       : textOfItems(answer.output);
   }
+  if (isMessage(answer)) return textIn(answer.content ?? null, structure);
   if (isJsonObject(answer.response)) return textOfAnswer(answer.response);
   if (answer.item !== undefined) return textOfItem(answer.item);
   return textOfEvent(answer);
 }
 
 const compacted = "response.compaction";
+
+/** Is it a whole message of Messages? */
+function isMessage({ type, content }: JsonObject): boolean {
+  return type === "message" && Array.isArray(content);
+}
 
 /**
  * An answer with no more than `characters` of the text that {@link textOfAnswer} reads, as an answer that reached the bound of its
@@ -206,6 +213,10 @@ export function cutAnswer(answer: JsonObject, characters: number): JsonObject {
     const { value } = cutItems(answer.output, characters, isCompaction);
     if (isCompaction) return { ...answer, output: value };
     return { ...answer, ...endedEarly, output: value };
+  }
+  if (isMessage(answer)) {
+    const { value } = cut(answer.content ?? null, characters, structure);
+    return { ...answer, content: value, stop_reason: "max_tokens" };
   }
   if (isJsonObject(answer.response)) {
     const response = cutAnswer(answer.response, characters);

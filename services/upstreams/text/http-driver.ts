@@ -1,5 +1,6 @@
 import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import { isRefusal } from "#kit/base/errors.ts";
+import { exactObject } from "#kit/base/exact-json.ts";
 import { jsonInTurns, turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { HttpReply } from "#kit/upstream/client.ts";
@@ -102,12 +103,11 @@ export function createHttpDriver(
     }
     request.onAnswering?.();
     const isNative = plan.path === "/chat/completions";
+    const isMessages = request.operation === "messages" && plan.path === "/messages";
     const { translation } = plan;
     const whole = await wholeObject(reply, request, {
-      isChat: isNative,
-      facts,
-      parts,
-      translation,
+      ...{ isChat: isNative, isMessages },
+      ...{ facts, parts, translation },
     });
     const { object: came, unseen = unseenOf(came) } = whole;
     const error = errorInstead(came);
@@ -172,7 +172,7 @@ function errorInstead(came: JsonObject): JsonObject | undefined {
   const ofChoice = isJsonObject(choice) ? errorOfChoice(choice) : undefined;
   const error = ofChoice ?? errorOfChunk(came);
   if (!error) return undefined;
-  const isAnswer = Array.isArray(came.choices) || Array.isArray(came.output);
+  const isAnswer = [came.choices, came.output, came.content].some(Array.isArray);
   const isEmpty = !isAnswer || textOfAnswer(came) === "";
   return isEmpty && !usageIn(came) ? error : undefined;
 }
@@ -248,7 +248,9 @@ function wholeObject(
   return wholeBody(reply, request).then((bytes) => {
     if (isEventStream(bytes)) return objectOfStream(bytes, read);
     return after(read.parts.takeFrom(bytes), (readable) => {
-      const object = anyObjectIn(readable);
+      // Servers of Messages compare a turn with what they made, so its numbers are written again as they were.
+      const isExact = read.isMessages && bytes.length <= largeAnswerBytes;
+      const object = isExact ? exactObject(readable.toString()) : anyObjectIn(readable);
       if (!object) throw new UpstreamFailure("garbage");
       if (isTooDeep(readable)) throw withUsage(new UpstreamFailure("too_large"), object);
       // Parsing and writing a long text take a turn of the event loop each.

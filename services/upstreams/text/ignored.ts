@@ -19,7 +19,7 @@ export function ignoredParameters(
   there: readonly string[] = [],
 ): string[] {
   const { asked, operation } = request;
-  const isMessage = operation === "messages";
+  const isMessage = operation === "messages" && path !== "/messages";
   const isTranslated = operation === "chat" && path !== "/chat/completions";
   const left: string[] = [];
   for (const [name, value] of Object.entries(asked)) {

@@ -3,7 +3,7 @@ import type { JsonObject } from "#kit/base/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { isNativeChat, servesText, speaksMessages } from "../protocols.ts";
 import type { RequestFacts } from "./answer-defaults.ts";
-import { messagesPlan } from "./anthropic/plan.ts";
+import { messagesPlan, nativeMessages } from "./anthropic/plan.ts";
 import { toCompletion } from "./chat/completion.ts";
 import { ChatFromResponses } from "./chat/from-responses.ts";
 import { NativeChat } from "./chat/native.ts";
@@ -52,6 +52,7 @@ export function planFor(
 ): Awaitable<Plan> | undefined {
   if (!servesText(upstream.protocol, request.operation)) return undefined;
   if (speaksMessages(upstream.protocol)) {
+    if (request.operation === "messages") return nativeMessages(upstream, request, facts);
     const read = request.operation === "chat" ? chatAnswers(facts) : responseAnswers(facts);
     return messagesPlan(upstream, request, facts, read);
   }

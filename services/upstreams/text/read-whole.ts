@@ -3,6 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts
 import { eventOf } from "#kit/upstream/sse.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { LargeParts } from "./large-parts.ts";
+import { eventsOfMessage } from "./messages/message.ts";
 import type { AnswerEvent, StreamAnswer } from "./port.ts";
 import { isText } from "./responses/complete-item.ts";
 import type { StreamReader } from "./stream-reader.ts";
@@ -50,6 +51,7 @@ export function wholeEventsBy(found: JsonObject, reader: StreamReader): AnswerEv
 /** The fewest events with the same content. Readers add the others. */
 function eventsOf(found: JsonObject): JsonObject[] {
   if (Array.isArray(found.choices)) return chunksOf(found, found.choices);
+  if (found.type === "message") return [...eventsOfMessage(found), { type: "message_stop" }];
   const status = found.status ?? "completed";
   const isAnswer = status === "completed" || status === "incomplete";
   if (!(isAnswer && Array.isArray(found.output)) && status !== "failed") {

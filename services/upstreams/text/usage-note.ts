@@ -4,6 +4,8 @@ import { plainUsage, type UsageNames, usageIn } from "./usage.ts";
 
 const finalTypes: ReadonlySet<JsonValue | undefined> = new Set([
   "error",
+  "message_delta",
+  "message_stop",
   "response.cancelled",
   "response.completed",
   "response.done",
@@ -11,7 +13,7 @@ const finalTypes: ReadonlySet<JsonValue | undefined> = new Set([
   "response.incomplete",
 ]);
 
-/** Does an event of this type come behind all output of a Responses stream? */
+/** Does an event of this type come behind all output of a stream of Responses or Messages? */
 export function isFinalType(type: JsonValue | undefined): boolean {
   return finalTypes.has(type);
 }

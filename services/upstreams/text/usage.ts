@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { type Fields, only } from "./allowed.ts";
+import { usageInMessage } from "./anthropic/usage.ts";
 import type { ReportedUsage, UsageDetails } from "./port.ts";
 
 /**
@@ -22,10 +23,12 @@ export interface FoundUsage {
 }
 
 /**
- * Usage in an answer, event or error of either protocol, of any type. It may be in the `response`, in the `error`, in the first choice
+ * Usage in an answer, event or error of every protocol, of any type. It may be in the `response`, in the `error`, in the first choice
  * (Moonshot) or its message, or in `x_groq`. Undefined where none of these has a complete one.
  */
 export function usageIn(answer: JsonObject): FoundUsage | undefined {
+  const ofMessage = usageInMessage(answer);
+  if (ofMessage) return usageOf(ofMessage, answer);
   const { usage, response, error, choices, x_groq } = answer;
   const [choice] = Array.isArray(choices) ? choices : [];
   const { delta, message } = isJsonObject(choice) ? choice : {};

@@ -4,12 +4,14 @@ import { answerLimits } from "#kit/upstream/limits.ts";
 import { createSseParser, dataOf, eventOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { anyObjectIn } from "../call.ts";
 import type { RequestFacts } from "./answer-defaults.ts";
+import { NativeMessages } from "./anthropic/native.ts";
 import { ChunkCollector } from "./chat/chunk-collector.ts";
 import { NativeChat } from "./chat/native.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { Unseen } from "./judging/hidden-output.ts";
 import type { LargeParts } from "./large-parts.ts";
 import { arrivedBytesATurn, largeAnswerBytes } from "./limits.ts";
+import { MessageCollector } from "./messages/message.ts";
 import type { AnswerEvent, ReportedUsage } from "./port.ts";
 import { ResponsesReader } from "./responses/reader.ts";
 import type { StreamReader } from "./stream-reader.ts";
@@ -35,9 +37,10 @@ export interface WholeStream {
   unseen: Unseen;
 }
 
-/** Facts that reading such a stream needs. `isChat`: its events are chunks of a chat completion. */
+/** Facts that reading such a stream needs. `isChat`: its events are chunks of a chat completion. `isMessages`: those of Messages. */
 export interface StreamFacts {
   isChat: boolean;
+  isMessages?: boolean;
   facts: RequestFacts;
   parts: LargeParts;
   /** Absent: the stream is one of Responses or Chat. */
@@ -47,11 +50,14 @@ export interface StreamFacts {
 /** Reads a stream that came where an object was asked for. Throws `UpstreamFailure` where nothing was generated. */
 export async function objectOfStream(
   body: Buffer,
-  { isChat, facts, parts, translation }: StreamFacts,
+  { isChat, isMessages = false, facts, parts, translation }: StreamFacts,
 ): Promise<WholeStream> {
   const reader: StreamReader = isChat
     ? new NativeChat({ ...facts.chat, withUsage: true })
-    : new ResponsesReader(facts.response);
+    : isMessages
+      ? new NativeMessages(facts.message())
+      : new ResponsesReader(facts.response);
+  const message = new MessageCollector();
   const chunks = new ChunkCollector();
   let last: JsonObject | undefined;
   let text = "";
@@ -61,6 +67,7 @@ export async function objectOfStream(
       const shown = frame.length > 0 ? shownIn(frame) : undefined;
       if (!shown) continue;
       if (isChat) chunks.add(shown);
+      if (isMessages) message.add(shown);
       last = shown;
     }
   };
@@ -85,7 +92,9 @@ export async function objectOfStream(
   }
   const object = isChat
     ? (chunks.completion(undefined) ?? brokenOff(last, reader.usage))
-    : last?.response;
+    : isMessages
+      ? (message.message() ?? last)
+      : last?.response;
   if (!isJsonObject(object)) throw new UpstreamFailure("garbage");
   return { object, text, unseen: reader.unseen };
 }

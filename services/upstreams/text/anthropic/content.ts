@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import { sourceOf } from "./source.ts";
 import { untranslatable } from "./untranslatable.ts";
 
 /** Fields of parts that mean nothing to a model of Messages, where they say more than nothing. */
@@ -39,10 +40,10 @@ function blocksOfPart(part: JsonObject, param: string, leftOut: Set<string>): Js
     case "refusal":
       return textBlocks(part.refusal);
     case "input_image":
-      return [{ type: "image", source: sourceOf(part.image_url) }];
+      return [{ type: "image", source: sourceHere(part.image_url) }];
     case "input_file": {
       const title = part.filename;
-      const source = sourceOf(part.file_data);
+      const source = sourceHere(part.file_data);
       return [{ type: "document", source, ...(typeof title === "string" && { title }) }];
     }
     default:
@@ -50,14 +51,7 @@ function blocksOfPart(part: JsonObject, param: string, leftOut: Set<string>): Js
   }
 }
 
-/**
- * The source of an image or a PDF: an address, or the bytes of a data URI. Before media are taken in, a file of the account has no
- * address yet.
- */
-function sourceOf(uri: JsonValue | undefined): JsonObject {
-  const text = typeof uri === "string" ? uri : "";
-  const comma = text.startsWith("data:") ? text.indexOf(",") : -1;
-  if (comma === -1) return { type: "url", url: text };
-  const [type = ""] = text.slice("data:".length, comma).split(";");
-  return { type: "base64", media_type: type, data: text.slice(comma + 1) };
+/** Before media are taken in, a file of the account has no address yet. */
+function sourceHere(uri: JsonValue | undefined): JsonObject {
+  return sourceOf(typeof uri === "string" ? uri : "");
 }

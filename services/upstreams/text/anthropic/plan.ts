@@ -8,6 +8,9 @@ import type { RequestFacts } from "../answer-defaults.ts";
 import { toResponsesRequest } from "../chat/request.ts";
 import type { Plan } from "../plans.ts";
 import type { UpstreamRequest } from "../port.ts";
+import { NativeMessages } from "./native.ts";
+import { readMessage } from "./native-json.ts";
+import { nativeBody } from "./native-request.ts";
 import { toMessages } from "./request.ts";
 import { messagesTranslation } from "./translation.ts";
 
@@ -37,20 +40,50 @@ export function messagesPlan(
       metadata: { user_id: userIdOf(request.accountId) },
       stream,
     };
-    const betas = betasOf(body, upstream.betas);
     return {
       path: "/messages",
       body,
-      headers: {
-        "anthropic-version": apiVersion,
-        ...(betas.length > 0 && { "anthropic-beta": betas.join(",") }),
-      },
+      headers: headersOf(body, upstream.betas),
       translation: messagesTranslation(tools),
       sent,
       leftOut,
       ...read,
     };
   });
+}
+
+/** The plan for a request of Messages at an upstream that speaks them: it passes as it came. */
+export function nativeMessages(
+  upstream: Pick<Upstream, "betas">,
+  request: UpstreamRequest,
+  facts: RequestFacts,
+): Plan {
+  const { passParameters, upstreamModel: model, stream, dropsBlocks = true } = request;
+  const { betas } = upstream;
+  const made = nativeBody(request.body, { betas, passParameters, dropsBlocks });
+  const head = facts.message();
+  return {
+    path: "/messages",
+    body: {
+      model,
+      max_tokens: request.maxOutputTokens ?? request.outputBound.tokens,
+      ...made,
+      metadata: { user_id: userIdOf(request.accountId) },
+      stream,
+    },
+    headers: headersOf(made, betas),
+    sent: { model, ...made },
+    readJson: (found) => readMessage(found, head),
+    reader: () => new NativeMessages(head),
+  };
+}
+
+function headersOf(body: JsonObject, allowed: readonly string[]): Record<string, string> {
+  const betas = betasOf(body, allowed);
+  return {
+    "anthropic-version": apiVersion,
+    ...(betas.length > 0 && { "anthropic-beta": betas.join(",") }),
+  };
 }
 
 /** Where the next request may begin in the same way, the upstream caches this one. Anthropic caches only what it is asked to. */

@@ -36,6 +36,23 @@ export function responsesUsage(usage: JsonValue | undefined): JsonObject | undef
   };
 }
 
+/** A message, and the events of its stream that tell of its usage. */
+const usageTypes: ReadonlySet<JsonValue | undefined> = new Set([
+  ...["message", "message_start", "message_delta"],
+]);
+
+/**
+ * The usage in a message or an event of its stream, in the form of Responses. Undefined for anything else. A later event may leave the
+ * input out, which is none more than the earlier one told.
+ */
+export function usageInMessage(answer: JsonObject): JsonObject | undefined {
+  if (!usageTypes.has(answer.type)) return undefined;
+  const { usage } = isJsonObject(answer.message) ? answer.message : answer;
+  if (!isJsonObject(usage)) return undefined;
+  const { input_tokens: input, ...more } = usage;
+  return responsesUsage({ ...more, input_tokens: input ?? 0 });
+}
+
 /** The usage of a message after a later report. A null says nothing, and a later report has no split of what was written. */
 export function laterUsage(before: JsonObject, more: JsonValue | undefined): JsonObject {
   const told = isJsonObject(more) ? Object.entries(more).filter(([, value]) => value !== null) : [];

@@ -63,6 +63,14 @@ export class UnseenNotes implements Unseen {
     }
   }
 
+  /** Notes an event of Messages. */
+  noteMessage({ delta, content_block: block }: JsonObject): void {
+    const found = delta ?? block ?? null;
+    this.sealedCharacters += sealedIn(found);
+    if (isJsonObject(found) && typeof found.thinking === "string")
+      this.#shown += found.thinking.length;
+  }
+
   /** Notes a chunk of a chat completion. */
   noteChunk(chunk: JsonObject): void {
     const { sealedCharacters, shownCharacters } = unseenOf(chunk);
@@ -100,13 +108,15 @@ export class UnseenNotes implements Unseen {
 export function unseenOf(answer: JsonObject): Unseen {
   const choices = Array.isArray(answer.choices) ? answer.choices.filter(isJsonObject) : [];
   const items = Array.isArray(answer.output) ? answer.output.filter(isJsonObject) : [];
+  const blocks = Array.isArray(answer.content) ? answer.content.filter(isJsonObject) : [];
   const thoughts = [
+    ...blocks.map(({ thinking }) => (typeof thinking === "string" ? thinking : "")),
     ...items.filter(({ type }) => type === "reasoning").map(textOfItem),
     ...choices.map(thoughtOfChoice),
   ];
   const hosted = items.filter(isHosted);
   return {
-    sealedCharacters: sealedIn(choices) + sealedIn(items),
+    sealedCharacters: sealedIn(choices) + sealedIn(items) + sealedIn(blocks),
     shownCharacters: thoughts.reduce((sum, { length }) => sum + length, 0),
     silentItems: items.filter(isSilent).length,
     hostedCalls: Array.isArray(answer.output) ? hosted.length : undefined,
@@ -138,6 +148,10 @@ function isSilent(item: JsonObject): boolean {
 
 /** Fields whose text the upstream sealed. */
 const sealedFields = new Set(["encrypted_content", "signature", "thought_signature"]);
+/** Types of objects whose `data` is sealed reasoning: OpenRouter's, and Anthropic's. */
+const sealedTypes: ReadonlySet<JsonValue | undefined> = new Set([
+  ...["reasoning.encrypted", "redacted_thinking"],
+]);
 /** Items nest parts, and parts nest little more. Calls of chat nest `extra_content`. Deeper values are the model's own data. */
 const maxDepth = 6;
 
@@ -148,10 +162,10 @@ function sealedIn(value: JsonValue, depth = 0): number {
     for (const entry of value) sum += sealedIn(entry, depth + 1);
     return sum;
   }
-  const isRouters = value.type === "reasoning.encrypted";
+  const hasData = sealedTypes.has(value.type);
   for (const name in value) {
     const field = value[name] as JsonValue;
-    const isSealed = sealedFields.has(name) || (isRouters && name === "data");
+    const isSealed = sealedFields.has(name) || (hasData && name === "data");
     if (isSealed && typeof field === "string") sum += field.length;
     else sum += sealedIn(field, depth + 1);
   }

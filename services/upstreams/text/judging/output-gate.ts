@@ -16,6 +16,9 @@ import {
   nothing,
 } from "./output-margin.ts";
 
+/** Events whose text is new: deltas of Responses and Messages, and the beginnings of blocks. */
+const newTypes = /\.delta$|^content_block_/;
+
 /**
  * Does the upstream count its output with its own tokenizer? It does where it was sent its bound, or has the model's own maximum. Then
  * its output is cut only where it must be past the bound. An upstream that knows no bound does not count, and its output is cut at the
@@ -205,7 +208,7 @@ export class OutputGate {
   /** Text of an event that was not streamed before. Events that show an item or the whole answer repeat streamed text. */
   newText(event: JsonObject): string {
     const text = textOfAnswer(event);
-    const isDelta = Array.isArray(event.choices) || `${event.type}`.endsWith(".delta");
+    const isDelta = Array.isArray(event.choices) || newTypes.test(`${event.type}`);
     return isDelta ? text : text.slice(this.#passed);
   }
 

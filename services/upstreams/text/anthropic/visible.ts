@@ -1,0 +1,49 @@
+import type { JsonObject } from "#kit/base/json.ts";
+import { type Fields, only } from "../allowed.ts";
+import { noUsage } from "../messages/usage.ts";
+
+/** Types of blocks that a caller's own request can bring about: those of the SDK, 1.14, without tools of the host. */
+export const blockTypes: ReadonlySet<unknown> = new Set([
+  ...["text", "thinking", "redacted_thinking", "tool_use"],
+]);
+/** Types of deltas of these blocks. */
+export const deltaTypes: ReadonlySet<unknown> = new Set([
+  ...["text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta"],
+]);
+
+/** Numbers of tokens. Where and how Anthropic works for the operator (`inference_geo`, `speed`) is no caller's. */
+const usageFields: Fields = {
+  ...{ input_tokens: "plain", output_tokens: "plain" },
+  ...{ cache_creation_input_tokens: "plain", cache_read_input_tokens: "plain" },
+  cache_creation: { ephemeral_1h_input_tokens: "plain", ephemeral_5m_input_tokens: "plain" },
+  output_tokens_details: { thinking_tokens: "plain" },
+  service_tier: "plain",
+};
+
+/** A usage that callers see, with every field. */
+export function visibleUsage(usage: JsonObject): JsonObject {
+  return { ...noUsage, ...only(usage, usageFields) };
+}
+
+/** Reports about the caller's own wishes: dropped thinking, and edits of the context. */
+const outcomes = ["context_management", "input_transformations"] as const;
+
+/** Fields of a message or an event beside its content that callers see as they came. */
+export function visibleOutcomes(found: JsonObject): JsonObject {
+  const seen = outcomes.filter((name) => (found[name] ?? null) !== null);
+  return Object.fromEntries(seen.map((name) => [name, found[name] ?? null]));
+}
+
+/** The end of a message, with every field. */
+export function visibleStop(found: JsonObject): JsonObject {
+  return {
+    stop_reason: found.stop_reason ?? null,
+    stop_sequence: found.stop_sequence ?? null,
+    stop_details: found.stop_details ?? null,
+  };
+}
+
+/** State in a block that only its maker can read. */
+export function stateOf({ signature, data }: JsonObject): string[] {
+  return [signature, data].filter((one): one is string => typeof one === "string" && one !== "");
+}
