@@ -13,7 +13,13 @@ import { carriedIn } from "../../upstreams/text/messages/carrier.ts";
 import { leastWishedTokens, maxTools } from "../base/limits.ts";
 import type { CheckedBody } from "./checked.ts";
 import { fieldOf, filledArray, itemsAtOnce, objectAt, outputLimit, unsupported } from "./fields.ts";
-import { checkBlocks, type FoundBlocks, newFoundBlocks, noteNames } from "./messages-blocks.ts";
+import {
+  argumentBytesOf,
+  checkBlocks,
+  type FoundBlocks,
+  newFoundBlocks,
+  noteNames,
+} from "./messages-blocks.ts";
 import { checkThinking } from "./messages-thinking.ts";
 import { refuseTool, takesTool } from "./tools.ts";
 
@@ -54,6 +60,7 @@ export function* checkMessages(
     if (index > 0 && index % itemsAtOnce === 0) yield;
     checkMessage(value, index, messages, found);
   }
+  const argumentBytes = yield* argumentBytesOf(found);
   if (isJsonObject(messages.at(-1)) && (messages.at(-1) as JsonObject).role === "assistant") {
     unsupported(
       `messages[${messages.length - 1}].role`,
@@ -74,7 +81,7 @@ export function* checkMessages(
     hosted: false,
     hostedTypes: [],
     toolTokens: 0,
-    nameBytes: found.names.bytes + found.argumentBytes,
+    nameBytes: found.names.bytes + argumentBytes,
     maxOutputTokens,
     ...(maxOutputTokens > leastWishedTokens && {
       mayFallTo: Math.min(maxOutputTokens, Math.max(leastWishedTokens, leastOutput)),
@@ -92,7 +99,8 @@ export function* checkMessages(
 function refuseCompaction(body: JsonObject): void {
   const edits = optionalObject(body, "context_management")?.edits;
   for (const [index, edit] of Array.isArray(edits) ? edits.entries() : []) {
-    if (!isJsonObject(edit) || !`${edit.type}`.startsWith("compact")) continue;
+    const type = isJsonObject(edit) ? edit.type : undefined;
+    if (typeof type !== "string" || !type.startsWith("compact")) continue;
     unsupported(
       `context_management.edits[${index}].type`,
       "Compaction at the model's side is not supported. Clients compact a conversation themselves.",
@@ -202,7 +210,7 @@ export function leaveThinkingOut({ messages }: JsonObject, foreign: ReadonlySet<
   const isKept = (block: JsonValue) =>
     !isJsonObject(block) ||
     block.type !== "thinking" ||
-    (!foreign.has(`${block.signature}`) && carriedIn(block.signature) !== undefined);
+    (carriedIn(block.signature) !== undefined && !foreign.has(`${block.signature}`));
   for (const message of Array.isArray(messages) ? messages.filter(isJsonObject) : []) {
     if (Array.isArray(message.content)) message.content = message.content.filter(isKept);
   }
