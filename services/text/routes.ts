@@ -17,6 +17,7 @@ import type { Answering } from "./answers/answering.ts";
 import { eraseBatch, maxReviews } from "./base/limits.ts";
 import type { Reaper } from "./paid/reaper.ts";
 import { callOf } from "./port.ts";
+import { leaveBudgetOut } from "./request/messages-thinking.ts";
 import type { UsageStore } from "./store/store.ts";
 
 /** Dependencies of the methods. */
@@ -51,7 +52,10 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       const operation = named === Operation.UNSPECIFIED ? Operation.RESPONSES : named;
       const parsed = await callOf({ operation, body, admission }, peerCall(call, ids), reader);
       // Only the count of a message may lack it.
-      if (operation === Operation.MESSAGES) parsed.parsed.body.max_tokens = 1;
+      if (operation === Operation.MESSAGES) {
+        parsed.parsed.body.max_tokens = 1;
+        leaveBudgetOut(parsed.parsed.body);
+      }
       const { inputTokens, cost, hold } = await answering.count(parsed, call.signal);
       return {
         inputTokens: BigInt(inputTokens),

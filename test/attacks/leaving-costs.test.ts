@@ -14,13 +14,22 @@ const roomy = {
   ...{ reasoningEfforts: [], reasoningAliases: {} },
 };
 const names = ["digits", "unsaid"];
+const claude = (name: string) => ({
+  ...{ ...roomy, upstream: "claude" },
+  ...(name === "swift" && { hiddenTokensPerSecond: 2_000 }),
+});
 const world = await startWorld({
   catalog: (usual) => ({
     ...usual,
+    upstreams: {
+      ...usual.upstreams,
+      claude: { ...usual.upstreams.main, protocol: "anthropic" },
+    },
     models: [
       ...usual.models,
       ...names.map((name) => chat(name, roomy)),
       ...names.map((name) => chat(`${name}-legacy`, { ...roomy, upstream: "legacy" })),
+      ...[...names, "swift"].map((name) => chat(`${name}-claude`, claude(name))),
       chat("swift", { ...roomy, hiddenTokensPerSecond: 2_000 }),
       chat("swift-legacy", { ...roomy, hiddenTokensPerSecond: 2_000, upstream: "legacy" }),
     ],
@@ -43,28 +52,41 @@ const usageOf = (output: number, details = {}) => ({
   output_tokens_details: details,
 });
 
-/** The events of both protocols for the same output. */
+const responses = {
+  suffix: "",
+  begin: event("response.created", { response: { ...response, status: "in_progress" } }),
+  say: (delta: string) =>
+    event("response.output_text.delta", {
+      ...{ item_id: "msg_1", output_index: 0, content_index: 0, delta },
+    }),
+  end: (output: number) =>
+    event("response.completed", {
+      response: { ...response, status: "completed", usage: usageOf(output) },
+    }),
+};
+const userTurn = (content: string) => ({ messages: [{ role: "user", content }] });
+
+/** The events of each protocol for the same output. */
 const protocols = [
+  { ...responses, name: "responses", path: "/responses", body: (input: string) => ({ input }) },
   {
-    name: "responses",
-    path: "/responses",
-    suffix: "",
+    ...{ ...responses, name: "messages", path: "/messages" },
+    body: (content: string) => ({ ...userTurn(content), max_tokens: 50_000 }),
+  },
+  {
+    ...{ name: "responses at an upstream of Messages", path: "/responses", suffix: "-claude" },
     body: (input: string) => ({ input }),
-    begin: event("response.created", { response: { ...response, status: "in_progress" } }),
-    say: (delta: string) =>
-      event("response.output_text.delta", {
-        ...{ item_id: "msg_1", output_index: 0, content_index: 0, delta },
-      }),
-    end: (output: number) =>
-      event("response.completed", {
-        response: { ...response, status: "completed", usage: usageOf(output) },
-      }),
+    begin:
+      event("message_start", { message: { id: "msg_1", content: [] } }) +
+      event("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
+    say: (text: string) =>
+      event("content_block_delta", { index: 0, delta: { type: "text_delta", text } }),
   },
   {
     name: "chat",
     path: "/chat/completions",
     suffix: "-legacy",
-    body: (content: string) => ({ messages: [{ role: "user", content }] }),
+    body: userTurn,
     begin: chunk({ delta: { role: "assistant" } }),
     say: (content: string) => chunk({ delta: { content } }),
     end: (output: number) =>

@@ -10,7 +10,7 @@ ownWorldOnly();
 /** Values that honest programs send by mistake, and others on purpose. */
 const odd = [
   ...[true, -1, 1.5, 2 ** 64, "", "\u0000", "\ud800", "constructor", "__proto__", "1"],
-  ...[[], [[]], [null], [{}], {}, JSON.parse('{"__proto__": {"model": 1}}')],
+  ...[[], [[]], [null], [{}], {}, JSON.parse('{"__proto__": {"model": 1}}'), { toString: 1 }],
 ];
 
 /** A valid body of each route, and the paths of the fields that get odd values. */
@@ -30,6 +30,33 @@ const routes: [path: string, body: object, fields: string][] = [
     `model messages messages.0 messages.0.role messages.0.content messages.0.tool_calls messages.0.name n stream
      stream_options reasoning_effort max_tokens max_completion_tokens tools tools.0 tool_choice response_format stop
      logit_bias logprobs functions web_search_options modalities audio seed prediction`,
+  ],
+  [
+    "/messages",
+    {
+      ...{ model: "scripted", max_tokens: 2_000, thinking: { type: "adaptive" } },
+      messages: [
+        { role: "user", content: [{ type: "text", text: "hi" }] },
+        {
+          role: "assistant",
+          content: [
+            { type: "thinking", thinking: "x", signature: "x" },
+            { type: "tool_use", id: "a", name: "look", input: {} },
+          ],
+        },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "x" }] },
+      ],
+    },
+    `model max_tokens messages messages.0 messages.0.role messages.0.content messages.0.content.0
+     messages.0.content.0.type messages.0.content.0.text messages.0.content.0.source messages.0.content.0.cache_control
+     messages.1.content messages.1.content.0.thinking messages.1.content.0.signature messages.1.content.1.id
+     messages.1.content.1.name messages.1.content.1.input messages.2.content.0.tool_use_id messages.2.content.0.content
+     messages.2.content.0.is_error system system.0 system.0.type system.0.text tools tools.0 tools.0.type tools.0.name
+     tools.0.description tools.0.input_schema tools.0.strict tools.0.allowed_callers tool_choice tool_choice.type
+     tool_choice.disable_parallel_tool_use thinking thinking.type thinking.display thinking.budget_tokens output_config
+     output_config.effort output_config.format output_config.format.schema stop_sequences stop_sequences.0 temperature
+     top_p top_k metadata metadata.user_id cache_control context_management context_management.edits
+     context_management.edits.0 context_management.edits.0.type service_tier speed container mcp_servers stream`,
   ],
   [
     "/images/generations",
@@ -73,7 +100,8 @@ async function faultOf(caller: Caller, path: string, body: Document): Promise<st
   const { status, json, text } = await caller.post(path, body);
   if (status < 400) return undefined;
   const { message, type, code, param } = json?.error ?? {};
-  const isWhole = Object.keys(json ?? {}).join() === "error" && message && type && code;
+  const names = path === "/messages" ? "type,error,request_id" : "error";
+  const isWhole = Object.keys(json ?? {}).join() === names && message && type && code;
   // A body that is no JSON has no wrong field.
   const isNamed = typeof param === "string" || code === "invalid_json" || status === 402;
   return status < 500 && isWhole && isNamed ? undefined : `${status} ${text}`;

@@ -118,6 +118,14 @@ describe("counting", () => {
     };
     expect(await countOf("one two three")).toBeGreaterThan(await countOf("one"));
     expect(await poor.balance()).toMatchObject({ reserved: 0, monthSpend: 0 });
+    const { max_tokens: _, ...counted } = ask;
+    const thinking = { type: "enabled", budget_tokens: 5_000 };
+    const thought = await poor.post("/messages/count_tokens", { ...counted, thinking });
+    expect(thought.status).toBe(200);
+    const unsaid = { ...counted, thinking: { type: "enabled", budget_tokens: "5000" } };
+    expect(errorOf(await poor.post("/messages/count_tokens", unsaid))).toBe(
+      "400 error invalid_request_error invalid_type",
+    );
     const refused = await poor.post("/messages/count_tokens", { ...ask, model: "none" });
     expect(errorOf(refused)).toBe("404 error not_found_error model_not_found");
   });

@@ -18,8 +18,8 @@ export interface FoundBlocks {
   files: FilePart[];
   opaque: OpaquePart[];
   names: CalledNames;
-  /** Bytes that arguments of calls take beyond their weight, where a template writes them as JSON again. */
-  argumentBytes: number;
+  /** Inputs of calls. */
+  inputs: JsonObject[];
   /** Names of properties that are not sent, by their path. */
   leftOut: Set<string>;
   /** Does the upstream speak Messages itself? Then everything within known blocks is sent. */
@@ -30,7 +30,7 @@ export interface FoundBlocks {
 export function newFoundBlocks(spec: ChatSpec, isNative: boolean): FoundBlocks {
   return {
     isNative,
-    ...{ spec, count: 0, images: [], files: [], opaque: [], argumentBytes: 0 },
+    ...{ spec, count: 0, images: [], files: [], opaque: [], inputs: [] },
     names: new CalledNames(),
     leftOut: new Set(),
   };
@@ -142,10 +142,31 @@ function checkContent(holder: JsonObject, place: string, param: string, found: F
 function checkCall(block: JsonObject, param: string, found: FoundBlocks): void {
   requiredString(block, "id", { min: 1 }, `${param}.id`);
   const name = requiredString(block, "name", { min: 1 }, `${param}.name`);
-  const input = objectAt(fieldOf(block, "input"), `${param}.input`);
+  found.inputs.push(objectAt(fieldOf(block, "input"), `${param}.input`));
   found.names.called(name);
-  const written = weightOf({ arguments: JSON.stringify(input) }, maxJsonDepth);
-  found.argumentBytes += Math.max(0, written - weightOf({ input }, maxJsonDepth));
+}
+
+/** Characters of inputs that are weighed before other work has its turn. They take some ms. */
+const charactersAtOnce = 256 * 1024;
+/** The cost of a call beside its characters, in characters. */
+const callCharacters = 64;
+
+/** Bytes that arguments of calls take beyond their weight, where a template writes them as JSON again. A long one takes several turns. */
+export function* argumentBytesOf({ inputs }: FoundBlocks): Generator<void, number> {
+  let bytes = 0;
+  let left = charactersAtOnce;
+  for (const input of inputs) {
+    const text = JSON.stringify(input);
+    left -= text.length + callCharacters;
+    if (left < 0) yield;
+    const written = weightOf({ arguments: text }, maxJsonDepth);
+    if (left < 0) yield;
+    bytes += Math.max(0, written - weightOf({ input }, maxJsonDepth));
+    if (left >= 0) continue;
+    left = charactersAtOnce;
+    yield;
+  }
+  return bytes;
 }
 
 /**

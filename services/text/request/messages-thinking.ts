@@ -29,7 +29,7 @@ export function checkThinking(body: JsonObject, spec: ChatSpec): number {
   const type =
     thinking && requiredString(thinking, "type", { min: 1, oneOf: types }, "thinking.type");
   const display = thinking && fieldOf(thinking, "display");
-  if (display !== undefined && !displays.includes(`${display}`)) {
+  if (display !== undefined && !displays.some((one) => one === display)) {
     refuse(ErrorReason.INVALID_VALUE, { param: "thinking.display" });
   }
   const budget = type === "enabled" && thinking ? budgetOf(thinking, body) : undefined;
@@ -44,6 +44,17 @@ export function checkThinking(body: JsonObject, spec: ChatSpec): number {
     };
   }
   return budget === undefined ? 0 : budget + besideBudget;
+}
+
+/**
+ * Takes the budget of thinking out of a body whose input is counted. It has no bound of the output that the budget must be below, and
+ * the input is the same with any.
+ */
+export function leaveBudgetOut(body: JsonObject): void {
+  const thinking = optionalObject(body, "thinking");
+  if (thinking?.type !== "enabled") return;
+  budgetOf(thinking, {});
+  body.thinking = { ...thinking, type: "adaptive" };
 }
 
 function checkFormat(config: JsonObject): void {

@@ -1,8 +1,11 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
+import { ChatSpecSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Options, prepare, refusalOf } from "../../../test/contract/usage.prepare.ts";
 import { snapshotWith } from "../../../test/contract/usage.world.ts";
 import { carrierOf } from "../../upstreams/text/messages/carrier.ts";
 import { responsesOfMessages } from "../../upstreams/text/messages/request.ts";
+import { argumentBytesOf, newFoundBlocks } from "./messages-blocks.ts";
 import { hashesToRemember } from "./opaque.ts";
 
 const operation = "messages";
@@ -290,4 +293,12 @@ test("arguments of calls count as templates write them", async () => {
     return (await prepare(body, { operation })).bounds.input;
   };
   expect((await boundOf('"'.repeat(100))) - (await boundOf("a".repeat(100)))).toBeGreaterThan(200);
+});
+
+test.each([
+  ["one long input of a call", [{ text: "x".repeat(1_000_000) }]],
+  ["very many inputs", Array.from({ length: 16_000 }, () => ({ a: 1 }))],
+])("%s: other work has its turn meanwhile", (_, inputs) => {
+  const found = { ...newFoundBlocks(create(ChatSpecSchema)), inputs };
+  expect([...argumentBytesOf(found)].length).toBeGreaterThan(2);
 });

@@ -13,7 +13,13 @@ import { carriedIn, isCarrier } from "../../upstreams/text/messages/carrier.ts";
 import { leastWishedTokens, maxTools, messagesToolTokens } from "../base/limits.ts";
 import type { CheckedBody } from "./checked.ts";
 import { fieldOf, filledArray, itemsAtOnce, objectAt, outputLimit, unsupported } from "./fields.ts";
-import { checkBlocks, type FoundBlocks, newFoundBlocks, noteNames } from "./messages-blocks.ts";
+import {
+  argumentBytesOf,
+  checkBlocks,
+  type FoundBlocks,
+  newFoundBlocks,
+  noteNames,
+} from "./messages-blocks.ts";
 import { checkNative, keepTurns } from "./messages-native.ts";
 import { checkThinking } from "./messages-thinking.ts";
 import { refuseTool, takesTool } from "./tools.ts";
@@ -65,6 +71,7 @@ export function* checkMessages(
     if (index > 0 && index % itemsAtOnce === 0) yield;
     checkMessage(value, index, messages, found);
   }
+  const argumentBytes = yield* argumentBytesOf(found);
   if (isNative) checkNative(body, spec);
   const last = messages.at(-1);
   if (!isNative && isJsonObject(last) && last.role === "assistant") {
@@ -87,7 +94,7 @@ export function* checkMessages(
     hosted: false,
     hostedTypes: [],
     toolTokens: isNative && tools > 0 ? messagesToolTokens : 0,
-    nameBytes: found.names.bytes + found.argumentBytes,
+    nameBytes: found.names.bytes + argumentBytes,
     maxOutputTokens,
     ...(maxOutputTokens > leastWishedTokens && {
       mayFallTo: Math.min(maxOutputTokens, Math.max(leastWishedTokens, leastOutput)),
@@ -105,7 +112,8 @@ export function* checkMessages(
 function refuseCompaction(body: JsonObject): void {
   const edits = optionalObject(body, "context_management")?.edits;
   for (const [index, edit] of Array.isArray(edits) ? edits.entries() : []) {
-    if (!isJsonObject(edit) || !`${edit.type}`.startsWith("compact")) continue;
+    const type = isJsonObject(edit) ? edit.type : undefined;
+    if (typeof type !== "string" || !type.startsWith("compact")) continue;
     unsupported(
       `context_management.edits[${index}].type`,
       "Compaction at the model's side is not supported. Clients compact a conversation themselves.",
