@@ -35,7 +35,7 @@ export function outcomeOfBeginning(error: GenerationError): Outcome {
   if (fault === "content_policy") return "refused";
   if (fault === "failed") return status === undefined ? "open" : "refused";
   if (fault === "broke_off") return "failed";
-  // Our own reading of images may fail, and a store or a service of ours may be away.
+  // Our reading of images may fail, and our stores and services may be away.
   const isOurs = cause instanceof ImageError || isRefusal(cause);
   return fault === "unknown" && !isOurs ? "perhaps_paid" : "open";
 }
