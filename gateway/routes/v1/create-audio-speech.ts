@@ -20,8 +20,9 @@ const createAudioSpeechSchema: RouteSchema = {
   summary: "Generate speech, as bytes",
   description:
     "OpenAI's call: what `/speech/generations` does, at the same price, answered with the sound while it is spoken. The answer ends " +
-    "once the sound is stored and charged; one that breaks off before costs nothing. `x-genmesh-cost-usd-micros` is the price. A " +
-    "speech goes on without its caller once it has begun, is charged, and there for a repeat of its `Idempotency-Key`.",
+    "once the sound is stored and charged; one that breaks off before costs nothing, unless it came out longer than is kept. " +
+    "`x-genmesh-cost-usd-micros` is the price. A speech goes on without its caller once it has begun, is charged, and there for a " +
+    "repeat of its `Idempotency-Key`.",
   tags: ["Speech"],
   headers: idempotencyHeader,
   body: object(

@@ -19,16 +19,19 @@ export class UpstreamError extends Error {
   readonly kind: UpstreamErrorKind;
   /** For `unreachable`: did the time to connect run out? True for every `timeout`. */
   readonly timedOut: boolean;
+  /** For `timeout`: the time of the whole exchange ran out, while the answer perhaps still came. */
+  readonly isOfWhole: boolean;
   /** For `unreachable`: was a kept-alive connection already closed at the other end? */
   readonly stale: boolean;
 
   constructor(
     kind: UpstreamErrorKind,
-    details: { timedOut?: boolean; stale?: boolean; cause?: unknown } = {},
+    details: { timedOut?: boolean; isOfWhole?: boolean; stale?: boolean; cause?: unknown } = {},
   ) {
     super(`upstream ${kind}`, { cause: details.cause });
     this.kind = kind;
     this.timedOut = details.timedOut ?? kind === "timeout";
+    this.isOfWhole = details.isOfWhole ?? false;
     this.stale = details.stale ?? false;
   }
 }

@@ -60,7 +60,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   readonly #onTime = () => {
     const tookMs = performance.now() - this.#beganAtMs - (this.#body?.lainMs() ?? 0);
     const leftMs = this.#options.request.timeoutMs - tookMs;
-    if (leftMs < 1) this.#stop(new UpstreamError("timeout"));
+    if (leftMs < 1) this.#stop(new UpstreamError("timeout", { isOfWhole: true }));
     else this.#timer = setTimeout(this.#onTime, leftMs);
   };
   #controller: Dispatcher.DispatchController | undefined;

@@ -10,6 +10,11 @@ export const speechShare: FairShareBounds = {
   eachUnpaid: { places: 16, waiting: 16 },
   waitMs: 10_000,
 };
+/**
+ * Callers that hear one speech while it is spoken, the one that began it included. A slow one keeps some 300 KB in buffers. With the
+ * places of {@link speechShare} an account has as many as the edge lets it have files open. Later ones wait for the stored speech.
+ */
+export const maxListeners = 4;
 /** Ms after which a caller refused by genmesh itself may try again. */
 export const busyRetryMs = 1_000;
 

@@ -1,4 +1,5 @@
 import type { SoundFormat } from "#kit/sound/formats.ts";
+import { maxListeners } from "./limits.ts";
 
 /** Bytes that a listener gets at once. */
 const pieceBytes = 64 * 1024;
@@ -13,6 +14,7 @@ export class LiveSound {
   readonly amount: bigint;
   #pieces: Uint8Array[] = [];
   #isOver = false;
+  #listeners = 0;
   #news = Promise.withResolvers<void>();
 
   constructor({ format, amount }: { format: SoundFormat; amount: bigint }) {
@@ -46,9 +48,11 @@ export class LiveSound {
 
   /**
    * The pieces from the first one on, as copies, because a slow reader must not keep the whole in memory. Ends with the request, also
-   * where its reader is behind. Throws the signal's reason.
+   * where its reader is behind, and at once where {@link maxListeners} listen. Throws the signal's reason.
    */
   async *listen(signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
+    if (this.#listeners >= maxListeners) return;
+    this.#listeners++;
     const tell = () => this.#tell();
     signal.addEventListener("abort", tell, { once: true });
     try {
@@ -62,6 +66,7 @@ export class LiveSound {
         if (piece) yield new Uint8Array(piece);
       }
     } finally {
+      this.#listeners--;
       signal.removeEventListener("abort", tell);
     }
   }

@@ -24,7 +24,8 @@ export function toAnswer({ record, replayed }: Omit<Spoken, "asEvents">) {
 type Part = MessageInitShape<typeof StreamSpeechResponseSchema>;
 
 /** The parts of a speech that is heard: what was begun, the audio as it comes, the stored speech. */
-export async function* toParts(speaking: AsyncGenerator<Heard, Spoken>): AsyncGenerator<Part> {
+export async function* toParts(spoken: AsyncGenerator<Heard, Spoken>): AsyncGenerator<Part> {
+  await using speaking = spoken;
   let hasBegun = false;
   const begun = (facts: Pick<Heard, "format" | "amount" | "replayed" | "asEvents">): Part => {
     hasBegun = true;

@@ -84,6 +84,11 @@ export const generateTimes = {
   outsideMs: 600_000,
   /** A download from there has broken off after this many milliseconds without a byte. */
   outsideIdleMs: 30_000,
+  /**
+   * Milliseconds in which an upstream speaks, where the catalog allows it longer. It is below the 14 minutes of the caller's request, so
+   * that this time is over first.
+   */
+  speakMs: 13 * 60_000,
   /** Milliseconds that a request for speech waits for its place at an upstream with a bound. */
   slotWaitMs: 10_000,
 } as const;

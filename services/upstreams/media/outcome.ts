@@ -1,3 +1,4 @@
+import { isRefusal } from "#kit/base/errors.ts";
 import { ImageError } from "#kit/images/index.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { Outcome } from "../pools/outcomes.ts";
@@ -40,6 +41,7 @@ export function outcomeOfBeginning(error: GenerationError): Outcome {
   if (fault === "content_policy") return "refused";
   if (fault === "failed") return status === undefined ? "open" : "refused";
   if (fault === "broke_off") return "failed";
-  // Images may also wait in vain for our own reading of them.
-  return fault === "unknown" && !(cause instanceof ImageError) ? "perhaps_paid" : "open";
+  // Our reading of images may fail, and our stores and services may be away.
+  const isOurs = cause instanceof ImageError || isRefusal(cause);
+  return fault === "unknown" && !isOurs ? "perhaps_paid" : "open";
 }

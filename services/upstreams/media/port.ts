@@ -177,8 +177,8 @@ export class NotTakenError extends GenerationError {
 }
 
 /**
- * The upstream has spoken and will be paid, but its answer is not kept. It is larger than any allowed speech, or memory has no room for
- * it.
+ * The upstream has spoken and will be paid, but its answer is not kept. It is larger or longer than any allowed speech, or memory has no
+ * room for it.
  */
 export class UnkeptSpeechError extends GenerationError {
   constructor(cause: unknown) {

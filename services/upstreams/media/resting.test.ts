@@ -1,10 +1,15 @@
 import { expect, test } from "vitest";
+import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { createMetrics } from "#kit/base/metrics.ts";
 import { manualClock } from "#kit/time/clock.ts";
-import { startScriptedMediaUpstream } from "../../../test/support/scripted-media-upstream.ts";
+import {
+  bytesAnswer,
+  startScriptedMediaUpstream,
+} from "../../../test/support/scripted-media-upstream.ts";
 import type { Behaviour } from "../../../test/support/scripted-upstream.ts";
 import { createPools } from "../pools/index.ts";
-import { sampleMp3, sampleMp4 } from "./samples.fixture.ts";
+import type { GenerationTask } from "./port.ts";
+import { sampleMp3, sampleMp4, samplePng } from "./samples.fixture.ts";
 import { createWorld, imageRequest, speechTask, upstreamAt } from "./world.fixture.ts";
 
 /** Upstreams of media whose rests a test ends. */
@@ -20,11 +25,11 @@ async function start() {
     ...{ clock, world, server, upstreams },
     /** The upstream of a job that is at `at`. */
     placeFrom: (at = 0) => world.upstreams.placeToBegin(upstreams, "up-model", at),
-    /** A job at the first upstream, which fails. */
-    async fail(behaviour: Behaviour) {
+    /** A job at the first upstream. */
+    async begin(behaviour: Behaviour, asked: Partial<GenerationTask> = {}) {
       server.next("POST /images/generations", behaviour);
-      const task = { upstream: a, request: imageRequest, upstreamModel: "up-model" };
-      await world.upstreams.generate(world.task(task).task).catch(() => {});
+      const task = { upstream: a, request: imageRequest, upstreamModel: "up-model", ...asked };
+      await world.upstreams.generate(world.task(task).task);
     },
     async [Symbol.asyncDispose]() {
       await server[Symbol.asyncDispose]();
@@ -49,7 +54,7 @@ test.each<[string, Behaviour, number, number]>([
   await using pool = await start();
   for (let at = 0; at < times; at++) {
     expect(pool.placeFrom()).toBe(0);
-    await pool.fail(behaviour);
+    await pool.begin(behaviour).catch(() => {});
   }
   expect([pool.placeFrom(0), pool.placeFrom(1)]).toEqual([1, 1]);
   await pool.clock.advance(seconds * 1_000 - 1);
@@ -61,7 +66,19 @@ test.each<[string, Behaviour, number, number]>([
 test("an upstream that refuses the content of jobs gets the next one", async () => {
   await using pool = await start();
   const refusal = status(400, { code: "content_policy_violation" });
-  for (let at = 0; at < 12; at++) await pool.fail(refusal);
+  for (let at = 0; at < 12; at++) await pool.begin(refusal).catch(() => {});
+  expect(pool.placeFrom()).toBe(0);
+});
+
+test("a store of ours that is away says nothing about the upstream", async () => {
+  await using pool = await start();
+  const png = await samplePng();
+  const answer = JSON.stringify({ data: [{ b64_json: png.toString("base64") }] });
+  const store = () => Promise.reject(new RefusalError(ErrorReason.SERVICE_UNAVAILABLE));
+  const body = bytesAnswer(Buffer.from(answer), "application/json");
+  for (let at = 0; at < 12; at++) {
+    await expect(pool.begin(body, { store })).rejects.toThrow("could not be stored");
+  }
   expect(pool.placeFrom()).toBe(0);
 });
 

@@ -5,8 +5,8 @@ import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { DriverContext } from "./context.ts";
 import { type Call, exchange } from "./exchange.ts";
 import { failed, isUnsent, isWorthRepeating, StatusError } from "./faults.ts";
-import { generateLimits, generateTries } from "./limits.ts";
-import type { SpeechTask } from "./port.ts";
+import { generateLimits, generateTimes, generateTries } from "./limits.ts";
+import { type SpeechTask, UnkeptSpeechError } from "./port.ts";
 import { withTries } from "./retries.ts";
 
 /**
@@ -50,7 +50,8 @@ export async function soundOf(
       task.hear?.(piece);
     });
   const accept = soundTypes[format];
-  const request = { ...call, method: "POST", accept, once, signal } as const;
+  const timeoutMs = generateTimes.speakMs;
+  const request = { ...call, method: "POST", accept, once, timeoutMs, signal } as const;
   // A repeat could speak differently.
   const mayRepeat = (error: unknown) =>
     !isHeard && (once ? isUnsent(error) : isWorthRepeating(error));
@@ -61,9 +62,17 @@ export async function soundOf(
     try {
       if (reply.status < 300) return await readSound(reply.body.chunks, { ...task, hear });
       throw new StatusError(reply.status);
+    } catch (error) {
+      // It spoke, and was heard, until our own time was over. A caller that asks for a long speech could cause that.
+      if (isHeard && isOverTime(error)) throw new UnkeptSpeechError(error);
+      throw error;
     } finally {
       // Closes the connection of an answer that is not wanted any longer, or that cannot be kept.
       reply.body.close();
     }
   });
+}
+
+function isOverTime(error: unknown): boolean {
+  return error instanceof UpstreamError && error.isOfWhole;
 }
