@@ -3,12 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { leaseMs } from "#common/paid-work/limits.ts";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
-import {
-  type ApplyRequest,
-  EntryKind,
-  HoldKind,
-  Unit,
-} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { EntryKind, HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { openSpeechStore } from "../../services/media/speech/context.ts";
 import { UnkeptSpeechError } from "../../services/upstreams/media/port.ts";
@@ -247,24 +242,6 @@ export function speechMoneyContract(openStores?: OpenWorldStores): void {
         reason: ErrorReason.OPERATION_CONFLICT,
       });
       await world.journal();
-    });
-
-    test("is settled by a billing that knows no draws", async () => {
-      await using media = await world.openProcess({
-        between: (next) => (req) => {
-          const { operations = [] } = req.message as Partial<ApplyRequest>;
-          const draws = operations.some(({ operation }) => operation.case === "draw");
-          if (draws) throw new RefusalError(ErrorReason.INVALID_ARGUMENT);
-          return next(req);
-        },
-      });
-      await media.generate(hello(), { key: "k" });
-      const [, ended] = await world.journal();
-      expect(ended).toMatchObject({ kind: EntryKind.SETTLE, spentDelta: amount });
-      world.speaks(() => Promise.reject(new Error("no")));
-      await expect(media.generate(hello())).rejects.toThrow();
-      await until("the hold to end", async () => (await world.money()).reserved === 0n);
-      expect((await world.money()).spent).toBe(amount);
     });
   });
 }
