@@ -15,13 +15,15 @@ export function hasUnusualNumbers(text: string): boolean {
 }
 
 /**
- * The object in a JSON text, whose numbers are written again as they were. Undefined where the text is no object, or is nested deeper
- * than a request may be.
+ * The object in a JSON text, whose numbers are written again as they were. Undefined where the text is no object, is nested deeper
+ * than a request may be, or has more commas, colons and brackets than `marks` (default: any number of them).
  */
-export function exactObject(text: string): JsonObject | undefined {
+export function exactObject(
+  text: string,
+  { marks = Number.POSITIVE_INFINITY } = {},
+): JsonObject | undefined {
   try {
-    const isDeep = shapeFault(Buffer.from(text), { marks: Number.POSITIVE_INFINITY }) === "deep";
-    if (isDeep) return undefined;
+    if (shapeFault(Buffer.from(text), { marks }) !== undefined) return undefined;
     const value: unknown = hasUnusualNumbers(text) ? exact(text) : JSON.parse(text);
     return isJsonObject(value) && !isRawJSON(value) ? value : undefined;
   } catch {

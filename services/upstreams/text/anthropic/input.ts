@@ -9,6 +9,13 @@ import { invalid, untranslatable } from "./untranslatable.ts";
 
 /** Items that are translated before other work has its turn. They take a few ms. */
 const itemsAtOnce = 1_000;
+/** Characters of arguments that are parsed before other work has its turn. They take some ms. */
+const charactersAtOnce = 32 * 1024;
+/**
+ * Names and values in the arguments of one call, by commas, colons and brackets. They are parsed in one turn, in some 25 ms. No model
+ * writes more.
+ */
+const maxArgumentMarks = 20_000;
 
 /** A conversation in the form of Messages. */
 export interface Conversation {
@@ -35,9 +42,15 @@ export function* conversationOf(
 ): Generator<void, Conversation> {
   const reader = new InputReader(options);
   if (typeof input === "string") reader.message({ role: "user", content: input }, "input");
+  let left = charactersAtOnce;
   for (const [index, item] of (Array.isArray(input) ? input : []).entries()) {
-    if (index > 0 && index % itemsAtOnce === 0) yield;
-    if (isJsonObject(item)) reader.item(item, `input[${index}]`);
+    if ((index > 0 && index % itemsAtOnce === 0) || left < 0) {
+      left = charactersAtOnce;
+      yield;
+    }
+    if (!isJsonObject(item)) continue;
+    reader.item(item, `input[${index}]`);
+    if (typeof item.arguments === "string") left -= item.arguments.length;
   }
   return reader.conversation();
 }
@@ -126,8 +139,10 @@ class InputReader {
 
 function inputOf({ arguments: text }: JsonObject, param: string): JsonObject {
   if (text === "") return {};
-  const input = typeof text === "string" ? exactObject(text) : undefined;
-  return input ?? invalid(param, "The arguments of a call must be a JSON object.");
+  const marks = maxArgumentMarks;
+  const input = typeof text === "string" ? exactObject(text, { marks }) : undefined;
+  const rule = `a JSON object with at most ${marks} names and values`;
+  return input ?? invalid(param, `The arguments of a call must be ${rule}.`);
 }
 
 /** Ids of calls that Anthropic takes. */

@@ -270,3 +270,23 @@ describe("other properties", () => {
     });
   });
 });
+
+describe("arguments that take long to parse", () => {
+  const numbers = (count: number) => `{"a":[${Array(count).fill("1.0").join()}]}`;
+  const asks = (...list: string[]) => [
+    user("Hi"),
+    ...list.map((text, at) => call(`c${at}`, { arguments: text })),
+    ...list.map((_, at) => result(`c${at}`, "x")),
+  ];
+
+  test("of too many values are refused", async () => {
+    const most = await inTurns(toMessages({ input: asks(numbers(19_000)) }, usual));
+    expect(most.body.messages).toHaveLength(3);
+    expect(faultOf({ input: asks(numbers(21_000)) })).toBe("invalid input[1].arguments");
+  });
+
+  test("keep no other work waiting together", () => {
+    const input = asks(...Array<string>(10).fill(numbers(10_000)));
+    expect([...toMessages({ input }, usual)].length).toBeGreaterThan(8);
+  });
+});
