@@ -158,7 +158,8 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
         drivers.upstreams.speak({
           ...task,
           upstreams: upstreams.map(({ baseUrl }, at) =>
-            upstreamAt(baseUrl, "OPENAI", { name: `voice-${at}` }),
+            // No process knows which upstreams failed for the one before it.
+            upstreamAt(baseUrl, "OPENAI", { name: `voice-${at}-${task.requestId}` }),
           ),
         }),
       );
