@@ -90,28 +90,28 @@ type MeasureName = keyof typeof measures;
 /** To lower or to raise a budget, change its number here. A rise is in the commit that causes it, with the reason in its message. */
 const most: Record<string, Partial<Record<MeasureName, number>>> = {
   "a request for JSON": {
-    files: 149,
-    functions: 608,
-    calls: 1_130,
-    promises: 93,
-    bytes: 145_200,
+    files: 146,
+    functions: 612,
+    calls: 1_094,
+    promises: 55,
+    bytes: 124_000,
     "SQL statements": 10,
     AbortControllers: 1,
     timers: 3,
     "Sets and Maps": 2,
   },
   "a stream of 100 deltas": {
-    files: 161,
-    functions: 751,
-    calls: 8_150,
-    promises: 97,
-    bytes: 462_500,
+    files: 158,
+    functions: 752,
+    calls: 7_912,
+    promises: 60,
+    bytes: 423_000,
     "SQL statements": 10,
     AbortControllers: 1,
     timers: 3,
     "Sets and Maps": 10,
   },
-  "a delta": { files: 27, functions: 57, calls: 62, promises: 0, bytes: 2_530 },
+  "a delta": { files: 27, functions: 56, calls: 60, promises: 0, bytes: 2_530 },
 };
 
 /** Steps that wait for the disk or for another service. `services/text/leases.test.ts` pins their order. */

@@ -1,4 +1,4 @@
-import { createServer, type Server, type ServerOptions } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyServerOptions } from "fastify";
 import Fastify from "fastify";
@@ -8,7 +8,7 @@ import { boundConnections } from "#kit/edge/connection-bounds.ts";
 import { boundPipelining } from "#kit/edge/pipelining.ts";
 import { createJsonReader } from "#kit/json-reader/index.ts";
 import { createFairShare } from "#kit/share/fair-share.ts";
-import { createBodyReader } from "./body.ts";
+import { BodyReader } from "./body.ts";
 import { consoleRoutes } from "./console/index.ts";
 import type { Edge, GatewayDeps } from "./context.ts";
 import { createDownloads } from "./downloads.ts";
@@ -101,16 +101,13 @@ export async function buildGateway(deps: GatewayDeps): Promise<FastifyInstance> 
 
 /** The first rules of every request. A page may read refusals, so the rule of CORS comes before those that refuse. */
 function arrivalRules(edge: Edge): Rule[] {
-  const watchReader: Rule = ({ raw }) => {
-    edge.readers.watch(raw.socket);
-  };
-  return [requestLog(edge), ...cors(edge), watchReader, ...protocolRules];
+  return [requestLog(edge), ...cors(edge), ...protocolRules];
 }
 
 function createEdge(deps: GatewayDeps): Edge {
   const { settings, clock } = deps;
   const events = createEdgeEvents(deps);
-  const bodies = createBodyReader({
+  const bodies = new BodyReader({
     clock,
     maxBytesInFlight: settings.maxBytesInFlight ?? defaultMaxBytesInFlight,
     payers: deps.payers,
@@ -164,9 +161,11 @@ function serverOptions(edge: Edge): FastifyServerOptions {
       const server = (edge.createServer ?? createServer)(options, handler);
       if (webSockets) takeUpgrades(server);
       boundPipelining(server);
+      // Over TLS requests come on a second socket.
+      for (const came of ["connection", "secureConnection"]) server.on(came, edge.readers.watch);
       boundChunks(server, (socket) => refuseChunks(edge, socket));
       const { trustProxy, connections = connectionLimits } = edge.settings;
-      const { isSlow } = edge.bodies;
+      const isSlow = (request: IncomingMessage) => edge.bodies.isSlow(request);
       boundConnections(server, { ...connections, isShared: trustedAddresses(trustProxy), isSlow });
       return server;
     },

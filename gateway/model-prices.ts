@@ -1,5 +1,9 @@
 import type { JsonObject } from "#kit/base/json.ts";
-import type { ChatSpec, TokenPrices } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type {
+  ChatSpec,
+  TextPrices,
+  TokenPrices,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
 // The file's bounds keep every int64 of a catalog well inside the range that a JSON number holds exactly.
 
@@ -10,21 +14,27 @@ export function chatPricing(chat: ChatSpec): JsonObject {
     inputUsdMicrosPerMillionTokens: Number(chat.inputUsdMicrosPerMillionTokens),
     cachedInputUsdMicrosPerMillionTokens: Number(chat.cachedInputUsdMicrosPerMillionTokens),
     outputUsdMicrosPerMillionTokens: Number(chat.outputUsdMicrosPerMillionTokens),
-    ...(prices && {
-      ...rowOf(prices.base),
-      ...(prices.longInput.length > 0 && {
-        longInput: prices.longInput.map((row) => ({
-          aboveInputTokens: Number(row.aboveInputTokens),
-          ...rowOf(row.prices),
-        })),
-      }),
-      ...(Object.keys(prices.servedTiers).length > 0 && { servedTiers: { ...prices.servedTiers } }),
-      ...(Object.keys(prices.toolCalls).length > 0 && {
-        toolCalls: Object.fromEntries(
-          Object.entries(prices.toolCalls).map(([family, price]) => [family, Number(price)]),
-        ),
-        toolCallLimit: chat.toolCallLimit,
-      }),
+    ...(prices && listPricing(prices)),
+    ...(prices &&
+      Object.keys(prices.toolCalls).length > 0 && { toolCallLimit: chat.toolCallLimit }),
+  };
+}
+
+/** A list of prices under the names of the catalog file. */
+export function listPricing({ base, longInput, servedTiers, toolCalls }: TextPrices): JsonObject {
+  return {
+    ...rowOf(base),
+    ...(longInput.length > 0 && {
+      longInput: longInput.map((row) => ({
+        aboveInputTokens: Number(row.aboveInputTokens),
+        ...rowOf(row.prices),
+      })),
+    }),
+    ...(Object.keys(servedTiers).length > 0 && { servedTiers: { ...servedTiers } }),
+    ...(Object.keys(toolCalls).length > 0 && {
+      toolCalls: Object.fromEntries(
+        Object.entries(toolCalls).map(([family, price]) => [family, Number(price)]),
+      ),
     }),
   };
 }

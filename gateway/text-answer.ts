@@ -64,14 +64,17 @@ export const textAnswerSchema = (description: string, name: string): Schema => (
 });
 
 /** Answers a text operation, as JSON or as events, as its body asks. */
-export async function answerText(
+export function answerText(
   edge: Edge,
   request: FastifyRequest,
   reply: FastifyReply,
   operation: Operation,
 ): Promise<unknown> {
-  const body = await edge.bodies.json(request, reply, bodyLimitsBytes.text);
-  return answerAsItComes(edge, request, reply, { operation, body, ...submissionOf(request) });
+  return edge.bodies
+    .json(request, reply, bodyLimitsBytes.text)
+    .then((body) =>
+      answerAsItComes(edge, request, reply, { operation, body, ...submissionOf(request) }),
+    );
 }
 
 /** Operations that have events. Others have none, even where their body asks for them. */

@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
 import { expect, test } from "vitest";
 import { manualClock } from "#kit/time/clock.ts";
-import { createBodyReader } from "../body.ts";
+import { BodyReader } from "../body.ts";
 import { boundUnfinished } from "./unfinished.ts";
 
 const mib = 1024 * 1024;
@@ -12,7 +12,7 @@ const signal = new AbortController().signal;
 function begin() {
   const clock = manualClock();
   const payers = { isPaying: () => true };
-  const bodies = createBodyReader({ clock, maxBytesInFlight: 64 * mib, payers, onHeld() {} });
+  const bodies = new BodyReader({ clock, maxBytesInFlight: 64 * mib, payers, onHeld() {} });
   const raw = Object.assign(new EventEmitter(), { readableFlowing: true });
   let ended = 0;
   const unfinished = boundUnfinished(raw as unknown as Socket, {

@@ -6,7 +6,7 @@ import type { Metrics } from "#kit/base/metrics.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import type { Database } from "#kit/store/database.ts";
 import type { Clock } from "#kit/time/clock.ts";
-import { createAlerts } from "./alerts/alerts.ts";
+import { createAlerts, isKeyLimitReached } from "./alerts/alerts.ts";
 import { createAlertStore } from "./alerts/store-documents.ts";
 import { createBillingEvents } from "./base/events.ts";
 import type { LedgerContext } from "./ledger/apply.ts";
@@ -72,12 +72,13 @@ export function createBilling(deps: BillingDeps): Service & { holds: HoldOperati
   const ledger: LedgerContext = {
     store: {
       ...store,
-      async apply(wallet, operations, now) {
-        const outcomes = await store.apply(wallet, operations, now);
-        counting.note(wallet);
-        await alerts.afterApply(wallet, operations, outcomes, now);
-        return outcomes;
-      },
+      apply: (wallet, operations, now) =>
+        store.apply(wallet, operations, now).then((outcomes) => {
+          counting.note(wallet);
+          const reached = outcomes.some(isKeyLimitReached);
+          if (!reached) return outcomes;
+          return alerts.afterRefusal(wallet, operations, outcomes, now).then(() => outcomes);
+        }),
     },
     clock,
     events,

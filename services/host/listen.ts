@@ -90,7 +90,7 @@ function openOnes<T extends ServerResponse | Socket>() {
       all.add(one);
       one.once("close", () => {
         all.delete(one);
-        if (all.size === 0) wake();
+        if (all.size === 0 && waiting.length > 0) wake();
       });
     },
     /** Resolves also when `signal` aborts. */

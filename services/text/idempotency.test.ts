@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { openSqlite } from "#kit/store/sqlite.ts";
 import { manualClock } from "#kit/time/clock.ts";
@@ -85,25 +85,6 @@ describe("equal requests in flight", () => {
     expect(upstreams.sent).toHaveLength(1);
     expect(await world.wallet()).toMatchObject({ reserved: 0n, spent: someCost });
   });
-  test("upstream is closed when the last one leaves, not before", async () => {
-    const [one, two] = [1, 2].map(() => world.stream("RESPONSES", asStream, key)) as [
-      Streamed,
-      Streamed,
-    ];
-    await one.next();
-    await two.next();
-    await one[Symbol.asyncDispose]();
-    current.push(events.delta("more"));
-    expect(await two.next()).toContain("more");
-    expect(current.isAborted).toBe(false);
-    await two[Symbol.asyncDispose]();
-    await vi.waitFor(() => expect(current.isAborted).toBe(true), { timeout: 10_000, interval: 1 });
-    // The first count of a process starts its thread.
-    await vi.waitFor(async () => expect((await world.wallet()).reserved).toBe(0n), 40_000);
-    // Its idempotency key is free: the same request is a new one.
-    upstreams.script = async () => jsonAnswer();
-    expect((await world.ask("RESPONSES", ask, key)).replayed).toBe(false);
-  });
   test("of a JSON request too, and the first caller may leave", async () => {
     const sent = Promise.withResolvers<Pick<AbortSignal, "aborted">>();
     const go = Promise.withResolvers<void>();
@@ -133,18 +114,6 @@ describe("equal requests in flight", () => {
     current.push(events.delta("Hello"), events.end({ text: "Hello" }));
     expect(await json).toMatchObject({ replayed: true, json: { id: "resp_1" } });
     expect(upstreams.sent).toHaveLength(1);
-  });
-  test("the last of several forms to leave closes upstream", async () => {
-    const stream = world.stream("RESPONSES", asStream, key);
-    await stream.next();
-    const gone = new AbortController();
-    const json = world.ask("RESPONSES", ask, { ...key, signal: gone.signal });
-    await new Promise((resolve) => setImmediate(resolve));
-    await stream[Symbol.asyncDispose]();
-    expect(current.isAborted).toBe(false);
-    gone.abort();
-    await expect(json).rejects.toThrow();
-    expect(current.isAborted).toBe(true);
   });
 });
 

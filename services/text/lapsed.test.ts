@@ -1,11 +1,10 @@
 import { describe, expect, test, vi } from "vitest";
-import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { createLogger } from "#kit/base/logger.ts";
 import { createMetrics } from "#kit/base/metrics.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import {
   advanceUntil,
-  ask,
   booksAgree,
   cost,
   journal,
@@ -13,7 +12,7 @@ import {
   start,
 } from "../../test/contract/leases.world.ts";
 import { intentOf } from "../../test/contract/usage.suite.ts";
-import { events, jsonAnswer } from "../../test/contract/usage.upstream.ts";
+import { events } from "../../test/contract/usage.upstream.ts";
 import { funds, principal } from "../../test/contract/usage.world.ts";
 import { createTextEvents } from "./base/events.ts";
 import { noCharge } from "./metering/charge.ts";
@@ -140,22 +139,5 @@ describe("the sweep", () => {
     expect(await store.find(intent.requestId)).toMatchObject({ status: "settling", charge });
     expect((await reaper.verdictOn(intent.requestId, intent.accountId)).case).toBe("release");
     expect(drawn).toEqual([77n]);
-  });
-});
-
-describe("a billing of before draws", () => {
-  test("settles what it holds: the roll of an upgrade charges as ever", async () => {
-    const settles: string[] = [];
-    on.fate = (kind) => {
-      if (kind !== "draw") {
-        settles.push(kind ?? "");
-        return "pass";
-      }
-      throw new RefusalError(ErrorReason.INVALID_ARGUMENT);
-    };
-    on.upstreams.script = async () => jsonAnswer();
-    await on.world.ask("RESPONSES", ask);
-    expect(settles).toEqual(["reserve", "settle"]);
-    expect(await on.world.wallet()).toMatchObject({ reserved: 0n, spent: cost });
   });
 });

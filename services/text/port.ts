@@ -33,25 +33,27 @@ interface Asked {
 export function createTextPort(context: TextPortContext): TextPort {
   return {
     async json(request, peer) {
-      const { answer, over } = await ask(request, peer, { ...context, isJson: true });
+      const { answer, over } = await ask(request, peer, context, true);
       over();
       if (answer.kind !== "json") throw new TypeError("a stream for a caller who asked for none");
       return answer;
     },
-    async answer(request, peer) {
-      const asked = await ask(request, peer, { ...context, isJson: false });
-      const { answer, life, over } = asked;
-      if (answer.kind === "json") return jsonOf(answer, asked, request.takesPieces === true);
-      const until = (stop: (reason: unknown) => void) => life.onAbort(stop);
-      return { ...answer, events: staged(answer.events, { until, ...endingWith(over) }) };
-    },
+    answer: (request, peer) =>
+      ask(request, peer, context, false).then((asked) => {
+        const { answer, life, over } = asked;
+        if (answer.kind === "json") return jsonOf(answer, asked, request.takesPieces === true);
+        const until = (stop: (reason: unknown) => void) => life.onAbort(stop);
+        return { ...answer, events: staged(answer.events, { until, ...endingWith(over) }) };
+      }),
   };
 }
 
-async function ask(
+/** Rejects at once where the caller leaves or the deadline passes. */
+function ask(
   request: TextRequest,
   peer: PeerCall,
-  { answering, reader, isJson }: TextPortContext & { isJson: boolean },
+  { answering, reader }: TextPortContext,
+  isJson: boolean,
 ): Promise<Asked> {
   const life = new Life({ signal: peer.signal, timeoutMs: peer.timeoutMs, late: unavailable });
   let seat: Seat | undefined;
@@ -59,16 +61,25 @@ async function ask(
     life.end();
     seat?.leave();
   };
-  try {
-    const call = await callOf(request, peer, reader);
-    if (isJson && call.parsed.form !== "json") refuseStream();
-    seat = answering.ask(call);
-    life.onAbort(seat.leave);
-    return { answer: await life.race(seat.answer), life, over };
-  } catch (error) {
-    over();
-    throw error;
-  }
+  return new Promise((resolve, reject) => {
+    const fail = (error: unknown) => {
+      over();
+      reject(error);
+    };
+    const begin = (call: Call) => {
+      if (isJson && call.parsed.form !== "json") refuseStream();
+      seat = answering.ask(call);
+      seat.answer.then((answer) => resolve({ answer, life, over }), fail);
+      life.onAbort(fail);
+    };
+    try {
+      const called = callOf(request, peer, reader);
+      if (called instanceof Promise) called.then(begin).catch(fail);
+      else begin(called);
+    } catch (error) {
+      fail(error);
+    }
+  });
 }
 
 /** The request of a call, its body parsed. */

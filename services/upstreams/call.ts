@@ -74,7 +74,7 @@ function callWith(
   }: UpstreamCall,
 ): Promise<HttpReply> {
   const needsKey = keyNameOf(upstream) !== "" && sentAs !== "none";
-  if (needsKey && !key) throw new UpstreamError("misconfigured");
+  if (needsKey && !key) return Promise.reject(new UpstreamError("misconfigured"));
   const timeoutMs = Math.min(wanted ?? Number.POSITIVE_INFINITY, Number(upstream.timeoutMs));
   const idleTimeoutMs = Number(upstream.idleTimeoutMs);
   const requested = http.request({

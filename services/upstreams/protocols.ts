@@ -65,6 +65,8 @@ export function servesText(
   if (operation === "transcriptions") return transcription === true;
   if (operation === "embeddings") return embedding === true;
   if (operation === "compact" && chat?.lacksCompact) return false;
+  // A message would be translated twice there, and lose what neither form has.
+  if (operation === "messages" && speaksMessages(protocol)) return false;
   return chat !== undefined && (operation === "chat" || chat.responses);
 }
 

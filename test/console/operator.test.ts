@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { chat } from "../e2e/catalog.ts";
 import {
   ended,
   type MediaWorld,
@@ -21,6 +22,29 @@ const backedImage = {
   ...{ creditPrice: 1, sizes: ["64x64"] },
 };
 
+const perToken = (micros: number) => micros * 1_000_000;
+const prices = {
+  inputUsdMicrosPerMillionTokens: perToken(2),
+  cacheWriteUsdMicrosPerMillionTokens: perToken(3),
+  outputUsdMicrosPerMillionTokens: perToken(10),
+};
+/** A model with prices of several parts, and with the operator's own prices. */
+const priced = chat("priced", {
+  fallbackUpstreams: ["backup"],
+  pricing: {
+    ...prices,
+    longInput: [
+      { aboveInputTokens: 9_000, ...prices, outputUsdMicrosPerMillionTokens: perToken(20) },
+    ],
+    servedTiers: { flex: 50 },
+    toolCalls: { web_search: 10_000 },
+    upstreamCost: {
+      inputUsdMicrosPerMillionTokens: perToken(1),
+      outputUsdMicrosPerMillionTokens: perToken(4),
+    },
+  },
+});
+
 describe.skipIf(chromiumPath === undefined)("what operators do in the console", () => {
   oneProcessOnly();
 
@@ -33,7 +57,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
   beforeAll(async () => {
     owned = await startMediaWorld({
       env: { GENMESH_ADMIN_TOKEN: adminToken },
-      models: [backedImage],
+      models: [backedImage, priced],
     });
     origin = new URL(owned.world.baseUrl).origin;
     await untilBuilt(origin);
@@ -72,6 +96,52 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
       "our account at the upstream is empty (1 in all)",
     );
     await page.getByText("settle held").waitFor();
+    expect(await lookFindings(page)).toEqual([]);
+    expect(opened.faults).toEqual([]);
+  });
+
+  test("see all prices of a model, where it is served, and what it earned", async () => {
+    const { world } = owned;
+    const caller = await world.caller({ usdMicros: 1_000_000n });
+    // 10 tokens in, 5 out: charged 10 × 2 + 5 × 10, and paid 10 × 1 + 5 × 4.
+    await caller.post("/responses", { model: "priced", input: "Hi" });
+    await caller.settled();
+    await visit(page, origin, "/console/operator/catalog");
+    const card = page.locator("article").filter({ has: page.getByText("priced", { exact: true }) });
+    const factOf = (name: string) =>
+      card
+        .locator(".facts")
+        .first()
+        .locator(".fact")
+        .filter({ has: page.getByText(name, { exact: true }) })
+        .locator("dd");
+    for (const [name, value] of [
+      ["Input", "$2.00"],
+      ["Cache write", "$3.00"],
+      ["Output, above 9,000 of input", "$20.00"],
+      ["Tier flex", "50 %"],
+      ["A call of web_search", "$0.01"],
+    ] as const) {
+      expect(await factOf(name).textContent(), name).toBe(value);
+    }
+    await card.getByText("What you pay for it").click();
+    const lanes = card.locator(".lanes li");
+    expect(await lanes.nth(0).textContent()).toContain("key in UP_KEY");
+    expect(await lanes.nth(1).textContent()).toContain("backup if others fail");
+    await lanes.nth(0).getByText("healthy").waitFor();
+    expect(await lookFindings(page)).toEqual([]);
+
+    await visit(page, origin, `/console/operator/margin?range=1d&account=${caller.accountId}`);
+    const row = page.getByRole("row").filter({ hasText: "priced" });
+    const cells = row.locator("td");
+    const values = async () =>
+      await cells
+        .locator("data")
+        .evaluateAll((all) => all.map((one) => Number(one.getAttribute("value"))));
+    await row.waitFor();
+    expect(await values()).toEqual([1, 70, 1, 70, 30, 40]);
+    await page.getByLabel("By").selectOption("day");
+    await page.getByRole("columnheader", { name: "Day (UTC)" }).waitFor();
     expect(await lookFindings(page)).toEqual([]);
     expect(opened.faults).toEqual([]);
   });

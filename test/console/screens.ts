@@ -35,6 +35,8 @@ export const operatorScreens = [
   "/console/operator/holds",
   "/console/operator/holds?tab=reviews",
   "/console/operator/ledger",
+  "/console/operator/margin",
+  "/console/operator/margin?by=day",
   "/console/operator/catalog",
   "/console/operator/upstreams",
   "/console/operator/audit",

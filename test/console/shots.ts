@@ -23,7 +23,16 @@ const dayMs = 86_400_000;
 const isTimesOnly = process.argv.includes("--times");
 /** Screens that load a list when they open. */
 const keyLists = ["usage", "requests", "jobs", "files", "keys", "billing", "webhooks", "models"];
-const operatorLists = ["accounts", "keys", "jobs", "holds", "catalog", "upstreams", "audit"];
+const operatorLists = [
+  "accounts",
+  "keys",
+  "jobs",
+  "holds",
+  "margin",
+  "catalog",
+  "upstreams",
+  "audit",
+];
 
 /** All except those of holds, because no hold is open at that time. */
 const openingsOfOperator = operatorOpenings.filter(({ name }) => !name.endsWith("-a-hold"));

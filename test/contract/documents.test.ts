@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { createSqliteDocuments, migrateSqliteDocuments } from "#kit/documents/sqlite.ts";
-import { sqliteFiles } from "../support/sqlite-files.ts";
+import { failRead, failReads, sqliteFiles } from "../support/sqlite-files.ts";
 import { createPlanWatch } from "../support/sqlite-plans.ts";
 import { documentsContract } from "./documents.suite.ts";
 import { type ThingSchema, thing, thingKinds, things } from "./documents.world.ts";
@@ -29,15 +29,14 @@ describe("documents in SQLite", () => {
   ])("%s is told apart", async (_, errcode, error) => {
     const db = connect(await newFile());
     migrateSqliteDocuments(db, things);
-    const failing = () => {
-      throw Object.assign(new Error("failed"), { errcode });
-    };
     const [kind] = thingKinds as [ThingSchema];
-    const write: typeof db.write = (work) => db.write((tx) => work({ ...tx, get: failing }));
-    const store = createSqliteDocuments({ ...db, all: failing, get: failing, write }, kind);
+    const get = () => failRead(errcode);
+    const write: typeof db.write = (work) => db.write((tx) => work({ ...tx, get }));
+    const store = createSqliteDocuments({ ...db, write }, kind);
+    await expect(store.change("a", (one) => one)).rejects.toMatchObject(error);
+    failReads(errcode);
     await expect(store.find("a")).rejects.toMatchObject(error);
     await expect(store.seek("over", {})).rejects.toMatchObject(error);
-    await expect(store.change("a", (one) => one)).rejects.toMatchObject(error);
   });
 
   test("an index that a later version adds is made for the documents that are there", async () => {

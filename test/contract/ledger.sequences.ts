@@ -214,15 +214,18 @@ class Sequence {
   async #step(operations: Operation[], fault: Fault): Promise<string | undefined> {
     this.#run.operations += operations.length;
     this.#faults?.arm(fault, this.#chance.int(8));
-    const answers = await this.#send(operations);
+    const sent = await this.#send(operations);
+    const answers = sent.flatMap(({ answered }) => answered);
     const struck = this.#faults?.struck() ?? false;
     if (struck) this.#run.faults++;
-    else if (typeof answers === "string") return answers;
-    // After a crash nothing is changed. After a lost reply all of it is, and the caller does not know.
-    const happened = !struck || fault === "lost reply";
-    const expected = happened
-      ? operations.map((operation) => this.#model.apply(operation, this.#now))
-      : [];
+    else if (sent.some(({ answered }) => typeof answered === "string")) return `${answers}`;
+    // After a crash nothing of a call is changed. After a lost reply all of it is, and the caller does not know.
+    const happened = sent.filter(
+      ({ answered }) => typeof answered !== "string" || fault === "lost reply",
+    );
+    const expected = happened.flatMap(({ part }) =>
+      part.map((operation) => this.#model.apply(operation, this.#now)),
+    );
     for (const outcome of expected) this.#count(outcome);
     if (!struck && `${answers}` !== `${expected}`) return `${answers} instead of ${expected}`;
     const difference = await this.#compare();
@@ -231,16 +234,17 @@ class Sequence {
     return struck && this.#chance.likely(80) ? this.#step(operations, "none") : undefined;
   }
 
-  /** Outcomes in words. Where the store failed, a text of its own. */
-  async #send(operations: Operation[]): Promise<string[] | string> {
+  /** One or two calls at once, with the outcomes in words. Where the store failed, a text of its own. */
+  #send(operations: Operation[]): Promise<{ part: Operation[]; answered: string[] | string }[]> {
     const cut = this.#chance.likely(50) ? this.#chance.int(operations.length + 1) : 0;
     const parts = [operations.slice(0, cut), operations.slice(cut)].filter((p) => p.length > 0);
-    const calls = parts.map((part) => this.#store.apply(this.#wallet, part, this.#now));
-    try {
-      return (await Promise.all(calls)).flat().map(say);
-    } catch (error) {
-      return `failed: ${error}`;
-    }
+    const calls = parts.map((part) =>
+      this.#store.apply(this.#wallet, part, this.#now).then(
+        (outcomes) => ({ part, answered: outcomes.map(say) }),
+        (error) => ({ part, answered: `failed: ${error}` }),
+      ),
+    );
+    return Promise.all(calls);
   }
 
   #count(outcome: string): void {

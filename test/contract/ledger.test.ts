@@ -3,7 +3,7 @@ import { ErrorReason } from "#kit/base/errors.ts";
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
 import { createSqliteLedger } from "../../services/billing/ledger/store-sqlite.ts";
 import { createSqliteUsage } from "../../services/billing/usage/store-sqlite-usage.ts";
-import { sqliteFiles } from "../support/sqlite-files.ts";
+import { failReads, sqliteFiles } from "../support/sqlite-files.ts";
 import { ledgerStoreContract } from "./ledger.suite.ts";
 
 const { newFile, connect, connectTwice } = sqliteFiles();
@@ -68,22 +68,14 @@ describe("SQLite alone", () => {
     ["a disk that fails", 10, { reason: ErrorReason.SERVICE_UNAVAILABLE }],
     ["a mistake in a statement", 1, { errcode: 1 }],
   ])("%s is told apart in reads of the ledger and of usage", async (_, errcode, error) => {
-    const db = connect(await newFile());
-    let isFailing = false;
-    const failing = <A extends unknown[], T>(run: (...args: A) => T) => {
-      return (...args: A): T => {
-        if (isFailing) throw Object.assign(new Error("failed"), { errcode });
-        return run(...args);
-      };
-    };
-    const file = { ...db, all: failing(db.all), get: failing(db.get) };
+    const file = connect(await newFile());
     const [ledger, usage] = [createSqliteLedger(file), createSqliteUsage(file)];
     await ledger.open();
     await usage.open();
     const wallet = { accountId: "acct_a", unit: "credits" } as const;
     await ledger.apply(wallet, [{ kind: "grant", grantId: "g", amount: 5n }], 1);
     const one = await first(ledger.snapshots("acct_a"));
-    isFailing = true;
+    failReads(errcode);
     await expect(ledger.wallet(wallet)).rejects.toMatchObject(error);
     await expect(first(ledger.snapshots("acct_a"))).rejects.toMatchObject(error);
     await expect(one?.entry(1)).rejects.toMatchObject(error);

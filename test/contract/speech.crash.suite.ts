@@ -1,9 +1,11 @@
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { leaseMs } from "#common/paid-work/limits.ts";
+import { createMetrics } from "#kit/base/metrics.ts";
 import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { sampleMp3 } from "../../services/upstreams/media/samples.fixture.ts";
 import { createWorld, upstreamAt } from "../../services/upstreams/media/world.fixture.ts";
+import { createPools } from "../../services/upstreams/pools/index.ts";
 import { answer as answerBy } from "../support/scripted-answers.ts";
 import type { Behaviour } from "../support/scripted-behaviours.ts";
 import {
@@ -145,8 +147,12 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
     /** Speeches that each upstream made, with or without an answer. */
     let spokenAt: [first: number, next: number];
 
+    /** A process that begins knows of no rest, and each life speaks once. */
+    const newPools = () => createPools({ clock: world.clock, metrics: createMetrics() });
     beforeEach(async () => {
-      drivers = await createWorld();
+      drivers = await createWorld({
+        pools: { ...newPools(), tries: (...asked) => newPools().tries(...asked) },
+      });
       const outputs = { images: [], video: sound, sound };
       upstreams = [
         await startScriptedMediaUpstream("openai", outputs),
@@ -182,11 +188,18 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
       });
     }
 
+    /** A process that starts knows of no upstream that rests. */
+    async function startDrivers(): Promise<void> {
+      await drivers[Symbol.asyncDispose]();
+      drivers = await createWorld();
+    }
+
     /** Dies at a step, and its caller asks again. False where the process did not reach that step. */
     async function dieAt(at: number, when: "before" | "after", end: "spoken" | "refused") {
       const key = { key: `${when}${at}` };
       const [paid, before] = [(await world.money()).spent, [...spokenAt]];
       const death = mortal(at, when);
+      await startDrivers();
       const doomed = await world.openProcess({ wrap: death.wrap, between: death.calls });
       step = death.step;
       death.arm();
@@ -205,6 +218,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
       // One process pays one upstream at most, once.
       expect((first ?? 0) + (next ?? 0)).toBeLessThanOrEqual(1);
 
+      await startDrivers();
       const heir = await world.openProcess();
       world.clock.jump(leaseMs + 1);
       await heir.speech.sweep();

@@ -40,6 +40,11 @@ export function speechMoneyContract(openStores?: OpenWorldStores): void {
 
   test("asks for its money once, and leaves its record in the journal", async () => {
     await using media = await world.openProcess();
+    world.speaks(async ({ tried }) => {
+      tried?.("one", { kind: "too_many_requests", status: 429 });
+      tried?.("two");
+      return { bytes: mp3, durationSeconds: 1.5 };
+    });
     const { speechId } = await media.generate();
     const [opened, drawn, ...more] = await world.journal();
     expect(more).toEqual([]);
@@ -52,6 +57,8 @@ export function speechMoneyContract(openStores?: OpenWorldStores): void {
         model: "speech-1",
         operation: "speech",
         status: "completed",
+        upstream: "two",
+        failedTries: [{ lane: "one", kind: "too_many_requests", status: 429 }],
         characters: 12n,
         startTime: expect.anything(),
         endTime: expect.anything(),

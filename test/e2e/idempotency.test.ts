@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { maxJoiners } from "../../services/text/base/limits.ts";
+import { maxJoiners, repeatWaitMs } from "../../services/text/base/limits.ts";
 import { promptly } from "../support/promptly.ts";
+import { requestsUnderWay } from "../support/requests-under-way.ts";
 import { until } from "../support/until.ts";
 import { type Caller, refusalOf } from "./caller.ts";
 import { chat } from "./catalog.ts";
@@ -82,23 +83,25 @@ describe("equal requests in flight", () => {
     expect(await spent(payer)).toBe(60);
   });
 
-  test("upstream is closed when the last caller leaves, not before", async () => {
+  test("upstream is closed when the last caller of a JSON leaves, not before", async () => {
     const payer = await world.caller();
-    const seen = world.play({ kind: "ok", usage: null, break: { how: "hang", after: 1 } });
+    const seen = world.play({ kind: "hang" });
     const idempotencyKey = newKey();
-    const open = () => payer.open("/responses", body, { idempotencyKey });
-    const [one, two] = [await open(), await open()];
-    await two.until(({ name }) => name === "response.output_text.delta");
-    one.leave();
-    // The server has handled later requests, so it has seen the first caller leave. The upstream's request is still open.
-    await payer.balance();
-    await payer.balance();
+    const [one, two] = [new AbortController(), new AbortController()];
+    const asked = [one, two].map(({ signal }) =>
+      payer.post("/responses", body, { idempotencyKey, signal }).catch(() => undefined),
+    );
+    await until("both", async () => (await requestsUnderWay(world.opsUrl)) === 2);
+    await until("the upstream", async () => seen.length === 1);
+    one.abort();
+    await until("one", async () => (await requestsUnderWay(world.opsUrl)) === 1);
     expect(seen[0]?.aborted).toBe(false);
     await promptly(250, () => {
-      two.leave();
+      two.abort();
       return seen[0]?.over;
     });
     expect(seen[0]?.aborted).toBe(true);
+    await Promise.all(asked);
     expect(seen).toHaveLength(1);
   });
 
@@ -109,6 +112,8 @@ describe("equal requests in flight", () => {
     const stream = await payer.open("/responses", body, { idempotencyKey });
     await stream.until(({ name }) => name === "response.output_text.delta");
     stream.leave();
+    await until("it to be seen", async () => (await requestsUnderWay(world.opsUrl)) === 0);
+    await world.later(repeatWaitMs);
     await seen[0]?.over;
     world.upstream.script({ kind: "ok" });
     const again = await payer.post("/responses", body, { idempotencyKey });

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { openSocket } from "../support/caller-socket.ts";
-import { chat } from "./catalog.ts";
+import { chat, upstreamKeys } from "./catalog.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
 const world = await startWorld({
@@ -109,5 +109,28 @@ test("a refused key is left alone, and its conversations go on with the other", 
   const body = { model: "keyed", prompt_cache_key: "c0", input: "Hi" };
   expect((await caller.post("/responses", body)).status).toBe(200);
   expect(world.upstream.requests).toHaveLength(2);
+  await theLastRecordNames(refused);
   for (const one of conversations) expect(await keyFor(one)).not.toBe(refused);
 });
+
+/** The operator's record of the last request names the lane whose key was refused. The caller's do not. */
+async function theLastRecordNames(refused: string | undefined): Promise<void> {
+  await caller.settled();
+  const { accountId } = caller;
+  const asked = { accountId, onlyMoney: true, pageSize: 1, forOperator: true };
+  const { lines } = await world.admin.billing.listLines(asked);
+  const [failed, answered] =
+    refused === `Bearer ${upstreamKeys.UP_KEY}` ? ["keyed", "keyed#2"] : ["keyed#2", "keyed"];
+  expect(lines[0]?.record).toMatchObject({
+    upstream: answered,
+    failedTries: [{ lane: failed, kind: "key_refused", status: 401 }],
+  });
+  const own = await caller.get("/requests?limit=1");
+  expect(own.json.data).toHaveLength(1);
+  const { id } = own.json.data[0];
+  const shown = await caller.get(`/generation?id=${id}`);
+  for (const { status, text } of [own, shown]) {
+    expect(status).toBe(200);
+    expect(text).not.toMatch(/keyed#|key_refused|failed_?tries/i);
+  }
+}

@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach } from "vitest";
+import { StatementSync } from "node:sqlite";
+import { afterEach, onTestFinished, vi } from "vitest";
 import { openSqlite, type SqliteDatabase } from "#kit/store/sqlite.ts";
 
 /** Databases in files of the test's own. */
@@ -38,4 +39,17 @@ export function sqliteFiles(): SqliteFiles {
     },
   };
   return files;
+}
+
+/** From now on reads of all databases fail with this code of SQLite, until the test is over. */
+export function failReads(errcode: number): void {
+  for (const read of ["all", "get"] as const) {
+    vi.spyOn(StatementSync.prototype, read).mockImplementation(() => failRead(errcode));
+  }
+  onTestFinished(() => void vi.restoreAllMocks());
+}
+
+/** A read that fails with this code of SQLite. */
+export function failRead(errcode: number): never {
+  throw Object.assign(new Error("failed"), { errcode });
 }

@@ -6,7 +6,6 @@ import { isoTimeOrNull, jsonOrText } from "#common/documents/answer-values.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import {
   DraftChange_Kind,
-  ModelKind,
   type Snapshot,
   UpstreamProtocol,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -15,6 +14,7 @@ import {
   UpstreamHealthSchema,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "../../context.ts";
+import { operatorModel } from "../../operator-model.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
 import { draftBodyBytes } from "./limits.ts";
 
@@ -26,17 +26,9 @@ export function systemRoutes(app: FastifyInstance, edge: Edge): void {
   const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
     adminRoute(app, edge, { method: "GET", url, handle });
   get("/catalog", async (call) => {
-    const { version, models } = await snapshotOf(call);
-    return {
-      object: "catalog",
-      version,
-      models: models.map((model) => ({
-        id: model.id,
-        name: model.name,
-        kind: enumName(ModelKind, model.kind),
-        upstreams: [model.upstream, ...model.fallbackUpstreams],
-      })),
-    };
+    const snapshot = await snapshotOf(call);
+    const models = snapshot.models.map((model) => operatorModel(model, snapshot));
+    return { object: "catalog", version: snapshot.version, models };
   });
   adminRoute(app, edge, { method: "POST", url: "/catalog/check", handle: check });
   get("/upstreams", upstreams);

@@ -66,7 +66,8 @@ const operatorGroups: Group[] = [
     title: "Money",
     places: [
       { path: "/console/operator/holds", title: "Holds", icon: "billing", isOpen: always },
-      { path: "/console/operator/ledger", title: "Ledger audit", icon: "usage", isOpen: always },
+      { path: "/console/operator/margin", title: "Margin", icon: "usage", isOpen: always },
+      { path: "/console/operator/ledger", title: "Ledger audit", icon: "requests", isOpen: always },
     ],
   },
   {

@@ -25,6 +25,7 @@ const OperatorJobs = screen(() =>
 );
 const Holds = screen(() => import("./screens/operator/holds.tsx").then((m) => m.Holds));
 const Ledger = screen(() => import("./screens/operator/ledger.tsx").then((m) => m.Ledger));
+const Margin = screen(() => import("./screens/operator/margin.tsx").then((m) => m.Margin));
 const OperatorCatalog = screen(() =>
   import("./screens/operator/catalog.tsx").then((m) => m.OperatorCatalog),
 );
@@ -69,6 +70,7 @@ function OperatorScreens(props: ScreensProps) {
       <Route path="/console/operator/jobs" component={OperatorJobs} />
       <Route path="/console/operator/holds" component={Holds} />
       <Route path="/console/operator/ledger" component={Ledger} />
+      <Route path="/console/operator/margin" component={Margin} />
       <Route path="/console/operator/catalog" component={OperatorCatalog} />
       <Route path="/console/operator/upstreams" component={Upstreams} />
       <Route path="/console/operator/audit" component={AuditLog} />

@@ -115,6 +115,7 @@ export interface Model {
   tools?: boolean;
   pricing?: Pricing;
   creditPrice?: number;
+  imageOptions?: { quality?: string; size?: string; credits: number }[];
   sizes?: string[];
   resolutions?: string[];
   availableAspectRatios?: string[];

@@ -36,6 +36,11 @@ export const responseRequest = object(
     }),
     tools: arrayOf({ type: "object" }, "Function tools, `{type: web_search}`, …"),
     stream: boolean("True: server-sent events.", { default: false }),
+    starting_after: integer(
+      "With the `Idempotency-Key` of a stream that broke off: its events behind this `sequence_number`. 400 where that stream is " +
+        "over, or was never there.",
+      { minimum: 0 },
+    ),
   },
   ["model", "input"],
   { additionalProperties: true, example: { model: "chat-1", input: "Say hello." } },
@@ -47,8 +52,8 @@ const createResponseSchema: RouteSchema = {
   description:
     "With `stream` true: `response.created`, `response.output_item.added`, `response.output_text.delta`, " +
     "`response.output_text.done`, … up to `response.completed`, `response.incomplete` or `response.failed`. Closing " +
-    "the connection cancels the request upstream. `usage.estimated` is true where the upstream reported no usage that can " +
-    "be right: then it is our count, which is charged.",
+    "the connection cancels the request upstream. With an `Idempotency-Key` the stream goes on for 10 s, and a repeat joins it. " +
+    "`usage.estimated` is true where the upstream reported no usage that can be right: then it is our count, which is charged.",
   tags: ["Text"],
   headers: idempotencyHeader,
   body: responseRequest,

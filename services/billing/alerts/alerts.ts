@@ -49,8 +49,11 @@ export interface Alerts {
    * is written down first, so none is lost; where the counting is repeated, the same alert is found again.
    */
   beforeCount(wallet: WalletRef, balance: bigint, entries: readonly Entry[]): Promise<void>;
-  /** Writes the alert of a key whose limit refused an operation, before its caller gets the answer. Once a period; after that it costs nothing. */
-  afterApply(
+  /**
+   * Writes the alert of each key whose limit refused an operation, before its caller gets the answer. Once a period; after that it
+   * costs nothing.
+   */
+  afterRefusal(
     wallet: WalletRef,
     operations: readonly Operation[],
     outcomes: readonly Outcome[],
@@ -88,11 +91,9 @@ export function createAlerts({ store, clock, events }: AlertsContext): Alerts {
       const found = lowBalances(wallet.accountId, balance, entries, settings);
       if (found.length > 0) await keep(found);
     },
-    async afterApply(wallet, operations, outcomes, now) {
+    async afterRefusal(wallet, operations, outcomes, now) {
       for (const [i, outcome] of outcomes.entries()) {
-        const isOver =
-          outcome.kind === "refused" && outcome.reason === ErrorReason.KEY_LIMIT_EXCEEDED;
-        const operation = isOver ? operations[i] : undefined;
+        const operation = isKeyLimitReached(outcome) ? operations[i] : undefined;
         if (operation?.kind !== "reserve" || !operation.keyLimit) continue;
         const { keyId, keyLimit } = operation;
         const period = keyLimit.period === "ever" ? "" : periodsAt(now)[keyLimit.period];
@@ -113,6 +114,11 @@ export function createAlerts({ store, clock, events }: AlertsContext): Alerts {
       }
     },
   };
+}
+
+/** Did the limit of a key refuse the operation? */
+export function isKeyLimitReached(outcome: Outcome): boolean {
+  return outcome.kind === "refused" && outcome.reason === ErrorReason.KEY_LIMIT_EXCEEDED;
 }
 
 function createMethods(store: AlertStore, clock: Clock): AlertMethods {

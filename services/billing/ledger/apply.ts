@@ -4,10 +4,10 @@ import type { Operation as OperationMessage } from "#proto/genmesh/billing/v1/bi
 import type { BillingEvents } from "../base/events.ts";
 import { maxApplyOperations } from "../base/limits.ts";
 import { refusalError } from "./messages.ts";
-import type { Outcome, Refused } from "./operations.ts";
+import type { Operation, Outcome, Refused } from "./operations.ts";
 import { type Addressed, broken, readOperation } from "./requests.ts";
 import type { LedgerStore } from "./store.ts";
-import { walletName } from "./wallet.ts";
+import { type WalletRef, walletName } from "./wallet.ts";
 
 /** The parts that the ledger's operations need. */
 export interface LedgerContext {
@@ -50,10 +50,9 @@ export async function applyEach(
   const groups = Map.groupBy(sound, ({ addressed }) => walletName(addressed.wallet));
   await Promise.all(
     [...groups.values()].map(async (group) => {
-      const results = await applyGroup(
-        ctx,
-        group.map(({ addressed }) => addressed),
-      );
+      const operations = group.map(({ addressed }) => addressed.operation);
+      const wallet = group[0]?.addressed.wallet;
+      const results = wallet ? await applyGroup(ctx, wallet, operations) : [];
       for (const [i, { at }] of group.entries()) {
         const outcome = results[i];
         if (outcome) outcomes[at] = outcome;
@@ -64,25 +63,24 @@ export async function applyEach(
 }
 
 /** Applies operations of one wallet. Where their transition fails, all of them are refused. */
-export async function applyGroup(
+export function applyGroup(
   { store, clock, events }: LedgerContext,
-  group: readonly Addressed[],
+  wallet: WalletRef,
+  operations: readonly Operation[],
 ): Promise<Outcome[]> {
-  const wallet = group[0]?.wallet;
-  if (!wallet) return [];
-  const operations = group.map(({ operation }) => operation);
-  let outcomes: Outcome[];
-  try {
-    outcomes = await store.apply(wallet, operations, clock.now());
-  } catch (error) {
-    const refused = failed(error, () => events.applyFailed(wallet, error));
-    return operations.map(() => refused);
-  }
-  for (const [i, operation] of operations.entries()) {
-    const outcome = outcomes[i];
-    if (outcome) events.operation(wallet, operation, outcome);
-  }
-  return outcomes;
+  return store.apply(wallet, operations, clock.now()).then(
+    (outcomes) => {
+      for (let i = 0; i < operations.length; i++) {
+        const [operation, outcome] = [operations[i], outcomes[i]];
+        if (operation && outcome) events.operation(wallet, operation, outcome);
+      }
+      return outcomes;
+    },
+    (error) => {
+      const refused = failed(error, () => events.applyFailed(wallet, error));
+      return operations.map(() => refused);
+    },
+  );
 }
 
 function failed(error: unknown, log: () => string): Refused {

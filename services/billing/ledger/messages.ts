@@ -52,7 +52,8 @@ const entryKinds: Record<EntryKindName, EntryKind> = {
   draw: EntryKind.DRAW,
   refund: EntryKind.REFUND,
 };
-const holdStates: Record<"open" | "settled" | "released", HoldState> = {
+/** The states of a hold on the wire. */
+export const holdStates: Record<"open" | "settled" | "released", HoldState> = {
   open: HoldState.OPEN,
   settled: HoldState.SETTLED,
   released: HoldState.RELEASED,

@@ -1,34 +1,49 @@
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
-import { refusingWhenAway } from "#kit/store/sqlite-errors.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
 import { maxEntriesSince } from "../base/limits.ts";
-import { createBatches, type TimedOperation } from "./batches.ts";
 import { type Fold, fold, type LedgerView } from "./ledger.ts";
-import type { Outcome } from "./operations.ts";
+import type { Operation, Outcome } from "./operations.ts";
 import type { LedgerStore } from "./store.ts";
 import { readDueHolds, readEntries, readHolds, readOldestHold } from "./store-sqlite-pages.ts";
 import { readKey, readWallet } from "./store-sqlite-rows.ts";
 import { ledgerSchema } from "./store-sqlite-schema.ts";
 import { readSnapshots } from "./store-sqlite-snapshots.ts";
-import { WalletImages } from "./store-sqlite-wallets.ts";
-import { emptyWallet, type WalletRef } from "./wallet.ts";
+import { type WalletImage, WalletImages } from "./store-sqlite-wallets.ts";
+import { emptyWallet } from "./wallet.ts";
 
 /**
- * The ledger in the process's SQLite file. A batch of one wallet is one transaction, in which each entry is one insert among the newest
- * entries. From time to time, and before anything is read, these move to the journal, and the rows of wallets, keys and holds are
+ * The ledger in the process's SQLite file. A transition of one wallet is one transaction, in which each entry is one insert among the
+ * newest entries. Transactions of the same moment are committed together. From time to time, and before anything is read, these move to the journal, and the rows of wallets, keys and holds are
  * brought up to them. `rules` is the transition function. Tests insert faults there.
  */
-export function createSqliteLedger(file: SqliteDatabase, rules: Fold = fold): LedgerStore {
-  const db = refusingWhenAway(file);
+export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): LedgerStore {
   const images = new WalletImages();
-  const batches = createBatches((wallet, take) => {
-    // Taken once, though the transaction may run again.
-    let operations: readonly TimedOperation[] | undefined;
-    return db.write((tx) => {
-      operations ??= take();
-      return applyBatch(tx, rules, images, wallet, operations);
+  const applyAll = (
+    tx: SqlTransaction,
+    image: WalletImage,
+    operations: readonly Operation[],
+    now: number,
+  ): Outcome[] => {
+    const view: LedgerView = {
+      wallet: image.wallet,
+      hold: (holdId) => image.hold(tx, holdId),
+      key: (keyId) => image.key(tx, keyId),
+      recorded: (operationId) => image.recorded(tx, operationId),
+      entriesAfter: (number) => image.entriesAfter(tx, number, maxEntriesSince),
+    };
+    let added = 0;
+    const outcomes = operations.map((operation) => {
+      const { outcome, change } = rules(view, operation, now);
+      if (change) {
+        image.change(tx, change);
+        view.wallet = change.wallet;
+        added++;
+      }
+      return outcome;
     });
-  });
+    images.added(tx, added);
+    return outcomes;
+  };
   const settle = async () => {
     if (images.canMove(db)) await db.write((tx) => images.move(tx));
   };
@@ -41,7 +56,8 @@ export function createSqliteLedger(file: SqliteDatabase, rules: Fold = fold): Le
       db.migrate("ledger", ledgerSchema);
       await settle();
     },
-    apply: (wallet, operations, now) => batches.add(wallet, operations, now),
+    apply: (wallet, operations, now) =>
+      db.write((tx) => applyAll(tx, images.of(tx, wallet), operations, now)),
     wallet: (wallet) => read(() => readWallet(db, wallet)?.wallet ?? emptyWallet(wallet)),
     dueHolds: (query) => read(() => readDueHolds(db, query)),
     holds: (query) => read(() => readHolds(db, query)),
@@ -58,33 +74,4 @@ export function createSqliteLedger(file: SqliteDatabase, rules: Fold = fold): Le
       yield* readSnapshots(db, accountId);
     },
   };
-}
-
-function applyBatch(
-  tx: SqlTransaction,
-  rules: Fold,
-  images: WalletImages,
-  wallet: WalletRef,
-  operations: readonly TimedOperation[],
-): Outcome[] {
-  const image = images.of(tx, wallet);
-  const view: LedgerView = {
-    wallet: image.wallet,
-    hold: (holdId) => image.hold(tx, holdId),
-    key: (keyId) => image.key(tx, keyId),
-    recorded: (operationId) => image.recorded(tx, operationId),
-    entriesAfter: (number) => image.entriesAfter(tx, number, maxEntriesSince),
-  };
-  let added = 0;
-  const outcomes = operations.map(({ operation, now }) => {
-    const { outcome, change } = rules(view, operation, now);
-    if (change) {
-      image.change(tx, change);
-      view.wallet = change.wallet;
-      added++;
-    }
-    return outcome;
-  });
-  images.added(tx, added);
-  return outcomes;
 }

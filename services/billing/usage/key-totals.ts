@@ -32,12 +32,14 @@ export function withKeyTotals(store: LedgerStore): LedgerStore {
   const addings: Addings = createBoundedMap(maxAddings);
   return {
     ...store,
-    async apply(wallet, operations, now) {
-      const outcomes = await store.apply(wallet, operations, now);
-      return outcomes.some(uncountedKey)
-        ? await applyCounted(store, addings, wallet, operations, now, outcomes)
-        : outcomes;
-    },
+    apply: (wallet, operations, now) =>
+      store
+        .apply(wallet, operations, now)
+        .then((outcomes) =>
+          outcomes.some(uncountedKey)
+            ? applyCounted(store, addings, wallet, operations, now, outcomes)
+            : outcomes,
+        ),
   };
 }
 

@@ -1,5 +1,4 @@
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
-import { refusingWhenAway } from "#kit/store/sqlite-errors.ts";
 import { looksBehind } from "../base/limits.ts";
 import { type Unit, unpackedRef, type WalletRef } from "../ledger/wallet.ts";
 import type { CountedEntries } from "./count-entries.ts";
@@ -20,8 +19,7 @@ import { type KeyTotal, type UsageStore, usualKind, usualStatus } from "./usage-
  * Usage in the process's SQLite file. It reads the ledger's tables there, and writes its own alone. Sums and the number of the last
  * counted entry are written in one transaction.
  */
-export function createSqliteUsage(file: SqliteDatabase): UsageStore {
-  const db = refusingWhenAway(file);
+export function createSqliteUsage(db: SqliteDatabase): UsageStore {
   const read = async <T>(work: () => T): Promise<T> => work();
   return {
     open: () => read(() => db.migrate("ledger_usage", usageSchema)),

@@ -205,10 +205,8 @@ const maxAttempts = 4;
  */
 const firstPauseMs = 100;
 
-/** How often an operation was sent without success. */
-interface Tried {
-  attempts: number;
-}
+/** Called when an operation is given up, after this many attempts. */
+type Refused = (error: unknown, attempts: number) => Promise<unknown> | undefined;
 
 /** Makes the client. `payers` gets each account whose money is held. An operation is tried again where that makes sense. */
 export function createHoldClient(
@@ -230,67 +228,69 @@ class HoldCalls implements HoldClient {
     this.#payers = payers;
   }
 
-  reserve(hold: NewHold, options?: HoldCallOptions): Promise<Reserved> {
-    return this.#reserve(hold, options, { attempts: 0 });
+  reserve(hold: NewHold, options?: HoldCallOptions, refused?: Refused): Promise<Reserved> {
+    const taken = ({ held }: Reserved) => {
+      if (held > 0n) this.#payers?.paid(hold.accountId);
+    };
+    return this.#withTries(this.#operations.reserve, hold, options, taken, refused);
   }
 
   open(hold: NewHold, options?: HoldCallOptions): Promise<Reserved> {
-    const tried = { attempts: 0 };
-    return this.#reserve(hold, options, tried).catch(async (error) => {
+    return this.reserve(hold, options, (error, attempts) => {
       // Only after the first attempt's refusal can no copy be under way.
-      const mayBeOpened = tried.attempts > 1;
-      if (mayBeOpened && !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) {
-        await this.draw({ ...hold, amount: 0n });
-      }
-      throw error;
+      const mayBeOpened = attempts > 1 && !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
+      return mayBeOpened ? this.draw({ ...hold, amount: 0n }) : undefined;
     });
   }
 
   draw(drawn: Drawn, options?: HoldCallOptions): Promise<bigint> {
-    return this.#withTries((ms) => this.#operations.draw(drawn, ms), options);
+    return this.#withTries(this.#operations.draw, drawn, options);
   }
 
   settle(settled: Settled, options?: HoldCallOptions): Promise<Ended> {
-    return this.#withTries((ms) => this.#operations.settle(settled, ms), options);
+    return this.#withTries(this.#operations.settle, settled, options);
   }
 
   release(released: Released, options?: HoldCallOptions): Promise<Ended> {
-    return this.#withTries((ms) => this.#operations.release(released, ms), options);
+    return this.#withTries(this.#operations.release, released, options);
   }
 
-  #reserve(hold: NewHold, options: HoldCallOptions | undefined, tried: Tried): Promise<Reserved> {
-    const attempt = (ms: number) => this.#operations.reserve(hold, ms);
-    return this.#withTries(attempt, options, tried).then((reserved) => {
-      if (reserved.held > 0n) this.#payers?.paid(hold.accountId);
-      return reserved;
-    });
-  }
-
-  /** Makes attempts until one has an outcome. The same operation id makes that safe. `tried` counts those that failed. */
-  async #withTries<T>(
-    attempt: (timeoutMs: number) => Promise<T>,
+  /** Makes attempts until one has an outcome. The same operation id makes that safe. */
+  #withTries<I, T>(
+    operation: (input: I, timeoutMs: number) => Promise<T>,
+    input: I,
     { timeoutMs = defaultTimeoutMs }: HoldCallOptions = {},
-    tried: Tried = { attempts: 0 },
+    taken?: (result: T) => void,
+    refused?: Refused,
   ): Promise<T> {
-    if (this.#waiting >= maxWaiting) throw unavailable();
+    if (this.#waiting >= maxWaiting) return Promise.reject(unavailable());
     this.#waiting++;
-    const deadline = this.#clock.steady() + Math.max(timeoutMs, minAttemptMs);
-    try {
-      for (;;) {
-        const left = deadline - this.#clock.steady();
-        try {
-          return await attempt(Math.max(Math.min(left, attemptTimeoutMs), minAttemptMs));
-        } catch (error) {
-          tried.attempts++;
-          const pauseMs = firstPauseMs * 3 ** (tried.attempts - 1);
-          const isInTime = this.#clock.steady() + pauseMs + minAttemptMs <= deadline;
-          const isWorthIt = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) && isInTime;
-          if (!isWorthIt || tried.attempts >= maxAttempts) throw error;
-          await this.#clock.sleep(pauseMs);
-        }
-      }
-    } finally {
+    const clock = this.#clock;
+    const deadline = clock.steady() + Math.max(timeoutMs, minAttemptMs);
+    let attempts = 0;
+    const next = (): Promise<T> => {
+      attempts++;
+      const leftMs = deadline - clock.steady();
+      const attemptMs = Math.max(Math.min(leftMs, attemptTimeoutMs), minAttemptMs);
+      return operation(input, attemptMs).then(done, failed);
+    };
+    const done = (result: T) => {
       this.#waiting--;
-    }
+      taken?.(result);
+      return result;
+    };
+    const failed = async (error: unknown): Promise<T> => {
+      const pauseMs = firstPauseMs * 3 ** (attempts - 1);
+      const isInTime = clock.steady() + pauseMs + minAttemptMs <= deadline;
+      const isWorthIt = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) && isInTime;
+      if (isWorthIt && attempts < maxAttempts) {
+        await clock.sleep(pauseMs);
+        return next();
+      }
+      this.#waiting--;
+      await refused?.(error, attempts);
+      throw error;
+    };
+    return next();
   }
 }

@@ -83,19 +83,8 @@ export function createRequestHolds(
           throw isRefusal(error, ErrorReason.OPERATION_CONFLICT) ? unavailable() : error;
         },
       ),
-    draw({ requestId: holdId, accountId, keyId }, { amount, record, fromFree }) {
-      const hold = { accountId, unit, holdId, amount };
-      return client.draw({ ...hold, keyId, record, fromFree }).catch(async (error) => {
-        // An older billing without `draw`, during a rolling upgrade.
-        if (!isRefusal(error, ErrorReason.INVALID_ARGUMENT)) throw error;
-        try {
-          return (await client.settle(hold)).chargedAmount;
-        } catch (failed) {
-          if (isRefusal(failed, ErrorReason.HOLD_NOT_FOUND)) return 0n;
-          throw failed;
-        }
-      });
-    },
+    draw: ({ requestId, accountId, keyId }, charge) =>
+      client.draw({ accountId, unit, holdId: requestId, keyId, ...charge }),
     isOpen: async (request, terms) =>
       (await client.reserve(holdOf(request, terms))).state === HoldState.OPEN,
   };

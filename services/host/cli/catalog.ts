@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { checkCatalogFile } from "../../catalog/index.ts";
+import type { PriceExample } from "../price-examples.ts";
 import { withExamples } from "./arguments.ts";
-import { printJson } from "./output.ts";
+import { dollars, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 export function catalogCommands(program: Command, cli: Cli): void {
@@ -21,11 +22,13 @@ export function catalogCommands(program: Command, cli: Cli): void {
       .option(
         "--requests",
         "print each request that its models would send where it declares the HTTP; sends nothing",
-      ),
+      )
+      .option("--example", "print what requests of its models cost, one for each part of a price"),
     "catalog check deploy/catalog.yaml",
     "catalog check my-catalog.yaml --json",
     "catalog check my-catalog.yaml --online",
     "catalog check deploy/catalogs/xai.yaml --requests",
+    "catalog check my-catalog.yaml --example",
   ).action((file: string, options: Asked) => check(cli, file, options));
   withExamples(
     catalog
@@ -78,26 +81,52 @@ async function explain(cli: Cli, wanted?: string): Promise<void> {
 interface Asked {
   online?: boolean;
   requests?: boolean;
+  example?: boolean;
 }
 
 async function check(cli: Cli, file: string, asked: Asked): Promise<void> {
-  const { online = false, requests: isShown = false } = asked;
+  const { online = false, requests: isShown = false, example = false } = asked;
   const { checkOnline, requestsOf } = await import("../../upstreams/online/index.ts");
+  const { priceExamples } = await import("../price-examples.ts");
   let requests: ReturnType<typeof requestsOf> = [];
-  const look = async (snapshot: Snapshot) => {
+  let examples: PriceExample[] = [];
+  const { faults, models } = await checkCatalogFile(file, async (snapshot) => {
     if (isShown) requests = requestsOf(snapshot);
+    if (example) examples = priceExamples(snapshot);
     return online ? await askUpstreams(cli, snapshot, checkOnline) : [];
-  };
-  const { faults, models } = await checkCatalogFile(file, online || isShown ? look : undefined);
+  });
   if (faults.length > 0) cli.exitCode = 1;
-  const shown = isShown ? { requests } : {};
-  if (cli.json) return printJson(cli, { ok: faults.length === 0, models, faults, ...shown });
+  if (cli.json) {
+    const shown = {
+      ...(isShown ? { requests } : {}),
+      ...(example ? { examples: examples.map(printedExample) } : {}),
+    };
+    return printJson(cli, { ok: faults.length === 0, models, faults, ...shown });
+  }
   for (const { model, method, url, headers, body } of requests) {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`);
     cli.out(`# ${model}\n${method} ${url}\n${lines.join("")}${JSON.stringify(body)}\n\n`);
   }
+  if (examples.length > 0) {
+    printExamples(cli, examples);
+    cli.out("\n");
+  }
   for (const { path, message } of faults) cli.out(`${path || "(file)"}: ${message}\n`);
   cli.out(`${file}: ${faults.length === 0 ? `${models} models, no faults` : faultCount(faults)}\n`);
+}
+
+/** An example for programs. Amounts are whole credits or millionths of a dollar. */
+function printedExample({ hold, charge, upstreamCost, ...example }: PriceExample) {
+  return { ...example, held: hold, charged: charge, upstreamCostUsdMicros: upstreamCost ?? null };
+}
+
+function printExamples(cli: Cli, examples: readonly PriceExample[]): void {
+  const rows = examples.map(({ model, request, unit, hold, charge, upstreamCost }) => {
+    const sum = (amount: bigint) => (unit === "credits" ? `${amount} credits` : dollars(amount));
+    const cost = upstreamCost === undefined ? "–" : dollars(upstreamCost);
+    return [model, request, sum(hold), sum(charge), cost];
+  });
+  printTable(cli, ["model", "request", "held", "charged", "at the upstream"], rows, "");
 }
 
 async function askUpstreams(

@@ -1,6 +1,5 @@
 import { memo } from "#kit/base/memo.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
-import { refusingWhenAway } from "#kit/store/sqlite-errors.ts";
 import { type Documents, type Fit, removed, type Stretch } from "./port.ts";
 import {
   type AnySchema,
@@ -13,8 +12,7 @@ import {
 } from "./schema.ts";
 
 /** Makes the tables of a component, and those of their indexes that are not there yet. */
-export function migrateSqliteDocuments(file: SqliteDatabase, { name, kinds, tables }: Component) {
-  const db = refusingWhenAway(file);
+export function migrateSqliteDocuments(db: SqliteDatabase, { name, kinds, tables }: Component) {
   db.migrate(name, tables);
   for (const kind of kinds) {
     for (const [index, definition] of Object.entries(kind.indexes)) {
@@ -32,11 +30,10 @@ export function migrateSqliteDocuments(file: SqliteDatabase, { name, kinds, tabl
 
 /** Documents in SQLite: a row each. Fields with a column are there alone, the others are JSON beside them. */
 export function createSqliteDocuments<D extends object, I extends string>(
-  file: SqliteDatabase,
+  db: SqliteDatabase,
   schema: DocumentsSchema<D, I>,
 ): Documents<D, I> {
   const { name, indexes } = schema;
-  const db = refusingWhenAway(file);
   const rows = createRows<D>(schema);
   const select = createSelect(schema);
   const ids = (index: I, stretch: Stretch) => select(rows.id, index, stretch);

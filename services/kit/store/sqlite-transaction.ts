@@ -1,6 +1,7 @@
 import { createBatchWait } from "#kit/base/batching.ts";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import type { SqlRow, SqlRunner } from "./sqlite.ts";
+import { meantBy } from "./sqlite-errors.ts";
 
 /** Statements of one transaction, and the functions that belong to it. */
 export interface SqlTransaction extends SqlRunner {
@@ -110,7 +111,7 @@ export class Committing {
       } catch (error) {
         // A full disk ends the whole transaction by itself.
         if (!this.#db.isTransaction) throw error;
-        pending.reject(error);
+        pending.reject(meantBy(error));
         if (this.#hasChanged) return { failed: pending };
       }
     }

@@ -1,6 +1,7 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { closeToOthers, openPrivately } from "#kit/base/private-files.ts";
-import { traced } from "#kit/telemetry/spans.ts";
+import { isTraced, traced } from "#kit/telemetry/spans.ts";
+import { refusingWhenAway } from "./sqlite-errors.ts";
 import {
   Committing,
   createQueue,
@@ -20,7 +21,7 @@ export interface SqlRunner {
   run(sql: string, ...values: SqlValue[]): number;
 }
 
-/** One SQLite file, shared by the services of a process. */
+/** One SQLite file, shared by the services of a process. All of it refuses with SERVICE_UNAVAILABLE where the file is away. */
 export interface SqliteDatabase extends SqlRunner, Disposable {
   /**
    * Runs `work` as one transaction. Its changes survive the death of this process when the promise resolves. Transactions that come in
@@ -49,9 +50,16 @@ export function openSqlite(file: string): SqliteDatabase {
   const runner = createRunner(db);
   const queue = createQueue(new Committing(db, runner));
   return {
-    ...runner,
-    write: (work, options) => traced(transactionSpan, () => queue.add(work, options)),
-    migrate: (component, steps) => migrate(db, runner, component, steps),
+    all: refusingWhenAway(runner.all),
+    get: refusingWhenAway(runner.get),
+    run: refusingWhenAway(runner.run),
+    write: (work, options) =>
+      isTraced()
+        ? traced(transactionSpan, () => queue.add(work, options))
+        : queue.add(work, options),
+    migrate: refusingWhenAway((component: string, steps: readonly string[]) =>
+      migrate(db, runner, component, steps),
+    ),
     [Symbol.dispose]() {
       queue.finish();
       db.close();

@@ -28,6 +28,8 @@ export async function drawSpeech(
       record: {
         model: record.modelId,
         operation: "speech",
+        upstream: record.tries?.upstream,
+        failedTries: record.tries?.failed,
         status,
         characters: isCharged ? record.characters : 0,
         mediaMs: Math.round((record.audio?.durationSeconds ?? 0) * 1_000),

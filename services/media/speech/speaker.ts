@@ -176,6 +176,7 @@ function intentOf(
     openedAt: now,
     leaseUntil: now + leaseMs,
     requestId,
+    tries: { upstream: undefined, failed: [] },
     ...(idempotency ? { idempotency } : {}),
   };
 }
@@ -265,6 +266,11 @@ async function speakAndStore(
       },
       reach: room.reach,
       hear: sound && ((piece) => sound.push(piece)),
+      tried(lane, failure) {
+        if (!intent.tries) return;
+        if (failure) intent.tries.failed.push({ lane, ...failure });
+        else intent.tries.upstream = lane;
+      },
       signal: either,
     });
     // The hold ends in time, even if a driver is slow to stop.

@@ -9,7 +9,7 @@ import type { SpeechAudio, SpeechIntent, SpeechRecord, SpeechStore } from "./sto
  * keeping. Absent: it is kept for ever.
  */
 interface KeptSpeech
-  extends Omit<SpeechRecord, "leaseUntil" | "idempotency" | "audio" | "requestId"> {
+  extends Omit<SpeechRecord, "leaseUntil" | "idempotency" | "audio" | "requestId" | "tries"> {
   dueAt?: number | undefined;
   /** Absent once the slot is free. */
   idem?: { key: string; fingerprint: string } | undefined;
@@ -140,7 +140,7 @@ export function createSpeechStore(database: Database): SpeechStore {
 }
 
 function keptOf(intent: SpeechIntent): KeptSpeech {
-  const { leaseUntil, idempotency, requestId: _told, ...rest } = intent;
+  const { leaseUntil, idempotency, requestId: _told, tries: _tried, ...rest } = intent;
   return { ...rest, status: "open", dueAt: leaseUntil, idem: idempotency };
 }
 

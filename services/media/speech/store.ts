@@ -1,3 +1,4 @@
+import type { FailedTry } from "#common/agreements/hold-client.ts";
 import type { SoundFormat } from "#kit/sound/formats.ts";
 import type { PutOffWork } from "#kit/time/lease-time.ts";
 
@@ -35,6 +36,8 @@ export interface SpeechIntent {
   idempotency?: { key: string; fingerprint: string };
   /** The id of the caller's HTTP request. It is not stored, so it is absent in requests that another process ends. */
   requestId?: string | undefined;
+  /** The lane that spoke, and the tries that failed before. It is filled while the request runs, and is not stored. */
+  tries?: { upstream: string | undefined; failed: FailedTry[] } | undefined;
 }
 
 /** A speech in the blob store. */

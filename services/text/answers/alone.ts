@@ -1,3 +1,4 @@
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { Stop } from "#kit/base/stop.ts";
 import { staged } from "#kit/stream/stages.ts";
 import type { UnderWay } from "../base/under-way.ts";
@@ -35,9 +36,18 @@ export class Alone implements Seat {
     if (!this.#isLanded) this.#stop.abort(stopped("left"));
   };
 
-  async #begun(begin: Begin): Promise<Answer> {
+  #begun(begin: Begin): Promise<Answer> {
+    const failed = (error: unknown) => {
+      this.#land();
+      throw asRefusal(error, this.#stop);
+    };
+    let beginning: Awaitable<Answer>;
     try {
-      const answer = await begin(this.#stop);
+      beginning = begin(this.#stop);
+    } catch (error) {
+      beginning = Promise.reject(error);
+    }
+    return Promise.resolve(beginning).then((answer) => {
       if (answer.kind === "json") {
         this.#land();
         if (this.#isLeft) answer.room?.[Symbol.dispose]();
@@ -52,10 +62,7 @@ export class Alone implements Seat {
         return error;
       };
       return { ...answer, events: staged(answer.events, { end, fail }) };
-    } catch (error) {
-      this.#land();
-      throw asRefusal(error, this.#stop);
-    }
+    }, failed);
   }
 
   #land(): void {

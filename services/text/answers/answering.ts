@@ -1,7 +1,8 @@
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import { keyLimitOf } from "#common/agreements/hold-client.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
-import type { Awaitable } from "#kit/base/awaitable.ts";
+import { type Awaitable, after } from "#kit/base/awaitable.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Stop, StopSignal } from "#kit/base/stop.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { FairShare } from "#kit/share/fair-share.ts";
@@ -21,6 +22,7 @@ import type { IdempotencySlot, UsageStore } from "../store/store.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { createTally } from "../tokens/tally.ts";
 import { Alone } from "./alone.ts";
+import { behind } from "./behind.ts";
 import { type Answer, createJoins, type Joins, type Seat } from "./joins.ts";
 import { type FoundAnswer, findKeptAnswer } from "./kept-answer.ts";
 import { piecesOf } from "./replay.ts";
@@ -81,14 +83,17 @@ export function createAnswering(context: AnsweringContext): Answering {
   let closedFor: StopReason | undefined;
   const answer = (call: Call, keyed: Keyed | undefined, stop: Stop) => {
     if (closedFor) stop.abort(stopped(closedFor));
-    return answerOf(call, keyed, stop, context);
+    return keyed
+      ? keptAnswerOr(call, keyed, stop, context)
+      : newAnswer(call, undefined, stop, context);
   };
-  const joins = createJoins(running);
+  const joins = createJoins(running, context.clock);
   return {
     ask(call) {
       const { parsed, principal, admission } = call;
-      const { operation, form } = parsed;
+      const { operation, form, startingAfter } = parsed;
       const key = checkIdempotencyKey(call.idempotencyKey);
+      if (startingAfter !== undefined) checkGoesOn(key, form);
       if (key === undefined) {
         return new Alone((stop) => answer(call, undefined, stop), running);
       }
@@ -100,10 +105,15 @@ export function createAnswering(context: AnsweringContext): Answering {
         return await answer(call, keyed, stop);
       };
       const name = flightName(keyed, form);
+      if (startingAfter !== undefined) {
+        const seat = joins.join(name) ?? refuse(ErrorReason.INVALID_VALUE, noStream);
+        context.events.joined(operation);
+        return behind(seat, startingAfter);
+      }
       // A request that the gateway refuses can find an answer, but not begin one. Other requests must not join in its refusal.
       const seat = admission?.refuseWith
         ? (joins.join(name) ?? new Alone(begin, running))
-        : joins.take(name, principal.accountId, begin);
+        : joins.take(name, { accountId: principal.accountId, isStream: form !== "json" }, begin);
       if (seat.joined) context.events.joined(operation);
       return seat;
     },
@@ -125,6 +135,22 @@ export function createAnswering(context: AnsweringContext): Answering {
       for (const stop of running) stop.abort(stopped(reason));
     },
   };
+}
+
+const param = "starting_after";
+const noStream = {
+  param,
+  message:
+    "No stream of this Idempotency-Key is under way, or its first events are not there any more. Send the request without " +
+    "'starting_after' for the whole answer.",
+};
+
+/** Only a stream that others can find goes on behind an event. */
+function checkGoesOn(key: string | undefined, form: AnswerForm): void {
+  if (key !== undefined && form !== "json") return;
+  const message =
+    "'starting_after' goes on with a stream that broke off: it needs the Idempotency-Key of that stream, and 'stream: true'.";
+  refuse(ErrorReason.INVALID_VALUE, { param, message });
 }
 
 /** The slot of a request with an idempotency key. */
@@ -166,45 +192,40 @@ async function waitForOtherForms(
   }
 }
 
-async function answerOf(
+async function keptAnswerOr(
+  call: Call,
+  keyed: Keyed,
+  stop: Stop,
+  context: AnsweringContext,
+): Promise<Answer> {
+  const found = await findKeptAnswer(keyed.slot, keyed.fingerprint, context, stop.signal);
+  if (!found) return await newAnswer(call, keyed, stop, context);
+  context.events.replayed(call.parsed.operation);
+  const again = await replay(call, found, stop, context);
+  return { ...again, replayed: true, ignored: found.ignored };
+}
+
+function newAnswer(
   call: Call,
   keyed: Keyed | undefined,
   stop: Stop,
   context: AnsweringContext,
-): Promise<Answer> {
-  const { parsed, principal, admission } = call;
-  let prepared: PreparedRequest | undefined;
-  for (;;) {
-    if (keyed) {
-      const answer = await findKeptAnswer(keyed.slot, keyed.fingerprint, context, stop.signal);
-      if (answer) {
-        context.events.replayed(parsed.operation);
-        const again = await replay(call, answer, stop, context);
-        return { ...again, replayed: true, ignored: answer.ignored };
-      }
-    }
-    refuseAtEdge(admission);
+): Awaitable<Answer> {
+  const { principal, admission, requestId: callId } = call;
+  refuseAtEdge(admission);
+  stop.throwIfAborted();
+  return after(prepare(call, stop, context), (request) => {
     stop.throwIfAborted();
-    if (!prepared) {
-      const preparing = prepare(call, stop, context);
-      prepared = preparing instanceof Promise ? await preparing : preparing;
-    }
-    stop.throwIfAborted();
-    const metered = await context.meter.open(
-      prepared,
-      {
-        principal,
-        callId: call.requestId,
-        keyLimit: keyLimitOf(admission),
-      },
-      keyed && { key: keyed.slot.key, fingerprint: keyed.fingerprint },
-      stop,
-    );
-    // The slot was taken meanwhile, by another process or by an equal request that has another form.
-    if (!metered) continue;
-    const paid = { request: prepared, callId: call.requestId, metered, stop, isKept: !!keyed };
-    return await new Sending(paid, context).answer();
-  }
+    const payer = { principal, callId, keyLimit: keyLimitOf(admission) };
+    const slot = keyed && { key: keyed.slot.key, fingerprint: keyed.fingerprint };
+    return context.meter.open(request, payer, slot, stop).then((metered) => {
+      const isKept = keyed !== undefined;
+      if (metered) return new Sending({ request, callId, metered, stop, isKept }, context).answer();
+      if (!keyed) throw new Error("a request without a slot was not opened");
+      // The slot was taken meanwhile, by another process or by an equal request that has another form.
+      return keptAnswerOr(call, keyed, stop, context);
+    });
+  });
 }
 
 function prepare(

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Stop } from "#kit/base/stop.ts";
+import { manualClock } from "#kit/time/clock.ts";
 import { UnderWay } from "../base/under-way.ts";
 import { type Begin, createJoins, type Seat } from "./joins.ts";
 import { createReplayRoom } from "./replay-room.ts";
@@ -21,8 +22,10 @@ const take = async (seat: Seat, pieces: number) => {
 
 test("what is kept for a caller that takes nothing counts, also once the stream has ended", async () => {
   const running = new UnderWay<Stop>();
-  const joins = createJoins(running, createReplayRoom(1_000, 40));
-  const ask = (name: string, pieces: number) => joins.take(name, "acct_1", streamOf(pieces));
+  const joins = createJoins(running, manualClock(0), createReplayRoom(1_000, 40));
+  // Its callers do not repeat it.
+  const how = { accountId: "acct_1", isStream: false };
+  const ask = (name: string, pieces: number) => joins.take(name, how, streamOf(pieces));
   const [quick, slow] = [ask("one", 3), ask("one", 3)];
   expect(slow.joined).toBe(true);
   await Promise.all([take(quick, 4), slow.answer]);

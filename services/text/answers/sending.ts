@@ -101,25 +101,20 @@ export class Sending {
   }
 
   /** Sends it. Refuses with the meaning of the upstream's failure, before any output. */
-  async answer(): Promise<Answer> {
+  answer(): Promise<Answer> {
     const { stop } = this.#paid;
-    try {
-      let answer: JsonAnswer | StreamAnswer;
-      stop.addEventListener("abort", this.#onStop);
-      if (stop.aborted) this.#onStop();
-      try {
-        answer = await this.#context.upstreams.send(this.#upstreamRequest());
-      } catch (error) {
-        throw await this.#failed(error);
-      } finally {
+    stop.addEventListener("abort", this.#onStop);
+    if (stop.aborted) this.#onStop();
+    return this.#context.upstreams.send(this.#upstreamRequest()).then(
+      (answer) => {
         stop.removeEventListener("abort", this.#onStop);
-      }
-      if (answer.kind === "stream") return this.#inRoom(this.#events(answer));
-      return await this.#json(answer);
-    } catch (error) {
-      this.#room?.[Symbol.dispose]();
-      throw error;
-    }
+        return answer.kind === "stream" ? this.#inRoom(this.#events(answer)) : this.#json(answer);
+      },
+      (error) => {
+        stop.removeEventListener("abort", this.#onStop);
+        return this.#failed(error);
+      },
+    );
   }
 
   #notes(): TextNotes {
@@ -195,8 +190,8 @@ export class Sending {
     };
   }
 
-  /** Ends a request that got no answer. Answers the error for its caller. */
-  async #failed(error: unknown): Promise<unknown> {
+  /** Ends a request that got no answer. Throws the error for its caller. */
+  async #failed(error: unknown): Promise<never> {
     const { request, metered, stop } = this.#paid;
     const reason = stopReasonOf(stop);
     const left = metered.isSent ? "left" : "unsent";
@@ -210,7 +205,7 @@ export class Sending {
       unseenTokens: reason === "left" ? this.#silence.tokens() : 0,
       unseenInput: unseenInput(undefined, request),
     });
-    return charged(reason ? stop.reason : error, cost);
+    throw this.#charged(reason ? stop.reason : error, cost);
   }
 
   async #json(answer: JsonAnswer): Promise<Answer> {
@@ -218,32 +213,35 @@ export class Sending {
     const { large } = this.#context;
     const { operation, form } = request;
     const { ending, failure, usage, opaque, upstream, isCut } = answer;
-    metered.saw(answer.outputText);
-    const shown = (charge: ShownCharge) =>
-      withShownCost(operation, answer.body, charge, large, metered);
-    /** The body of an answer that is kept, or the reason why it cannot be shown with its cost. */
-    let kept: Promise<Uint8Array> | undefined;
-    const keep = async (cost: bigint, estimate: ChargedTokens | undefined) => {
-      kept = Promise.resolve(shown({ cost, estimate }));
-      // An answer that cannot be shown was generated, so it is charged nevertheless.
-      return await kept.then(keepable, () => undefined);
-    };
-    const { isOurs, cost, estimate } = await metered.finish({
-      kind: ending,
-      finishReason: finishReasonOf(answer.body, ending),
-      failure: ending === "failed" ? failureFor(failedReason(failure)) : undefined,
-      reported: usage,
-      cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
-      unseenTokens: unseenTokens(answer.unseen, 0),
-      unseenInput: unseenInput(answer.unseen, request),
-      toolCalls: answer.unseen?.toolCalls,
-      opaque: { values: opaque, upstream },
-      ignored: this.#ignored,
-      answer: isKept && ending !== "failed" ? keep : undefined,
-    });
-    // Another process has closed the request, and charged for the output so far.
-    if (!isOurs) throw unavailable();
+    let cost: bigint | undefined;
     try {
+      metered.saw(answer.outputText);
+      const shown = (charge: ShownCharge) =>
+        withShownCost(operation, answer.body, charge, large, metered);
+      /** The body of an answer that is kept, or the reason why it cannot be shown with its cost. */
+      let kept: Promise<Uint8Array> | undefined;
+      const keep = async (cost: bigint, estimate: ChargedTokens | undefined) => {
+        kept = Promise.resolve(shown({ cost, estimate }));
+        // An answer that cannot be shown was generated, so it is charged nevertheless.
+        return await kept.then(keepable, () => undefined);
+      };
+      const finished = await metered.finish({
+        kind: ending,
+        finishReason: finishReasonOf(answer.body, ending),
+        failure: ending === "failed" ? failureFor(failedReason(failure)) : undefined,
+        reported: usage,
+        cutAt: isCut ? cutBoundOf(request, metered.bounds) : undefined,
+        unseenTokens: unseenTokens(answer.unseen, 0),
+        unseenInput: unseenInput(answer.unseen, request),
+        toolCalls: answer.unseen?.toolCalls,
+        opaque: { values: opaque, upstream },
+        ignored: this.#ignored,
+        answer: isKept && ending !== "failed" ? keep : undefined,
+      });
+      const { isOurs, estimate } = finished;
+      cost = finished.cost;
+      // Another process has closed the request, and charged for the output so far.
+      if (!isOurs) throw unavailable();
       if (ending === "failed") throw failedAs(operation, failure);
       const showing = kept ?? shown({ cost, estimate });
       const body = showing instanceof Promise ? await showing : showing;
@@ -258,8 +256,14 @@ export class Sending {
         piecesOf(await large.run("events", { accountId }, body, operation, form)),
       );
     } catch (error) {
-      throw charged(error, cost);
+      throw this.#charged(error, cost);
     }
+  }
+
+  /** The error of a request that has ended, which needs no room any more. */
+  #charged(error: unknown, cost: bigint | undefined): unknown {
+    this.#room?.[Symbol.dispose]();
+    return charged(error, cost);
   }
 
   #events(answer: StreamAnswer): AsyncIterable<Uint8Array> {

@@ -6,6 +6,8 @@ import type { ReplayBytes } from "./replay-room.ts";
 export interface SharedEvents {
   /** A new reader at the first byte. Undefined once the beginning is no longer kept. */
   read(): EventReader | undefined;
+  /** Reads on from here without a caller, so that the stream goes on until this is closed. */
+  readOn(): Pick<EventReader, "close">;
 }
 
 /** One caller's place in the stream. */
@@ -24,6 +26,8 @@ interface Place {
   /** Bytes that it may still get in this turn of the event loop. */
   leftBytes: number;
 }
+
+const noCaller: Sink<Uint8Array> = { push: () => true, end() {}, fail() {} };
 
 /**
  * Shares the stream of `source`, which is read at the pace of the fastest reader. Up to `maxBytes` are kept for callers that come late,
@@ -107,6 +111,18 @@ class Shared implements SharedEvents, Sink<Uint8Array> {
       };
     });
     return { events, close };
+  }
+
+  readOn(): Pick<EventReader, "close"> {
+    const place: Place = {
+      at: this.#dropped + this.#pieces.length,
+      sink: noCaller,
+      takesMore: true,
+      leftBytes: Number.POSITIVE_INFINITY,
+    };
+    this.#places.add(place);
+    this.#moved();
+    return { close: () => this.#close(place) };
   }
 
   #close(place: Place): void {

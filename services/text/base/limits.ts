@@ -143,6 +143,11 @@ export const keptCountMs = 3_600_000;
  * of the event loop.
  */
 export const maxJoiners = 64;
+/**
+ * Ms for which a stream with an idempotency key goes on without a caller, where the last one is gone. Clients that lost their connection
+ * repeat a request after half a second to 8 s, so the repeat finds the stream and pays nothing more.
+ */
+export const repeatWaitMs = 10_000;
 /** Bytes of a running stream that are kept for equal requests that join it late: about 100,000 deltas of one token. */
 export const maxReplayBytes = 24 * 1024 * 1024;
 /**

@@ -18,12 +18,20 @@ export interface Silence {
   tokens(): number;
 }
 
+const nothing = () => {};
+/** The silence of a model for which it does not count. */
+const uncounted: Silence = {
+  ...{ spoke: nothing, held: nothing, waits: nothing, over: nothing },
+  tokens: () => 0,
+};
+
 /**
  * Measures silence from now on, by the monotonic clock: the whole time before the first text, then each pause of at least {@link
  * longestPauseMs}. Time in which the caller took nothing is reduced by the text that is found behind it. That text was made meanwhile,
  * and is counted already. `tokensPerSecond`: the tokens of one second, by the model's catalog entry. 0: silence does not count.
  */
 export function createSilence(clock: Clock, tokensPerSecond: number): Silence {
+  if (tokensPerSecond === 0) return uncounted;
   let sinceMs = clock.steady();
   let hasSpoken = false;
   let isHeld = false;

@@ -1,5 +1,9 @@
 import { costOf } from "#common/words/money.ts";
-import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type {
+  ChatSpec,
+  EmbeddingSpec,
+  TranscriptionSpec,
+} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { priceListOf } from "./catalog-prices.ts";
 import {
   type HeldContent,
@@ -61,6 +65,18 @@ export function priceOf(spec: ChatSpec): TextPrice {
     ...(spec.prices && { list: priceListOf(spec.prices) }),
     ...(spec.upstreamCost && { upstreamCost: priceListOf(spec.upstreamCost) }),
   };
+}
+
+/** The price of an embedding model, which has no output. */
+export function priceOfEmbedding(spec: EmbeddingSpec): TextPrice {
+  const { inputUsdMicrosPerMillionTokens: perMillion } = spec;
+  return { input: perMillion, cachedInput: perMillion, output: 0n };
+}
+
+/** The price of a transcription model, whose input is counted in thousandths of a minute. */
+export function priceOfTranscription({ usdMicrosPerMinute }: TranscriptionSpec): TextPrice {
+  const perMillion = usdMicrosPerMinute * 1_000n;
+  return { input: perMillion, cachedInput: perMillion, output: 0n };
 }
 
 /** USD micros to hold, so that no usage within the bounds is charged more. */

@@ -5,7 +5,7 @@ import type { JsonValue } from "#kit/base/json.ts";
 import { growthOf } from "#kit/base/text-growth.ts";
 import { type EmbeddingSpec, ModelKind } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
-import { holdAmountOf } from "../metering/pricing.ts";
+import { holdAmountOf, priceOfEmbedding } from "../metering/pricing.ts";
 import { bytesPerToken } from "../tokens/count.ts";
 import { capableUpstreams, findAllowed } from "./model.ts";
 import type { ParsedRequest } from "./parse.ts";
@@ -40,8 +40,7 @@ export function prepareEmbeddings(
   optionalString(asked, "encoding_format", { oneOf: ["float", "base64"] });
   optionalString(asked, "user");
   const most = Number(spec.maxInputTokens);
-  const perMillion = spec.inputUsdMicrosPerMillionTokens;
-  const price = { input: perMillion, cachedInput: perMillion, output: 0n };
+  const price = priceOfEmbedding(spec);
   const input = sumOf(sizes, ({ bytes, tokens }) => Math.min(bytes + tokens + mostAround, most));
   const bounds = { input, output: 0 };
   const tokensAsSuch = sumOf(sizes, ({ tokens }) => tokens + usualAround);

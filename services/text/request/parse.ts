@@ -1,4 +1,4 @@
-import { optionalBoolean, optionalObject } from "#common/words/body.ts";
+import { optionalBoolean, optionalNumber, optionalObject } from "#common/words/body.ts";
 import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { weightOf } from "#kit/base/weight.ts";
@@ -15,12 +15,15 @@ export interface ParsedRequest {
   /** See `weightOf` in kit/base/weight.ts. The bound of the output is left out, because it is not text of the input. */
   weight: number;
   /**
-   * A repeat under the same idempotency key must have the same fingerprint. "" without a key. `stream` and `stream_options` are left out.
-   * They choose how the answer is delivered, not its content, and a kept answer can be replayed as a stream.
+   * A repeat under the same idempotency key must have the same fingerprint. "" without a key. `stream`, `stream_options` and
+   * `starting_after` are left out. They choose how the answer is delivered, not its content, and a kept answer can be replayed as a
+   * stream.
    */
   fingerprint: string;
   /** The form in which the answer is sent. Only responses and chat have others than the first. */
   form: AnswerForm;
+  /** The caller has the events of a stream up to this `sequence_number`. Absent: it has none. */
+  startingAfter?: number | undefined;
 }
 
 /** JSON, an event stream, or an event stream of chat chunks that ends with a usage chunk. */
@@ -42,7 +45,11 @@ export function parseRequest(
   bytes: Uint8Array,
   { reader, isKeyed, ...asking }: Parsing,
 ): Awaitable<ParsedRequest> {
-  const without = ["stream", "stream_options"];
+  const without = [
+    "stream",
+    "stream_options",
+    ...(hasNumbers(operation) ? ["starting_after"] : []),
+  ];
   const wanted = {
     weighLevels: maxJsonDepth,
     ...(isKeyed ? { fingerprint: { tag: operation, without } } : {}),
@@ -51,9 +58,16 @@ export function parseRequest(
     let text = weight;
     for (const bound of boundWeights)
       if (typeof body[bound.name] === "number") text -= bound.weight;
-    return { operation, body, weight: text, fingerprint, form: formOf(operation, body) };
+    const form = formOf(operation, body);
+    const parsed = { operation, body, weight: text, fingerprint, form };
+    if (body.starting_after === undefined || !hasNumbers(operation)) return parsed;
+    const startingAfter = optionalNumber(body, "starting_after", { integer: true, min: 0 });
+    return { ...parsed, startingAfter };
   });
 }
+
+/** Only events of responses have a `sequence_number`. */
+const hasNumbers = (operation: TextOperation) => operation === "responses";
 
 /** The weight that each name of the output's bound and its number add to a body. */
 const boundWeights = outputBounds.map((name) => ({

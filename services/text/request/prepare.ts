@@ -120,10 +120,7 @@ function prepareChat(
         return after(fitting, () => ({
           ...{ operation, form, model, upstreams, body, asked, developerPrompt, media },
           isPinned,
-          stick:
-            model.shares.length === 0
-              ? undefined
-              : stickOf(accountId, operation === "messages" ? body : asked, conversation),
+          stick: model.shares.length === 0 ? undefined : stickOf(accountId, asked, conversation),
           catalogVersion: view.snapshot.version,
           leftOut: checked.leftOut,
           passParameters: spec.passParameters,

@@ -13,7 +13,7 @@ import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { soundUnitMs } from "../../upstreams/text/port.ts";
 import { maxSoundPromptCharacters } from "../base/limits.ts";
 import type { SoundKind } from "../files/measuring/sound.ts";
-import { holdAmountOf } from "../metering/pricing.ts";
+import { holdAmountOf, priceOfTranscription } from "../metering/pricing.ts";
 import { capableUpstreams, findAllowed } from "./model.ts";
 import type { ParsedRequest } from "./parse.ts";
 import type { PrepareContext } from "./prepare.ts";
@@ -67,7 +67,7 @@ export async function prepareTranscription(
       message: "The file must be a sound (MP3, WAV, FLAC, M4A, MP4, OGG or WebM).",
     });
   }
-  const { maxSeconds, usdMicrosPerMinute } = model.spec.value;
+  const { maxSeconds } = model.spec.value;
   if (sound.seconds > maxSeconds) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: "file",
@@ -76,9 +76,7 @@ export async function prepareTranscription(
   }
   const units = unitsOf(sound.seconds);
   const mostUnits = unitsOf(Math.min(sound.mostSeconds, Number(maxSeconds)));
-  // For a million thousandths of a minute.
-  const perMillion = usdMicrosPerMinute * 1_000n;
-  const price = { input: perMillion, cachedInput: perMillion, output: 0n };
+  const price = priceOfTranscription(model.spec.value);
   const bounds = { input: mostUnits, output: 0 };
   const { file: _, ...fields } = asked;
   const name = optionalString(file, "name", {}, "file") || "sound";

@@ -17,7 +17,7 @@ function start() {
     for (let passed = 0; passed < ms; passed += 5_000) await clock.advance(5_000);
   };
   const call = (provider: string) => begin({ operation: "chat", provider, model: "m" });
-  return { pass, health, call };
+  return { pass, health, call, metrics };
 }
 
 test("what ended counts for five minutes, also where it was never asked for before", async () => {
@@ -52,5 +52,22 @@ test("errors of callers are none of the upstream's, and its latency is that of w
   ]);
   call("a").end();
   expect((await health.read()).upstreams[0]).toMatchObject({ p50Ms: 10, p95Ms: 10 });
+  health[Symbol.dispose]();
+});
+
+test("an upstream that gets no requests has the reasons, for as long as they last", async () => {
+  const { health, call, metrics } = start();
+  const resting = metrics.gauge("genmesh_upstream_resting", "", ["lane", "reason"]);
+  call("a").end();
+  resting.of("a", "limited").value = 1;
+  resting.of("a", "failed").value = 2;
+  resting.of("b#2", "key_refused").value = 1;
+  expect((await health.read()).upstreams).toMatchObject([
+    { name: "a", requests: 1, resting: ["failed", "limited"] },
+    { name: "b#2", requests: 0, resting: ["key_refused"] },
+  ]);
+  resting.of("a", "limited").value = 0;
+  resting.of("a", "failed").value = 0;
+  expect((await health.read()).upstreams[0]).toMatchObject({ name: "a", resting: [] });
   health[Symbol.dispose]();
 });

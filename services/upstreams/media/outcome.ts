@@ -20,6 +20,12 @@ export function outcomeOfSpeaking(error: GenerationError, isSent: boolean): Outc
   return error.cause instanceof UpstreamError && error.cause.kind === "full" ? "full" : "failed";
 }
 
+/** The kind of a failure, as its log line names it, and the HTTP status. */
+export function kindOf(error: GenerationError): { kind: string; status: number | undefined } {
+  const kind = error instanceof NotTakenError ? error.refusal : error.fault;
+  return { kind, status: error.cause instanceof StatusError ? error.cause.status : undefined };
+}
+
 /** The milliseconds that the upstream asked to be left alone. */
 export function askedMsOf(error: GenerationError): number | undefined {
   return error instanceof NotTakenError ? error.retryAfterMs : undefined;

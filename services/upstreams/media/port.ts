@@ -214,6 +214,8 @@ export interface SpeechTask {
    * From the first one on nothing is repeated, here or at another upstream. Absent: no caller listens.
    */
   hear?: ((piece: Uint8Array) => void) | undefined;
+  /** Called at the end of each try at a lane. `failure`: its kind and HTTP status. Absent: the upstream spoke. */
+  tried?(lane: string, failure?: { kind: string; status: number | undefined }): void;
   signal: AbortSignal;
 }
 

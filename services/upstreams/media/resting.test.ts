@@ -85,14 +85,23 @@ test("a store of ours that is away says nothing about the upstream", async () =>
 test("speech is asked for at an upstream that does not rest", async () => {
   await using pool = await start();
   const { upstreams, world, server } = pool;
-  const speak = () => world.upstreams.speak(speechTask(upstreams));
-  server.next("POST /audio/speech", status(429, { headers: { "retry-after": "7" } }));
+  const tries: unknown[] = [];
+  const tried = (...one: unknown[]) => void tries.push(one);
+  const speak = () => world.upstreams.speak(speechTask(upstreams, { tried }));
+  server.next("POST /audio/speech", status(401));
   await speak();
   expect(server.requests).toHaveLength(2);
   await speak();
   expect(server.requests).toHaveLength(3);
-  await pool.clock.advance(7_000);
+  await pool.clock.advance(60_000);
   server.next("POST /audio/speech", status(402));
   await speak();
   expect(server.requests).toHaveLength(5);
+  expect(tries).toEqual([
+    ["a", { kind: "denied", status: 401 }],
+    ["b"],
+    ["b"],
+    ["a", { kind: "account_empty", status: 402 }],
+    ["b"],
+  ]);
 });

@@ -17,7 +17,7 @@ import {
 } from "./faults.ts";
 import { noPlaceCameFree, withInference } from "./inference.ts";
 import { generateTimes } from "./limits.ts";
-import { askedMsOf, outcomeOfSpeaking } from "./outcome.ts";
+import { askedMsOf, kindOf, outcomeOfSpeaking } from "./outcome.ts";
 import { type GenerationError, type SpeechTask, UnkeptSpeechError } from "./port.ts";
 import { soundSeconds } from "./verify-output.ts";
 
@@ -56,6 +56,7 @@ export async function speakAtFirst(
       task.signal.throwIfAborted();
       const spoken = await speakInTurn(context, slots, { ...task, sending }, upstream);
       one.ended("answered");
+      task.tried?.(upstream.name);
       return spoken;
     } catch (cause) {
       if (task.signal.aborted || isRefusal(cause)) one.ended("open");
@@ -64,6 +65,7 @@ export async function speakAtFirst(
       if (isRefusal(cause)) throw cause;
       last = errorOfBeginning(cause, { takesKey: false }) ?? toGenerationError(cause);
       one.ended(outcomeOfSpeaking(last, isSent), askedMsOf(last));
+      task.tried?.(upstream.name, last instanceof UnkeptSpeechError ? undefined : kindOf(last));
       attemptFailed(context, { upstream, kind: "speech", id: task.requestId }, last);
       const isUnspoken = last.fault === "not_taken" || last.fault === "broke_off";
       if (!isUnspoken && (isSent || last.fault !== "unknown")) throw last;

@@ -184,7 +184,8 @@ class LaneTries implements Tries {
         this.#note(lane, outcome);
         // Its other keys have the same places.
         if (outcome === "full") this.#leaveOut(upstreamOfLane(name));
-        if (!mayMove || !this.hasNext) this.#judge(outcome === "answered");
+        const isLast = !mayMove || !this.hasNext;
+        if (isLast && this.#failed.length > 0) this.#judge(outcome === "answered");
         return mayMove;
       },
     };

@@ -1,3 +1,4 @@
+import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import { isRefusal } from "#kit/base/errors.ts";
 import { jsonInTurns, turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
@@ -182,40 +183,40 @@ export function jsonAnswer({ object, ...rest }: ReadAnswer, upstream: string): J
 }
 
 /** Sends a request. Answers a reply with a status of success. */
-async function post(
+function post(
   plan: Plan,
   request: UpstreamRequest,
   upstream: Upstream,
   context: Pick<UpstreamsContext, "secrets" | "http" | "clock">,
-): Promise<HttpReply> {
+): Awaitable<HttpReply> {
   const isStream = plan.body.stream === true;
   const { sound, onSent, signal } = request;
-  const form = sound && (await encodeForm(fieldsOf(plan.body, sound)));
-  const writing = form?.body ?? jsonInTurns(plan.body);
-  const body = writing instanceof Promise ? await writing : writing;
-  const headers = {
-    ...(form?.headers ?? { "content-type": "application/json" }),
-    accept: isStream ? "text/event-stream" : "application/json",
-    // Events must come when they are made, not when a compressor's window is full.
-    "accept-encoding": "identity",
-    ...plan.headers,
-  };
-  signal.throwIfAborted();
-  const url = `${upstream.baseUrl}${plan.path}`;
-  const key = capabilitiesOf(upstream.protocol)?.key;
-  const asked = { upstream, key, method: "POST", url, headers, body } as const;
-  const call = { ...asked, isStream, onSent, signal };
-  let reply: HttpReply;
-  try {
-    reply = await callUpstream(context, call);
-  } catch (error) {
-    return raiseFailure(error);
-  }
-  if (reply.status < 200 || reply.status > 299) {
-    throw await failureOfReply(reply, request, context.clock.now());
-  }
-  return reply;
+  const form = sound && encodeForm(fieldsOf(plan.body, sound));
+  const writing: Awaitable<Written> = form ?? jsonInTurns(plan.body);
+  return after(writing, (written) => {
+    const isForm = typeof written === "object" && "headers" in written;
+    const body = isForm ? written.body : written;
+    const headers = {
+      ...(isForm ? written.headers : { "content-type": "application/json" }),
+      accept: isStream ? "text/event-stream" : "application/json",
+      // Events must come when they are made, not when a compressor's window is full.
+      "accept-encoding": "identity",
+      ...plan.headers,
+    };
+    signal.throwIfAborted();
+    const url = `${upstream.baseUrl}${plan.path}`;
+    const key = capabilitiesOf(upstream.protocol)?.key;
+    const asked = { upstream, key, method: "POST", url, headers, body } as const;
+    const call = { ...asked, isStream, onSent, signal };
+    return callUpstream(context, call).then((reply) => {
+      if (reply.status >= 200 && reply.status <= 299) return reply;
+      return failureOfReply(reply, request, context.clock.now()).then(raiseFailure);
+    }, raiseFailure);
+  });
 }
+
+/** A body in JSON, or a form with its header. */
+type Written = string | Uint8Array | Awaited<ReturnType<typeof encodeForm>>;
 
 async function plainAnswer(
   reply: HttpReply,
@@ -239,21 +240,22 @@ async function plainAnswer(
   throw failure;
 }
 
-async function wholeObject(
+function wholeObject(
   reply: HttpReply,
   request: UpstreamRequest,
   read: StreamFacts,
 ): Promise<Pick<WholeStream, "object"> & Partial<WholeStream>> {
-  const bytes = await wholeBody(reply, request);
-  if (isEventStream(bytes)) return objectOfStream(bytes, read);
-  const taking = read.parts.takeFrom(bytes);
-  const readable = taking instanceof Promise ? await taking : taking;
-  const object = anyObjectIn(readable);
-  if (!object) throw new UpstreamFailure("garbage");
-  if (isTooDeep(readable)) throw withUsage(new UpstreamFailure("too_large"), object);
-  // Parsing and writing a long text take a turn of the event loop each.
-  if (bytes.length > largeAnswerBytes) await turn();
-  return { object: read.translation?.whole(object) ?? object };
+  return wholeBody(reply, request).then((bytes) => {
+    if (isEventStream(bytes)) return objectOfStream(bytes, read);
+    return after(read.parts.takeFrom(bytes), (readable) => {
+      const object = anyObjectIn(readable);
+      if (!object) throw new UpstreamFailure("garbage");
+      if (isTooDeep(readable)) throw withUsage(new UpstreamFailure("too_large"), object);
+      // Parsing and writing a long text take a turn of the event loop each.
+      const whole = { object: read.translation?.whole(object) ?? object };
+      return bytes.length > largeAnswerBytes ? turn().then(() => whole) : whole;
+    });
+  });
 }
 
 /**

@@ -3,10 +3,10 @@ import { useApi, useFilters } from "../hooks.ts";
 import { Select } from "../kit/form.tsx";
 import { Page } from "../kit/page.tsx";
 import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
-import { Badge, Count, Credits, Fact, Money } from "../kit/values.tsx";
+import { Badge, Count, Fact } from "../kit/values.tsx";
 import { modelKinds, triedKinds } from "../model-kinds.ts";
-import type { List, Model, VideoOption } from "../types.ts";
-import { PriceFacts } from "./priced-parts.tsx";
+import type { List, Model } from "../types.ts";
+import { ModelPriceFacts, VideoPrices } from "./priced-parts.tsx";
 
 /** The models with their limits, options and prices, as in `GET /models`. */
 export function Models() {
@@ -83,9 +83,7 @@ const words = (list: unknown): string | undefined =>
     : undefined;
 
 function Facts({ model }: { model: Model }) {
-  const { pricing } = model;
   const facts: [name: string, value: preact.ComponentChildren | undefined][] = [
-    ["Price", priceOf(model)],
     ["Most input", model.maxInputTokens && `${count(model.maxInputTokens)} tokens`],
     ["Most output", model.maxOutputTokens && `${count(model.maxOutputTokens)} tokens`],
     ["Takes", words(model.inputModalities)],
@@ -123,7 +121,7 @@ function Facts({ model }: { model: Model }) {
   ];
   return (
     <>
-      {pricing && <PriceFacts pricing={pricing} />}
+      <ModelPriceFacts model={model} />
       {facts.map(([name, value]) =>
         !value ? null : (
           <Fact key={name} name={name}>
@@ -132,50 +130,5 @@ function Facts({ model }: { model: Model }) {
         ),
       )}
     </>
-  );
-}
-
-function priceOf(model: Model): preact.ComponentChildren | undefined {
-  if (model.creditPrice !== undefined) {
-    const each = model.kind === "image" ? "an image" : "a job";
-    return (
-      <>
-        <Credits value={model.creditPrice} /> credits {each}
-      </>
-    );
-  }
-  const { usdMicrosPerMillionCharacters: ofText, usdMicrosPerMinute: ofSound } =
-    model.pricing ?? {};
-  const [micros, per] = ofText !== undefined ? [ofText, "million characters"] : [ofSound, "minute"];
-  return (
-    micros !== undefined && (
-      <>
-        <Money micros={micros} digits="price" /> a {per}
-      </>
-    )
-  );
-}
-
-function VideoPrices({ options }: { options: readonly VideoOption[] }) {
-  return (
-    <details>
-      <summary>
-        {options.length} {options.length === 1 ? "option" : "options"}, from{" "}
-        <Credits value={Math.min(...options.map(({ credits }) => credits))} /> credits
-      </summary>
-      <ul class="prices">
-        {options.map((row) => (
-          <li key={`${row.durationSeconds}-${row.resolution}`}>
-            <span>
-              {row.durationSeconds} s · {row.resolution}{" "}
-              <span class="muted">{row.modes.join(", ")}</span>
-            </span>
-            <span>
-              <Credits value={row.credits} /> credits
-            </span>
-          </li>
-        ))}
-      </ul>
-    </details>
   );
 }

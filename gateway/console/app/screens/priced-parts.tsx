@@ -1,6 +1,7 @@
+import type { ComponentChildren } from "preact";
 import { count } from "../format.ts";
-import { Fact, Money } from "../kit/values.tsx";
-import type { PricedParts, Pricing, TokenPrices } from "../types.ts";
+import { Credits, Fact, Money } from "../kit/values.tsx";
+import type { Model, PricedParts, Pricing, TokenPrices, VideoOption } from "../types.ts";
 
 /** Prices of tokens, with the names of their facts. */
 const tokenPrices: readonly [name: string, field: keyof TokenPrices][] = [
@@ -55,6 +56,72 @@ function RowFacts({ row, above }: { row: TokenPrices; above: string }) {
         );
       })}
     </>
+  );
+}
+
+/** All prices of a model, except for those of videos. */
+export function ModelPriceFacts({ model }: { model: Model }) {
+  const { pricing, imageOptions = [] } = model;
+  const price = priceOf(model);
+  return (
+    <>
+      {pricing && <PriceFacts pricing={pricing} />}
+      {price && <Fact name="Price">{price}</Fact>}
+      {imageOptions.map(({ quality, size, credits }) => {
+        const name = [quality && `Quality ${quality}`, size].filter(Boolean).join(", ");
+        return (
+          <Fact key={name} name={name}>
+            <Credits value={credits} /> credits
+          </Fact>
+        );
+      })}
+    </>
+  );
+}
+
+function priceOf(model: Model): ComponentChildren | undefined {
+  if (model.creditPrice !== undefined) {
+    const each = model.kind === "image" ? "an image" : "a job";
+    return (
+      <>
+        <Credits value={model.creditPrice} /> credits {each}
+      </>
+    );
+  }
+  const { usdMicrosPerMillionCharacters: ofText, usdMicrosPerMinute: ofSound } =
+    model.pricing ?? {};
+  const [micros, per] = ofText !== undefined ? [ofText, "million characters"] : [ofSound, "minute"];
+  return (
+    micros !== undefined && (
+      <>
+        <Money micros={micros} digits="price" /> a {per}
+      </>
+    )
+  );
+}
+
+/** The rows of a video model's prices. */
+export function VideoPrices({ options }: { options: readonly VideoOption[] }) {
+  return (
+    <details>
+      <summary>
+        {options.length} {options.length === 1 ? "option" : "options"}, from{" "}
+        <Credits value={Math.min(...options.map(({ credits }) => credits))} /> credits
+      </summary>
+      <ul class="prices">
+        {options.map((row) => (
+          <li key={`${row.durationSeconds}-${row.resolution}`}>
+            <span>
+              {row.durationSeconds} s · {row.resolution}{" "}
+              <span class="muted">{row.modes.join(", ")}</span>
+            </span>
+            <span>
+              <Credits value={row.credits} /> credits
+            </span>
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 

@@ -45,28 +45,27 @@ export function completeResponse(
   facts: ResponseFacts,
   status: ResponseStatus,
 ): JsonObject {
-  const merged: JsonObject = { ...defaults(facts, status) };
-  for (const [name, value] of Object.entries(found)) {
-    if (!responseFields.has(name)) continue;
+  const whole = defaults(facts, status);
+  for (const name in found) {
+    const value = found[name];
+    if (value === undefined || !responseFields.has(name)) continue;
     // A null here says no more than an absent field. It must not replace a value.
-    if (value !== null || merged[name] === undefined) merged[name] = value;
+    if (value !== null || whole[name] === undefined) whole[name] = value;
   }
   for (const name of callerNames) {
     const own = facts.asked?.[name];
-    if (typeof own === "string") merged[name] = own;
+    if (typeof own === "string") whole[name] = own;
   }
-  return {
-    ...merged,
-    id: facts.id,
-    object: "response",
-    status,
-    instructions: facts.callerInstructions,
-    model: facts.modelId,
-    store: false,
-    usage: completeUsage(found.usage),
-    incomplete_details: detailsOf(found.incomplete_details),
-    tools: echoedTools(merged.tools),
-  };
+  whole.id = facts.id;
+  whole.object = "response";
+  whole.status = status;
+  whole.instructions = facts.callerInstructions;
+  whole.model = facts.modelId;
+  whole.store = false;
+  whole.usage = completeUsage(found.usage);
+  whole.incomplete_details = detailsOf(found.incomplete_details);
+  whole.tools = echoedTools(whole.tools);
+  return whole;
 }
 
 /** An `output` as clients rely on it. Missing ids are made. */

@@ -4,35 +4,25 @@ import { count } from "../../format.ts";
 import { useAction, useApi } from "../../hooks.ts";
 import { TextArea } from "../../kit/form.tsx";
 import { Page, Section } from "../../kit/page.tsx";
-import { Empty, ErrorText, Notice } from "../../kit/states.tsx";
-import { type Column, Table } from "../../kit/table.tsx";
+import { Empty, ErrorText, Notice, Waiting } from "../../kit/states.tsx";
 import { Badge, Id } from "../../kit/values.tsx";
-import { admin, type Catalog, type CatalogCheck } from "./types.ts";
-
-type CatalogModel = Catalog["models"][number];
-
-const columns: Column<CatalogModel>[] = [
-  {
-    head: "Model",
-    cell: (model) => (
-      <>
-        {model.name}
-        <span class="sub">
-          <code>{model.id}</code>
-        </span>
-      </>
-    ),
-  },
-  { head: "Kind", cell: (model) => model.kind },
-  {
-    head: "Upstreams",
-    cell: (model) => model.upstreams.join(", "),
-  },
-];
+import { ModelPriceFacts, PriceFacts, VideoPrices } from "../priced-parts.tsx";
+import {
+  admin,
+  type Catalog,
+  type CatalogCheck,
+  type CatalogModel,
+  type Upstream,
+  type Upstreams,
+} from "./types.ts";
+import { percent, upstreamStates } from "./upstreams.tsx";
 
 /** The catalog in force, and the changes that a draft would make. The operator installs the file outside the console. */
 export function OperatorCatalog() {
   const loaded = useApi<Catalog>(`${admin}/catalog`);
+  const upstreams = useApi<Upstreams>(`${admin}/upstreams`);
+  const stateOf = new Map(upstreams.data?.data.map(({ name, state }) => [name, state]));
+  const models = loaded.data?.models;
   return (
     <Page
       title="Catalog"
@@ -48,20 +38,86 @@ export function OperatorCatalog() {
     >
       <CheckDraft />
       <Section title="In force">
-        <Table
-          caption="Models in force"
-          columns={columns}
-          loaded={loaded}
-          rowsOf={loaded.data?.models}
-          keyOf={(model) => model.id}
-          empty={
-            <Empty title="The catalog has no models">
-              <p>Add some to the catalog file; it is read again within 2 seconds of a change.</p>
-            </Empty>
-          }
-        />
+        <ErrorText error={loaded.error} retry={loaded.reload} />
+        {!models && !loaded.error && <Waiting lines={8} />}
+        {models?.length === 0 && (
+          <Empty title="The catalog has no models">
+            <p>Add some to the catalog file; it is read again within 2 seconds of a change.</p>
+          </Empty>
+        )}
+        <div class="cards">
+          {models?.map((model) => (
+            <ModelInForce key={model.id} model={model} stateOf={stateOf} />
+          ))}
+        </div>
       </Section>
     </Page>
+  );
+}
+
+type States = ReadonlyMap<string, Upstream["state"]>;
+
+function ModelInForce({ model, stateOf }: { model: CatalogModel; stateOf: States }) {
+  return (
+    <article class="card model">
+      <header>
+        <div>
+          <h3>{model.name}</h3>
+          <code class="id">{model.id}</code>
+        </div>
+        <span class="badges">
+          {!model.active && <Badge tone="warn">not offered</Badge>}
+          <Badge>{model.kind}</Badge>
+        </span>
+      </header>
+      <dl class="facts">
+        <ModelPriceFacts model={model} />
+      </dl>
+      {model.videoOptions && <VideoPrices options={model.videoOptions} />}
+      {model.upstreamCost && (
+        <details>
+          <summary>What you pay for it</summary>
+          <dl class="facts">
+            <PriceFacts pricing={model.upstreamCost} />
+          </dl>
+        </details>
+      )}
+      <ul class="lanes" aria-label={`Upstreams of ${model.name}`}>
+        {model.lanes.map((lane) => (
+          <Lane key={lane.name} lane={lane} lanes={model.lanes} state={stateOf.get(lane.name)} />
+        ))}
+      </ul>
+    </article>
+  );
+}
+
+/** An upstream with one of its keys. Its part is shown where it shares requests with others, its level where others come first. */
+function Lane({
+  lane: { name, key, level, share, model },
+  lanes,
+  state,
+}: {
+  lane: CatalogModel["lanes"][number];
+  lanes: CatalogModel["lanes"];
+  state: Upstream["state"] | undefined;
+}) {
+  const isAlone = lanes.filter((one) => one.level === level).length === 1;
+  const part = [!isAlone && percent.format(share), level > 1 && "if others fail"];
+  return (
+    <li>
+      <span>
+        {name} <span class="muted">{part.filter(Boolean).join(", ")}</span>
+        <span class="sub">
+          as {model}
+          {key && (
+            <>
+              , key in <code>{key}</code>
+            </>
+          )}
+        </span>
+      </span>
+      {state && <Badge tone={upstreamStates[state].tone}>{upstreamStates[state].text}</Badge>}
+    </li>
   );
 }
 

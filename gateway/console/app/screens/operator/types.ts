@@ -1,5 +1,5 @@
 import type { Sum } from "../../format.ts";
-import type { LimitReset, Unit, Webhook } from "../../types.ts";
+import type { LimitReset, Model, Pricing, Unit, Webhook } from "../../types.ts";
 
 /** Only operators' sessions may use the routes below `/console/api/admin`. */
 export const admin = "/console/api/admin";
@@ -140,7 +140,38 @@ export interface LedgerAudit {
 
 export interface Catalog {
   version: string;
-  models: { id: string; name: string; kind: string; upstreams: string[] }[];
+  models: CatalogModel[];
+}
+
+/** A model as callers see it, with the upstreams that serve it and the operator's own prices there. */
+export interface CatalogModel extends Model {
+  active: boolean;
+  upstreamCost: Pricing | null;
+  /** In their order: an upstream with each of its keys. */
+  lanes: {
+    name: string;
+    /** The name of the variable or file that holds the key. */
+    key: string | null;
+    /** From 1. A level has a request that no lane of the one before could answer. */
+    level: number;
+    /** Of the requests of its level, 0 to 1. */
+    share: number;
+    /** The upstream's name of the model. */
+    model: string;
+  }[];
+}
+
+export interface MarginRow {
+  day: string | null;
+  model: string | null;
+  upstream: string | null;
+  requests: number;
+  spentUsdMicros: Sum;
+  spentCredits: Sum;
+  costedRequests: number;
+  costedUsdMicros: Sum;
+  upstreamCostUsdMicros: Sum;
+  marginUsdMicros: Sum;
 }
 
 export interface CatalogCheck {

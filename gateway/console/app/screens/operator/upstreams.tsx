@@ -10,7 +10,7 @@ import { admin, type Upstreams as Listed, type Upstream } from "./types.ts";
 /** Ms after which a visible page asks again. */
 const againMs = 10_000;
 
-const states: Record<Upstream["state"], { tone: Tone; text: string }> = {
+export const upstreamStates: Record<Upstream["state"], { tone: Tone; text: string }> = {
   healthy: { tone: "good", text: "healthy" },
   failing: { tone: "bad", text: "failing" },
   account_empty: { tone: "bad", text: "account empty" },
@@ -25,7 +25,10 @@ const rests: Record<Upstream["resting"][number], string> = {
   model_missing: "it lacks a model",
   perhaps_paid: "it answers too late",
 };
-const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
+export const percent = new Intl.NumberFormat(undefined, {
+  style: "percent",
+  maximumFractionDigits: 1,
+});
 
 const columns: Column<Upstream>[] = [
   {
@@ -43,7 +46,7 @@ const columns: Column<Upstream>[] = [
     head: "State",
     cell: (one) => (
       <>
-        <Badge tone={states[one.state].tone}>{states[one.state].text}</Badge>
+        <Badge tone={upstreamStates[one.state].tone}>{upstreamStates[one.state].text}</Badge>
         {one.accountEmptyAt && (
           <span class="sub">
             your account there was empty <When at={one.accountEmptyAt} style="ago" />
