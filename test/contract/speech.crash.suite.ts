@@ -164,8 +164,7 @@ export function speechCrashContract(openStores?: OpenWorldStores): void {
         drivers.upstreams.speak({
           ...task,
           upstreams: upstreams.map(({ baseUrl }, at) =>
-            // No process knows which upstreams failed for the one before it.
-            upstreamAt(baseUrl, "OPENAI", { name: `voice-${at}-${task.requestId}` }),
+            upstreamAt(baseUrl, "OPENAI", { name: `voice-${at}` }),
           ),
         }),
       );
