@@ -90,9 +90,9 @@ type MeasureName = keyof typeof measures;
 /** To lower or to raise a budget, change its number here. A rise is in the commit that causes it, with the reason in its message. */
 const most: Record<string, Partial<Record<MeasureName, number>>> = {
   "a request for JSON": {
-    files: 146,
-    functions: 612,
-    calls: 1_094,
+    files: 147,
+    functions: 613,
+    calls: 1_096,
     promises: 55,
     bytes: 124_000,
     "SQL statements": 10,
@@ -101,9 +101,9 @@ const most: Record<string, Partial<Record<MeasureName, number>>> = {
     "Sets and Maps": 2,
   },
   "a stream of 100 deltas": {
-    files: 158,
-    functions: 752,
-    calls: 7_912,
+    files: 159,
+    functions: 753,
+    calls: 7_923,
     promises: 60,
     bytes: 423_000,
     "SQL statements": 10,
@@ -111,7 +111,7 @@ const most: Record<string, Partial<Record<MeasureName, number>>> = {
     timers: 3,
     "Sets and Maps": 10,
   },
-  "a delta": { files: 27, functions: 56, calls: 60, promises: 0, bytes: 2_530 },
+  "a delta": { files: 27, functions: 56, calls: 60, promises: 0, bytes: 2_570 },
 };
 
 /** Steps that wait for the disk or for another service. `services/text/leases.test.ts` pins their order. */
