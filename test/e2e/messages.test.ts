@@ -106,31 +106,6 @@ describe("a message of the builtin model", () => {
   });
 });
 
-describe("counting", () => {
-  test("costs nothing, needs no bound of the output, and grows with the text", async () => {
-    const poor = await world.caller({ usdMicros: 0n });
-    const count = (body: object) => poor.post("/messages/count_tokens", body);
-    const counted = { model: "chat-1", messages: hi };
-    const countOf = async (content: string) => {
-      const messages = [{ role: "user", content }];
-      const { status, json } = await count({ ...counted, messages, system: "Be kind." });
-      expect({ status, fields: Object.keys(json) }).toEqual({
-        status: 200,
-        fields: ["input_tokens"],
-      });
-      return json.input_tokens;
-    };
-    expect(await countOf("one two three")).toBeGreaterThan(await countOf("one"));
-    expect(await poor.balance()).toMatchObject({ reserved: 0, monthSpend: 0 });
-    const thinking = { type: "enabled", budget_tokens: 5_000 };
-    expect((await count({ ...counted, thinking })).status).toBe(200);
-    const odd = await count({ ...counted, thinking: { ...thinking, budget_tokens: "5000" } });
-    expect(errorOf(odd)).toBe("400 error invalid_request_error invalid_type");
-    const refused = await count({ ...counted, model: "none" });
-    expect(errorOf(refused)).toBe("404 error not_found_error model_not_found");
-  });
-});
-
 describe("keys", () => {
   const send = (headers: Record<string, string>, at = path) =>
     fetch(`${caller.baseUrl}${at}`, {
