@@ -9,6 +9,7 @@ export type ScriptedUsage = {
   input_tokens_details?: unknown;
   output_tokens_details?: unknown;
   server_tool_use?: unknown;
+  service_tier?: unknown;
 } | null;
 
 /** Usages by which a caller must not be charged, or only with care. */

@@ -237,6 +237,7 @@ function chatUsage(usage: ScriptedUsage): Record<string, unknown> | null {
       completion_tokens: usage.output_tokens,
       total_tokens: usage.total_tokens,
       ...(usage.input_tokens_details ? { prompt_tokens_details: usage.input_tokens_details } : {}),
+      ...(usage.service_tier ? { service_tier: usage.service_tier } : {}),
     }
   );
 }
