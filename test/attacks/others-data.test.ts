@@ -324,6 +324,9 @@ test("a balance, its alerts and a key's own figures are the asking one's", async
   expect((await owner.get("/billing/alerts")).json).toMatchObject(alerts);
   const [mine, others] = [await owner.get("/billing"), await stranger.get("/billing")];
   expect(others.json.credits.monthSpent).not.toBe(mine.json.credits.monthSpent);
+  const spentBy = async (who: Caller) => (await who.get("/credits")).json.data.total_usage;
+  expect([await spentBy(stranger), await spentBy(owner)]).toEqual([0, expect.any(Number)]);
+  expect(await spentBy(owner)).toBeGreaterThan(0);
   for (const other of Object.values(strangers)) {
     const { data } = (await other.get("/key")).json;
     expect(data).toMatchObject({ id: other.keyId, spentUsdMicros: 0 });
@@ -334,13 +337,18 @@ test("a balance, its alerts and a key's own figures are the asking one's", async
 const selfContained = [
   ...["GET /models", "GET /models/{model}", "POST /files", "POST /images/edits"],
   ...["POST /music/generations", "POST /speech/generations", "POST /audio/speech"],
-  ...["POST /audio/transcriptions", "POST /embeddings"],
+  ...["POST /audio/transcriptions", "POST /embeddings", "POST /messages/count_tokens"],
+  // A chain names responses of its own socket alone.
+  "GET /responses",
 ];
 /** Tested in test/e2e/webhooks.test.ts, where there is a receiver. */
 const withReceiver = [
   ...["GET /webhooks", "POST /webhooks/{webhookId}/retry"],
   ...["GET /webhooks/secret", "POST /webhooks/secret/rotate"],
 ];
+
+/** Tested in test/e2e/messages.test.ts: thinking that another account got is refused. */
+const withThinking = ["POST /messages"];
 
 // This test is the last, because it checks the requests of all others.
 test("no route of the API is left out", async () => {
@@ -354,5 +362,5 @@ test("no route of the API is left out", async () => {
     return [...asked].some((one) => one === route || (pattern.test(one) && !routes.includes(one)));
   };
   const left = routes.filter((route) => !isAsked(route));
-  expect(left.sort()).toEqual([...selfContained, ...withReceiver].sort());
+  expect(left.sort()).toEqual([...selfContained, ...withReceiver, ...withThinking].sort());
 });
