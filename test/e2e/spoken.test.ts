@@ -7,7 +7,7 @@ import { until } from "../support/until.ts";
 import { type Caller, refusalOf } from "./caller.ts";
 import { askedOf, startMediaWorld } from "./media-world.ts";
 import { takeEvents } from "./sse.ts";
-import { isOwnWorld, ownWorldOnly } from "./world.ts";
+import { isOwnWorld, oneProcessOnly, ownWorldOnly } from "./world.ts";
 
 ownWorldOnly();
 const { world, media, ...rest } = await startMediaWorld();
@@ -221,26 +221,31 @@ test("a reader that takes nothing holds nobody back, and finds the rest in the s
   expect((await listening.all()).equals(whole)).toBe(true);
 });
 
-test("a bounded number hears it at once, and a later one finds the whole in the store", async () => {
-  const caller = await world.caller();
-  const joined = async () => {
-    const metrics = await (await fetch(`${world.opsUrl}/metrics`)).text();
-    return Number(/speech_repeats_total\{[^}]*"joined"[^}]*\} (\d+)/.exec(metrics)?.[1] ?? 0);
-  };
-  const before = await joined();
-  const speaking = holdingBack();
-  const asking = () => listen(caller, hello, { key: "k" });
-  const listeners = await Promise.all(Array.from({ length: maxListeners }, asking));
-  for (const one of listeners) expect(await one.upTo(half.length)).toEqual(half);
-  const later = asking();
-  await until("all to join", async () => (await joined()) === before + maxListeners);
-  speaking.goOn();
-  for (const one of listeners) expect(await one.all()).toEqual(sound);
-  const { headers, all } = await later;
-  expect(headers.get("content-length")).toBe(`${sound.length}`);
-  expect(await all()).toEqual(sound);
-  expect(media.seen(upstream)).toHaveLength(1);
-  expect(await spent(caller)).toBe(cost);
+// The bound is of a process.
+describe("many listeners", () => {
+  oneProcessOnly();
+
+  test("a bounded number hears it at once, and a later one finds the whole in the store", async () => {
+    const caller = await world.caller();
+    const joined = async () => {
+      const metrics = await (await fetch(`${world.opsUrl}/metrics`)).text();
+      return Number(/speech_repeats_total\{[^}]*"joined"[^}]*\} (\d+)/.exec(metrics)?.[1] ?? 0);
+    };
+    const before = await joined();
+    const speaking = holdingBack();
+    const asking = () => listen(caller, hello, { key: "k" });
+    const listeners = await Promise.all(Array.from({ length: maxListeners }, asking));
+    for (const one of listeners) expect(await one.upTo(half.length)).toEqual(half);
+    const later = asking();
+    await until("all to join", async () => (await joined()) === before + maxListeners);
+    speaking.goOn();
+    for (const one of listeners) expect(await one.all()).toEqual(sound);
+    const { headers, all } = await later;
+    expect(headers.get("content-length")).toBe(`${sound.length}`);
+    expect(await all()).toEqual(sound);
+    expect(media.seen(upstream)).toHaveLength(1);
+    expect(await spent(caller)).toBe(cost);
+  });
 });
 
 describe("what is no sound", () => {
