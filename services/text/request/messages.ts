@@ -224,13 +224,15 @@ export function leaveThinkingOut(
   foreign: ReadonlySet<string>,
   isNative: boolean,
 ): void {
+  const isForeign = (state: JsonValue | undefined) =>
+    typeof state === "string" && foreign.has(state);
   const isKept = (block: JsonValue) => {
     if (!isJsonObject(block)) return true;
     // Without its data it says nothing to another protocol.
-    if (block.type === "redacted_thinking") return isNative && !foreign.has(`${block.data}`);
+    if (block.type === "redacted_thinking") return isNative && !isForeign(block.data);
     if (block.type !== "thinking") return true;
     const { signature } = block;
-    if (foreign.has(`${signature}`)) return false;
+    if (isForeign(signature)) return false;
     if (isNative) return isOfClaude(signature);
     return signature === "" || carriedIn(signature) !== undefined;
   };
