@@ -1,11 +1,12 @@
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { UpstreamFailure } from "../failure.ts";
 import { textOfAnswer } from "../generated.ts";
+import { stopFields } from "../messages/stop-fields.ts";
 import type { MessageHead } from "../messages/writer.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
 import { usageIn } from "../usage.ts";
 import { stopOf } from "./stop.ts";
-import { blockTypes, stateOf, visibleOutcomes, visibleStop, visibleUsage } from "./visible.ts";
+import { blockTypes, stateOf, visibleOutcomes, visibleUsage } from "./visible.ts";
 
 /** A whole message of the upstream's as callers see it. Throws `UpstreamFailure` where it is none, or has no reason for its end. */
 export function readMessage(found: JsonObject, { id, modelId: model }: MessageHead): ReadAnswer {
@@ -15,7 +16,7 @@ export function readMessage(found: JsonObject, { id, modelId: model }: MessageHe
   const usage = isJsonObject(found.usage) ? found.usage : {};
   const head = { id, type: "message", role: "assistant", model, content };
   const object = {
-    ...{ ...head, ...visibleStop(found), ...visibleOutcomes(found) },
+    ...{ ...head, ...stopFields(found), ...visibleOutcomes(found) },
     usage: visibleUsage(usage),
   };
   return {

@@ -6,6 +6,7 @@ import { typedFrame } from "../frame.ts";
 import { textOfEvent } from "../generated.ts";
 import { UnseenNotes } from "../judging/hidden-output.ts";
 import { errorEvent } from "../messages/error-event.ts";
+import { stopFields } from "../messages/stop-fields.ts";
 import type { MessageHead } from "../messages/writer.ts";
 import { parseEvent } from "../parse-event.ts";
 import { faultOf } from "../pieces.ts";
@@ -20,14 +21,7 @@ import {
 import { isFinalType, UsageNote } from "../usage-note.ts";
 import { stopOf } from "./stop.ts";
 import { laterUsage } from "./usage.ts";
-import {
-  blockTypes,
-  deltaTypes,
-  stateOf,
-  visibleOutcomes,
-  visibleStop,
-  visibleUsage,
-} from "./visible.ts";
+import { blockTypes, deltaTypes, stateOf, visibleOutcomes, visibleUsage } from "./visible.ts";
 
 /** The block that is under way. */
 interface Block {
@@ -156,7 +150,7 @@ export class NativeMessages implements StreamReader {
     const { id, modelId: model } = this.#head;
     const message = { id, type: "message", role: "assistant", model, content: [] };
     const more = {
-      ...visibleStop({}),
+      ...stopFields({}),
       ...visibleOutcomes(found),
       usage: visibleUsage(this.#usage),
     };
@@ -212,7 +206,7 @@ export class NativeMessages implements StreamReader {
     const usage = visibleUsage(this.#usage);
     const event = {
       type: "message_delta",
-      delta: visibleStop(last),
+      delta: stopFields(last),
       usage,
       ...visibleOutcomes(last),
     };

@@ -34,15 +34,6 @@ export function visibleOutcomes(found: JsonObject): JsonObject {
   return Object.fromEntries(seen.map((name) => [name, found[name] ?? null]));
 }
 
-/** The end of a message, with every field. */
-export function visibleStop(found: JsonObject): JsonObject {
-  return {
-    stop_reason: found.stop_reason ?? null,
-    stop_sequence: found.stop_sequence ?? null,
-    stop_details: found.stop_details ?? null,
-  };
-}
-
 /** State in a block that only its maker can read. */
 export function stateOf({ signature, data }: JsonObject): string[] {
   return [signature, data].filter((one): one is string => typeof one === "string" && one !== "");

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import { stopFields } from "./stop-fields.ts";
 import { noUsage } from "./usage.ts";
 
 /** Puts a message together from the events of its stream. */
@@ -55,8 +56,7 @@ export class MessageCollector {
 /** The events of the stream that would have given a message. The last one is its `message_delta`. */
 export function* eventsOfMessage(message: JsonObject): Generator<JsonObject> {
   const { content, stop_reason, stop_sequence, stop_details, usage, ...head } = message;
-  const notEnded = { stop_reason: null, stop_sequence: null, stop_details: null };
-  const begun = { ...head, content: [], ...notEnded, usage: noUsage };
+  const begun = { ...head, content: [], ...stopFields({}), usage: noUsage };
   yield { type: "message_start", message: begun };
   const blocks = Array.isArray(content) ? content.filter(isJsonObject) : [];
   for (const [index, block] of blocks.entries()) {
@@ -65,11 +65,7 @@ export function* eventsOfMessage(message: JsonObject): Generator<JsonObject> {
     for (const delta of deltas) yield { type: "content_block_delta", index, delta };
     yield { type: "content_block_stop", index };
   }
-  const delta: JsonObject = {
-    stop_reason: stop_reason ?? null,
-    stop_sequence: stop_sequence ?? null,
-    stop_details: stop_details ?? null,
-  };
+  const delta = stopFields(message);
   yield { type: "message_delta", delta, usage: usage ?? noUsage };
 }
 

@@ -1,4 +1,5 @@
-import type { JsonObject, JsonValue } from "#kit/base/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { stopFields } from "./stop-fields.ts";
 import { noUsage } from "./usage.ts";
 
 /** The facts that a message shows beside its content. */
@@ -37,8 +38,8 @@ export class MessageWriter {
 
   constructor({ id, modelId: model }: MessageHead, send: (event: JsonObject) => void) {
     this.#send = send;
-    const message = { id, type: "message", role: "assistant", model, content: [], ...notEnded };
-    send({ type: "message_start", message: { ...message, usage: noUsage } });
+    const message = { id, type: "message", role: "assistant", model, content: [] };
+    send({ type: "message_start", message: { ...message, ...stopFields({}), usage: noUsage } });
   }
 
   /** Adds to a block, which begins as `content` where it has not begun. */
@@ -66,11 +67,8 @@ export class MessageWriter {
 
   /** The event behind all blocks. Only `message_stop` follows it. */
   end({ stopReason, stopSequence, stopDetails, usage }: MessageEnd): JsonObject {
-    const delta: JsonObject = {
-      stop_reason: stopReason,
-      stop_sequence: stopSequence,
-      stop_details: stopDetails,
-    };
+    const ended = { stop_reason: stopReason, stop_sequence: stopSequence };
+    const delta = stopFields({ ...ended, stop_details: stopDetails });
     return { type: "message_delta", delta, usage };
   }
 
@@ -91,9 +89,3 @@ export class MessageWriter {
     }
   }
 }
-
-const notEnded: { [name: string]: JsonValue } = {
-  stop_reason: null,
-  stop_sequence: null,
-  stop_details: null,
-};
