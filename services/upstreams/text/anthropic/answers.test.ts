@@ -1,62 +1,14 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
-import { testRequest } from "../../../../test/support/text-requests.ts";
-import { startUpstreamWorld, type UpstreamWorld } from "../../../../test/support/upstream-world.ts";
-import {
-  type AnthropicDouble,
-  type Made,
-  startAnthropic,
-} from "../../../../test/support/upstreams/anthropic.ts";
-import { usualBetas } from "../../anthropic/capabilities.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import type { Made } from "../../../../test/support/upstreams/anthropic.ts";
 import { carrierOf } from "./carrier.ts";
+import { askAt, bothAt, type Changes, eachWithAnthropic, tools } from "./world.fixture.ts";
 
-let double: AnthropicDouble;
-let world: UpstreamWorld;
-
-beforeEach(async () => {
-  double = await startAnthropic();
-  world = await startUpstreamWorld({
-    secrets: (name) => (name === "ANTHROPIC_KEY" ? double.key : undefined),
-  });
-});
-afterEach(async () => {
-  await world[Symbol.asyncDispose]();
-  await double[Symbol.asyncDispose]();
-});
-
-/** More than any answer here has. */
-const outputBound = { tokens: 4_096, count: async () => 0 };
-type Changes = Parameters<UpstreamWorld["at"]>[1];
-const upstream = (changes: Changes = {}) =>
-  world.at("ANTHROPIC", {
-    baseUrl: double.baseUrl,
-    apiKeyEnv: "ANTHROPIC_KEY",
-    betas: [...usualBetas],
-    ...changes,
-  });
-const tools = [
-  { type: "function", name: "look" },
-  { type: "custom", name: "patch" },
-  { type: "namespace", name: "files", tools: [{ type: "function", name: "read" }] },
-];
-const ask = (operation: "responses" | "chat", fields = {}, changes: Changes = {}) =>
-  testRequest(operation, [upstream(changes)], { fields, outputBound });
-
-/** The same answer whole and streamed, as the last whole object. */
-async function both(made: Made, fields = {}) {
-  double.usual = made;
-  const whole = await world.json(ask("responses", fields));
-  const streamed = await world.stream(ask("responses", fields));
-  const last = streamed.data.at(-1);
-  const plain = (output: { id?: string }[]) => output.map(({ id: _, ...item }) => item);
-  expect(plain(last.response.output)).toEqual(plain(whole.body.output));
-  expect(last.response.usage).toEqual(whole.body.usage);
-  expect(last.response.status).toBe(whole.body.status);
-  expect(last.type).toBe(`response.${whole.body.status}`);
-  expect(streamed.events.at(-1)?.usage).toEqual(whole.answer.usage);
-  expect(streamed.data.map(({ sequence_number: n }) => n)).toEqual(streamed.data.map((_, n) => n));
-  return { whole, streamed, output: plain(whole.body.output) as object[] };
-}
+const here = eachWithAnthropic();
+const ask = (operation: "responses" | "chat", fields: JsonObject = {}, changes: Changes = {}) =>
+  askAt(here, operation, { fields, changes });
+const both = (made: Made, fields: JsonObject = {}) => bothAt(here, made, fields);
 const message = (...texts: string[]) => ({
   ...{ type: "message", role: "assistant", status: "completed" },
   content: texts.map((text) => ({ type: "output_text", text, annotations: [], logprobs: [] })),
@@ -128,12 +80,12 @@ describe("an answer", () => {
   test("in Chat", async () => {
     const thinking = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
     const call = { type: "tool_use", id: "toolu_1", name: "look", input: { x: 1 } };
-    double.usual = { content: [thinking, { type: "text", text: "I look." }, call] };
+    here.double.usual = { content: [thinking, { type: "text", text: "I look." }, call] };
     const fields = {
       tools: [{ type: "function", function: { name: "look" } }],
       stream_options: { include_usage: true },
     };
-    const { body } = await world.json(ask("chat", fields));
+    const { body } = await here.world.json(ask("chat", fields));
     expect(body.choices[0]).toMatchObject({
       finish_reason: "tool_calls",
       message: {
@@ -142,7 +94,7 @@ describe("an answer", () => {
         reasoning_details: [{ data: carrierOf(thinking) }],
       },
     });
-    const { data } = await world.stream(ask("chat", fields));
+    const { data } = await here.world.stream(ask("chat", fields));
     const said = (name: string) =>
       data.map(({ choices: [choice] }) => choice?.delta?.[name] ?? "").join("");
     expect([said("content"), said("reasoning_content")]).toEqual(["I look.", "Hm."]);
@@ -164,49 +116,49 @@ describe("an answer", () => {
     const { whole } = await both({ content: [{ type: "text", text: "A" }], stop_reason });
     expect(whole.body.status).toBe(status);
     expect(whole.body.incomplete_details?.reason).toBe(reason);
-    const { body } = await world.json(ask("chat"));
+    const { body } = await here.world.json(ask("chat"));
     expect(body.choices[0].finish_reason).toBe(finish);
-    const { data } = await world.stream(ask("chat"));
+    const { data } = await here.world.stream(ask("chat"));
     expect(data.at(-1)?.choices[0].finish_reason).toBe(finish);
   });
 
   test("that is refused has the explanation as its refusal", async () => {
     const stop_details = { type: "refusal", category: "cyber", explanation: "I may not." };
-    double.usual = { content: [], stop_reason: "refusal", stop_details };
+    here.double.usual = { content: [], stop_reason: "refusal", stop_details };
     for (const { body } of [
-      await world.json(ask("responses")),
-      { body: (await world.stream(ask("responses"))).data.at(-1)?.response },
+      await here.world.json(ask("responses")),
+      { body: (await here.world.stream(ask("responses"))).data.at(-1)?.response },
     ]) {
       expect(body.output[0].content).toEqual([{ type: "refusal", refusal: "I may not." }]);
       expect(body.incomplete_details).toEqual({ reason: "content_filter" });
     }
-    const { body } = await world.json(ask("chat"));
+    const { body } = await here.world.json(ask("chat"));
     expect(body.choices[0].message.refusal).toBe("I may not.");
   });
 
   test("that pauses for a tool of the host is a failure", async () => {
-    double.usual = { content: [{ type: "text", text: "A" }], stop_reason: "pause_turn" };
-    expect((await world.json(ask("responses"))).answer.ending).toBe("failed");
-    expect((await world.stream(ask("responses"))).events.at(-1)?.ending).toBe("failed");
-    expect((await world.stream(ask("chat"))).events.at(-1)?.ending).toBe("failed");
+    here.double.usual = { content: [{ type: "text", text: "A" }], stop_reason: "pause_turn" };
+    expect((await here.world.json(ask("responses"))).answer.ending).toBe("failed");
+    expect((await here.world.stream(ask("responses"))).events.at(-1)?.ending).toBe("failed");
+    expect((await here.world.stream(ask("chat"))).events.at(-1)?.ending).toBe("failed");
   });
 
   test("without a reason is none", async () => {
-    double.usual = { content: [{ type: "text", text: "A" }], stop_reason: null };
-    expect(await world.reasonFrom(ask("responses"))).toBe(ErrorReason.MODEL_REQUEST_FAILED);
-    const { events } = await world.stream(ask("responses"));
+    here.double.usual = { content: [{ type: "text", text: "A" }], stop_reason: null };
+    expect(await here.world.reasonFrom(ask("responses"))).toBe(ErrorReason.MODEL_REQUEST_FAILED);
+    const { events } = await here.world.stream(ask("responses"));
     expect(events.at(-1)).toMatchObject({ ending: "failed", usage: { inputTokens: 10 } });
   });
 
   test("that is cut tells its input, and at least its output so far", async () => {
-    double.usual = { content: [{ type: "text", text: "A long text." }], cutAfter: 4 };
-    const { events } = await world.stream(ask("responses"));
+    here.double.usual = { content: [{ type: "text", text: "A long text." }], cutAfter: 4 };
+    const { events } = await here.world.stream(ask("responses"));
     expect(events.at(-1)).toMatchObject({
       ending: "failed",
       usage: { inputTokens: 10, isRunning: true },
     });
-    double.usual = { ...double.usual, cutAfter: 7 };
-    const late = await world.stream(ask("responses"));
+    here.double.usual = { ...here.double.usual, cutAfter: 7 };
+    const late = await here.world.stream(ask("responses"));
     expect(late.events.at(-1)).toMatchObject({ ending: "failed", usage: { outputTokens: 5 } });
   });
 
@@ -239,15 +191,15 @@ describe("an answer", () => {
       },
     });
     // The last event lacks its empty line.
-    double.next("messages", handle(frames.join("").trimEnd(), "text/event-stream"));
-    const { body, answer } = await world.json(ask("responses"));
+    here.double.next("messages", handle(frames.join("").trimEnd(), "text/event-stream"));
+    const { body, answer } = await here.world.json(ask("responses"));
     expect(body.output[0].content[0].text).toBe("Hi.");
     expect(answer.usage).toMatchObject({ inputTokens: 3, outputTokens: 2 });
     const usage = { input_tokens: 3, output_tokens: 2 };
     const content = [{ type: "text", text: "Hi." }];
     const whole = { type: "message", content, stop_reason: "end_turn", usage };
-    double.next("messages", handle(JSON.stringify(whole), "application/json"));
-    const { events } = await world.stream(ask("responses"));
+    here.double.next("messages", handle(JSON.stringify(whole), "application/json"));
+    const { events } = await here.world.stream(ask("responses"));
     expect(events.map(({ text }) => text).join("")).toBe("Hi.");
     expect(events.at(-1)).toMatchObject({ ending: "completed", usage: { inputTokens: 3 } });
   });

@@ -1,46 +1,22 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { testRequest } from "../../../../test/support/text-requests.ts";
-import { startUpstreamWorld, type UpstreamWorld } from "../../../../test/support/upstream-world.ts";
-import {
-  type AnthropicDouble,
-  anthropicAnswers,
-  type Made,
-  startAnthropic,
-} from "../../../../test/support/upstreams/anthropic.ts";
-import { usualBetas } from "../../anthropic/capabilities.ts";
+import { anthropicAnswers, type Made } from "../../../../test/support/upstreams/anthropic.ts";
+import { eachWithAnthropic, outputBound, upstreamAt } from "./world.fixture.ts";
 
-let double: AnthropicDouble;
-let world: UpstreamWorld;
-
-beforeEach(async () => {
-  double = await startAnthropic();
-  world = await startUpstreamWorld({
-    secrets: (name) => (name === "ANTHROPIC_KEY" ? double.key : undefined),
-  });
-});
-afterEach(async () => {
-  await world[Symbol.asyncDispose]();
-  await double[Symbol.asyncDispose]();
-});
-
-/** More than any answer here has. */
-const outputBound = { tokens: 4_096, count: async () => 0 };
+const here = eachWithAnthropic();
 const hi = { role: "user", content: "Hi" };
 function ask(fields: JsonObject = {}) {
-  const upstream = world.at("ANTHROPIC", {
-    ...{ baseUrl: double.baseUrl, apiKeyEnv: "ANTHROPIC_KEY", betas: [...usualBetas] },
-  });
   const body = { model: "chat-1", max_tokens: 4_096, messages: [hi], ...fields };
-  return testRequest("messages", [upstream], { body, asked: body, outputBound });
+  return testRequest("messages", [upstreamAt(here)], { body, asked: body, outputBound });
 }
 
 /** The same answer whole, and put together from its stream by the last values of each field. */
 async function both(made: Made, fields: JsonObject = {}) {
-  double.usual = made;
-  const whole = await world.json(ask(fields));
-  const streamed = await world.stream(ask(fields));
+  here.double.usual = made;
+  const whole = await here.world.json(ask(fields));
+  const streamed = await here.world.stream(ask(fields));
   return { whole, streamed };
 }
 
@@ -61,7 +37,7 @@ describe("an answer", () => {
     expect(streamed.events.flatMap(({ opaque }) => opaque ?? [])).toEqual([
       ...[thinking.signature, sealed.data],
     ]);
-    const [{ body: sent } = expect.unreachable()] = double.requests;
+    const [{ body: sent } = expect.unreachable()] = here.double.requests;
     expect(sent).toMatchObject({ model: "up-model", max_tokens: 4_096, messages: [hi] });
     const deltas = streamed.data.filter(({ type }) => type === "content_block_delta");
     const textOf = (name: string) => deltas.map(({ delta }) => delta[name] ?? "").join("");
@@ -109,14 +85,14 @@ describe("an answer", () => {
   });
 
   test("without a reason is none, and one that is cut never looks complete", async () => {
-    double.usual = { content, stop_reason: null };
-    expect(await world.reasonFrom(ask())).toBe(ErrorReason.MODEL_REQUEST_FAILED);
+    here.double.usual = { content, stop_reason: null };
+    expect(await here.world.reasonFrom(ask())).toBe(ErrorReason.MODEL_REQUEST_FAILED);
     for (const made of [
       { content, stop_reason: null },
       { content, cutAfter: 6 },
     ]) {
-      double.usual = made;
-      const { events, data } = await world.stream(ask());
+      here.double.usual = made;
+      const { events, data } = await here.world.stream(ask());
       expect(events.at(-1)).toMatchObject({ ending: "failed", usage: { inputTokens: 10 } });
       expect(data.at(-1)?.type).toBe("error");
     }
@@ -131,15 +107,15 @@ describe("an answer", () => {
   });
 
   test("is cut at the bound of its output where the upstream does not keep to it", async () => {
-    double.usual = { content: [{ type: "text", text: "word ".repeat(2_000) }] };
+    here.double.usual = { content: [{ type: "text", text: "word ".repeat(2_000) }] };
     const count = async (texts: readonly string[]) => texts.join("").split(" ").length;
     const bound = { tokens: 10, count };
-    const whole = await world.json({ ...ask(), outputBound: bound, maxOutputTokens: 10 });
+    const whole = await here.world.json({ ...ask(), outputBound: bound, maxOutputTokens: 10 });
     expect(whole.answer).toMatchObject({ ending: "incomplete", isCut: true });
     expect(whole.body.stop_reason).toBe("max_tokens");
     expect(whole.body.content[0].text.length).toBeLessThan(200);
-    double.usual = { ...double.usual, usage: { output_tokens: 5_000 } };
-    const { data } = await world.stream({ ...ask(), outputBound: bound, maxOutputTokens: 10 });
+    here.double.usual = { ...here.double.usual, usage: { output_tokens: 5_000 } };
+    const { data } = await here.world.stream({ ...ask(), outputBound: bound, maxOutputTokens: 10 });
     expect(data.at(-1)).toMatchObject({
       type: "message_delta",
       delta: { stop_reason: "max_tokens" },
@@ -151,14 +127,14 @@ test("numbers of a call in a whole answer are written as they came", async () =>
   const body =
     '{"type":"message","content":[{"type":"tool_use","id":"t","name":"n","input":{"a":1.0,"b":1e3}}],' +
     '"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}';
-  double.next("messages", {
+  here.double.next("messages", {
     kind: "custom",
     async handle(_seen, response) {
       response.writeHead(200, { "content-type": "application/json" });
       response.end(body);
     },
   });
-  const { answer } = await world.json(ask());
+  const { answer } = await here.world.json(ask());
   expect(JSON.stringify(answer.body)).toContain('"input":{"a":1.0,"b":1e3}');
 });
 
@@ -169,9 +145,11 @@ test.each([
   ["filtered", ErrorReason.CONTENT_POLICY_VIOLATION],
   ["wrong", ErrorReason.INVALID_VALUE],
 ] as const)("a failure: %s", async (name, reason) => {
-  double.always("messages", anthropicAnswers[name]);
-  expect(await world.reasonFrom(ask())).toBe(reason);
-  double.always("messages", undefined);
-  double.usual = { content, errorAt: 0 };
-  expect(await world.reasonFrom({ ...ask(), stream: true })).toBe(ErrorReason.MODEL_REQUEST_FAILED);
+  here.double.always("messages", anthropicAnswers[name]);
+  expect(await here.world.reasonFrom(ask())).toBe(reason);
+  here.double.always("messages", undefined);
+  here.double.usual = { content, errorAt: 0 };
+  expect(await here.world.reasonFrom({ ...ask(), stream: true })).toBe(
+    ErrorReason.MODEL_REQUEST_FAILED,
+  );
 });

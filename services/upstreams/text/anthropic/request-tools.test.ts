@@ -1,41 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { inTurns } from "#kit/base/in-turns.ts";
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
-import { usualBetas } from "../../anthropic/capabilities.ts";
-import { type MessagesOptions, type MessagesRequest, toMessages } from "./request.ts";
-import { Untranslatable } from "./untranslatable.ts";
+import {
+  bodyOf,
+  call,
+  faultOf,
+  lookThere,
+  made,
+  result,
+  toolResult,
+  toolUse,
+  user,
+} from "./request.fixture.ts";
 
-const usual: MessagesOptions = { betas: usualBetas, passParameters: [], dropsBlocks: true };
-const made = (asked: JsonObject, options: Partial<MessagesOptions> = {}): MessagesRequest =>
-  inTurns(toMessages({ input: "Hi", ...asked }, { ...usual, ...options })) as MessagesRequest;
-const bodyOf = (asked: JsonObject, options?: Partial<MessagesOptions>) => made(asked, options).body;
-const faultOf = (asked: JsonObject, options?: Partial<MessagesOptions>) => {
-  try {
-    made(asked, options);
-  } catch (error) {
-    if (error instanceof Untranslatable) return `${error.kind} ${error.param}`;
-    throw error;
-  }
-  return expect.unreachable("it was translated");
-};
-
-const user = (text: string): JsonObject => ({ role: "user", content: [{ type: "text", text }] });
-const call = (id: string, fields: JsonObject = {}): JsonObject => ({
-  ...{ type: "function_call", call_id: id, name: "look", arguments: "{}" },
-  ...fields,
-});
-const result = (id: string, output: JsonValue): JsonObject => ({
-  ...{ type: "function_call_output", call_id: id, output },
-});
-const toolUse = (id: string, input: JsonObject = {}): JsonObject => ({
-  ...{ type: "tool_use", id, name: "look", input },
-});
-const toolResult = (id: string, content: JsonValue) => ({
-  ...{ type: "tool_result", tool_use_id: id, content },
-});
 const look = { type: "function", name: "look", parameters: { type: "object" } };
-const lookThere = { name: "look", input_schema: { type: "object" } };
-
 describe("calls and their results", () => {
   const hi = { role: "user", content: "Hi" };
 

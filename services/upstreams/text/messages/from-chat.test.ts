@@ -1,40 +1,17 @@
 import { expect, test } from "vitest";
 import type { JsonObject } from "#kit/base/json.ts";
-import { createSseParser } from "#kit/upstream/sse.ts";
-import { readEvents } from "../../../../test/support/text-requests.ts";
 import { UpstreamFailure } from "../failure.ts";
-import type { AnswerEvent } from "../port.ts";
 import { messageOfCompletion } from "./answer.ts";
 import { MessagesFromChat } from "./from-chat.ts";
 import type { MessageFacts } from "./from-responses.ts";
+import { messageFacts, readStream } from "./read.fixture.ts";
 
 const nowS = () => 1_000;
-const facts = (more: Partial<MessageFacts> = {}): MessageFacts => ({
-  ...{ id: "msg_1", modelId: "chat-1", stops: [], thinking: "shown" },
-  ...more,
-});
-
-function read(
+const read = (
   chunks: readonly (JsonObject | string)[],
   more: Partial<MessageFacts> = {},
   end: "end" | "cut" | "bound" = "end",
-) {
-  const reader = new MessagesFromChat(facts(more), nowS);
-  const out: AnswerEvent[] = [];
-  const text = chunks
-    .map((one) => `data: ${typeof one === "string" ? one : JSON.stringify(one)}\n\n`)
-    .join("");
-  for (const event of createSseParser({ maxEventBytes: 1e6 }).push(Buffer.from(text))) {
-    reader.read(event, out);
-  }
-  reader.settle(out);
-  if (end === "bound") reader.cut(out);
-  else reader.end(end, out);
-  expect(out.filter((event) => event.ending)).toEqual([out.at(-1)]);
-  const shown = readEvents(out);
-  expect(shown.wire).not.toContain("up-model");
-  return { out, text: out.map((event) => event.text).join(""), ...shown };
-}
+) => readStream(new MessagesFromChat(messageFacts(more), nowS), chunks, end);
 
 const chunk = (delta: JsonObject, finish_reason: string | null = null): JsonObject => ({
   ...{ id: "c", object: "chat.completion.chunk", created: 5, model: "up-model" },
@@ -151,7 +128,7 @@ test("a whole completion is a message", () => {
     ],
   };
   const chat = { id: "msg_1", modelId: "chat-1", nowS, withUsage: true };
-  const answer = messageOfCompletion(found, { chat, message: () => facts() });
+  const answer = messageOfCompletion(found, { chat, message: () => messageFacts() });
   expect(answer).toMatchObject({
     ...{ ending: "completed", usage: { inputTokens: 100, outputTokens: 7 } },
     object: {

@@ -1,18 +1,11 @@
 import { expect, test } from "vitest";
 import type { JsonObject } from "#kit/base/json.ts";
-import { createSseParser } from "#kit/upstream/sse.ts";
-import { readEvents } from "../../../../test/support/text-requests.ts";
 import { UpstreamFailure } from "../failure.ts";
-import type { AnswerEvent } from "../port.ts";
 import { toMessage } from "./answer.ts";
 import { carriedIn } from "./carrier.ts";
 import { type MessageFacts, MessagesFromResponses } from "./from-responses.ts";
 import { eventsOfMessage, MessageCollector } from "./message.ts";
-
-const facts = (more: Partial<MessageFacts> = {}): MessageFacts => ({
-  ...{ id: "msg_1", modelId: "chat-1", stops: [], thinking: "shown" },
-  ...more,
-});
+import { messageFacts, readStream } from "./read.fixture.ts";
 
 type End = "end" | "cut";
 
@@ -21,23 +14,12 @@ function read(
   more: Partial<MessageFacts> = {},
   end: End | "bound" = "end",
 ) {
-  const reader = new MessagesFromResponses(facts(more));
-  const out: AnswerEvent[] = [];
-  const text = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
-  for (const event of createSseParser({ maxEventBytes: 1e6 }).push(Buffer.from(text))) {
-    reader.read(event, out);
-  }
-  reader.settle(out);
-  if (end === "bound") reader.cut(out);
-  else reader.end(end, out);
-  expect(out.filter((event) => event.ending)).toEqual([out.at(-1)]);
-  const shown = readEvents(out);
-  expect(shown.wire).not.toContain("up-model");
+  const shown = readStream(new MessagesFromResponses(messageFacts(more)), events, end);
   for (const frame of shown.wire.split("\n\n").filter(Boolean)) {
     const [name, data] = frame.split("\n");
     expect(name).toBe(`event: ${JSON.parse(`${data}`.slice("data: ".length)).type}`);
   }
-  return { out, text: out.map((event) => event.text).join(""), ...shown };
+  return shown;
 }
 
 const at = (output_index: number) => ({ output_index, content_index: 0 });
@@ -273,7 +255,7 @@ test("a whole answer is the message that its stream adds up to, and gives that s
   const object = { id: "r", status: "completed", output, usage };
   const answer = toMessage(
     { object, ending: "completed", usage: undefined, outputText: "", opaque: ["sealed"] },
-    facts(),
+    messageFacts(),
   );
   const message = answer.object;
   const [thinkingBlock] = message.content as JsonObject[];
@@ -298,7 +280,7 @@ test("arguments that are no object are streamed as they are, and empty in a mess
   expect(data[2].delta.partial_json).toBe('{"a":');
   const answer = toMessage(
     { object, ending: "completed", usage: undefined, outputText: "", opaque: [] },
-    facts(),
+    messageFacts(),
   );
   expect(answer.object.content).toMatchObject([{ type: "tool_use", input: {} }]);
 });
