@@ -13,8 +13,8 @@ import { emptyWallet } from "./wallet.ts";
 
 /**
  * The ledger in the process's SQLite file. A transition of one wallet is one transaction, in which each entry is one insert among the
- * newest entries. Transactions of the same moment are committed together. From time to time, and before anything is read, these move to the journal, and the rows of wallets, keys and holds are
- * brought up to them. `rules` is the transition function. Tests insert faults there.
+ * newest entries. Transactions of the same moment are committed together. From time to time, and before anything is read, the newest
+ * entries move to the journal, and the rows of wallets, keys and holds are brought up to them. `rules` is the transition function. Tests insert faults there.
  */
 export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): LedgerStore {
   const images = new WalletImages();

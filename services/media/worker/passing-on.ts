@@ -4,7 +4,7 @@ import { untilStored } from "../until-stored.ts";
 import type { AttemptContext } from "./attempt.ts";
 import type { Lease } from "./lease.ts";
 
-/** The index of the upstream that the job should have. Once the generation may have begun somewhere, it is there. */
+/** The index of the upstream that the worker asks for this job. Once a generation may have begun at an upstream, it stays that one. */
 export function placeOf(job: Job, { upstreams }: Pick<AttemptContext, "upstreams">): number {
   const { spec, upstreamIndex, sent, resumeId } = job;
   if (sent || resumeId !== undefined) return upstreamIndex;

@@ -28,9 +28,9 @@ export interface Spoken {
 }
 
 /**
- * Speaks at the first upstream that can and does not rest. The next one is tried where an upstream has surely not spoken: it could not be reached,
- * refused the request, or reported that it broke off. Any other refusal is final. An answer that was lost is final, too, because it may
- * be paid for. Rejects with the last upstream's GenerationError, the signal's reason, or a refusal where too many requests of the
+ * Speaks at the first upstream that can and does not rest. The next one is tried where an upstream has surely not spoken: it could not
+ * be reached, refused the request, or reported that it broke off. Any other refusal is final. An answer that was lost is final, too,
+ * because it may be paid for. Rejects with the last upstream's GenerationError, the signal's reason, or a refusal where too many requests of the
  * account wait.
  */
 export async function speakAtFirst(
