@@ -178,7 +178,7 @@ describe("a request on a socket", () => {
   test("is refused where 32 wait", async () => {
     using socket = await openSocket(base, edge.key);
     const first = await begun(socket);
-    for (let at = 0; at < 32; at++) {
+    for (let at = 0; at < 33; at++) {
       socket.send({ type: "response.create", model: "chat-1", input: "x" });
     }
     const [frame] = await socket.turn();
