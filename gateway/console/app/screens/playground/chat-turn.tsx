@@ -4,6 +4,7 @@ import { CopyButton } from "../../kit/copy.tsx";
 import { TextArea } from "../../kit/form.tsx";
 import { ErrorText } from "../../kit/states.tsx";
 import { Badge, Money } from "../../kit/values.tsx";
+import { AnswerText } from "./answer-text.tsx";
 import type { Answer, FunctionCall, Turn } from "./chat-turns.ts";
 
 /** The actions that a turn offers now. */
@@ -43,7 +44,7 @@ export function ChatTurn({ turn, acts }: { turn: Turn; acts: TurnActs }) {
             <p class="prompt muted">{answer.reasoning}</p>
           </details>
         )}
-        {answer.text !== "" && <p class="prompt">{answer.text}</p>}
+        {answer.text !== "" && <AnswerText text={answer.text} />}
         {answer.state === "running" && answer.text === "" && (
           <p class="muted">Waiting for the first words…</p>
         )}

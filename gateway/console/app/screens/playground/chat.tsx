@@ -89,6 +89,7 @@ export function Chat({ model }: { model: Model }) {
     <>
       <div class="play chat">
         <div class="conversation">
+          <h2 class="unseen">Conversation</h2>
           <div class="turns" role="log" aria-label="Conversation" aria-busy={isLoading}>
             <Turns
               model={model}
