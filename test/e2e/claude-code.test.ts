@@ -102,7 +102,7 @@ function joined(events: readonly SseEvent[]): unknown[] {
   }
   return all;
 }
-const input = { file_path: "/home/ada/project/a.txt" };
+const input = { file_path: "project/a.txt" };
 const signature = expect.stringMatching(/^.+$/);
 const thought: Block = {
   begin: { type: "thinking", thinking: "", signature: "" },
@@ -154,7 +154,7 @@ function script(): void {
 describe.for([
   { model: "scripted", protocol: "Responses", state: "sealed-state" },
   { model: "claude", protocol: "Messages", state: "c2ln" },
-  // Chat Completions has no state of the model, so there is no thinking whose text is not asked for.
+  // Chat Completions has no state of the model, so thinking without text is left out.
   { model: "legacy", protocol: "Chat Completions", state: undefined },
 ])("a session at an upstream of $protocol", ({ model, state }) => {
   test("calls a tool, goes on, counts, and changes its model", async () => {

@@ -32,7 +32,7 @@ export const claudeCodeCounts = 24;
 
 const cached = { cache_control: { type: "ephemeral" } };
 const text = (said: string, more: object = {}) => ({ type: "text", text: said, ...more });
-const environment = "# Environment\n - Primary working directory: /home/ada/project\n";
+const environment = "# Environment\n - Primary working directory: project\n";
 
 const named = (name: string) => ({
   ...{ name, description: `Runs ${name}.` },
