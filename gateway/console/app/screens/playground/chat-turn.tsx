@@ -5,7 +5,8 @@ import { TextArea } from "../../kit/form.tsx";
 import { ErrorText } from "../../kit/states.tsx";
 import { Badge, Money } from "../../kit/values.tsx";
 import { AnswerText } from "./answer-text.tsx";
-import type { Answer, FunctionCall, Turn } from "./chat-turns.ts";
+import type { Answer, FunctionCall } from "./answers.ts";
+import type { Turn } from "./chat-turns.ts";
 
 /** The actions that a turn offers now. */
 export interface TurnActs {

@@ -1,10 +1,8 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { call } from "../../api.ts";
-import { count } from "../../format.ts";
-import { Checkbox, Field, Select, TextArea, TextField } from "../../kit/form.tsx";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { TextArea } from "../../kit/form.tsx";
 import { Empty } from "../../kit/states.tsx";
-import { Money } from "../../kit/values.tsx";
 import type { Model } from "../../types.ts";
+import { Options, toolsOf } from "./chat-options.tsx";
 import { ChatTurn, type TurnActs } from "./chat-turn.tsx";
 import {
   clear,
@@ -20,21 +18,9 @@ import {
 import { completionBody } from "./completions.ts";
 import { Conversations, useConversations } from "./conversations.tsx";
 import { CopyAs } from "./copy-as.tsx";
+import { Estimate } from "./estimate.tsx";
 import { AddPictures, Pictures } from "./pictures.tsx";
-import { type Form, linkTo, numberOf, present, useSettings } from "./settings.ts";
-
-const exampleTools = `[
-  {
-    "type": "function",
-    "name": "get_weather",
-    "description": "The weather in a city",
-    "parameters": {
-      "type": "object",
-      "properties": { "city": { "type": "string" } },
-      "required": ["city"]
-    }
-  }
-]`;
+import { linkTo, numberOf, present, useSettings } from "./settings.ts";
 
 export function Chat({ model }: { model: Model }) {
   const form = useSettings("chat");
@@ -218,150 +204,6 @@ function Turns({ model, acts: { onResults, onAgain, onEdit } }: { model: Model; 
 function isPlain(input: unknown[]): input is [{ content: string }] {
   const [first, ...rest] = input as { role?: string; content?: unknown }[];
   return rest.length === 0 && first?.role === "user" && typeof first.content === "string";
-}
-
-function toolsOf(model: Model, text: string | undefined): { list?: unknown[]; error?: string } {
-  if (!text?.trim() || !takesTools(model)) return {};
-  try {
-    const list = JSON.parse(text);
-    if (!Array.isArray(list)) return { error: "A list of tools begins with [ and ends with ]." };
-    return list.length > 0 ? { list } : {};
-  } catch (error) {
-    return { error: `This is not JSON: ${(error as Error).message}` };
-  }
-}
-
-function takesTools({ tools }: Model): boolean {
-  return Array.isArray(tools) ? tools.length > 0 : tools === true;
-}
-
-function Options({
-  form: { settings, set },
-  model,
-  toolsError,
-}: {
-  form: Form;
-  model: Model;
-  toolsError: string | undefined;
-}) {
-  const efforts = model.reasoningEfforts ?? [];
-  return (
-    <section class="card stack options" aria-label="Settings">
-      <TextArea
-        label="Instructions"
-        rows={4}
-        placeholder="How the model should answer"
-        value={settings.instructions ?? ""}
-        onValue={(instructions) => set({ instructions })}
-      />
-      {efforts.length > 0 && (
-        <Select
-          label="Reasoning"
-          value={settings.effort ?? ""}
-          onValue={(effort) => set({ effort })}
-          choices={[{ value: "", label: "Model's default" }, ...efforts]}
-        />
-      )}
-      <TextField
-        label="Most output"
-        type="number"
-        min="1"
-        {...(model.maxOutputTokens && { max: model.maxOutputTokens })}
-        step="1"
-        placeholder={model.maxOutputTokens ? String(model.maxOutputTokens) : ""}
-        hint={
-          model.maxOutputTokens ? `Tokens, at most ${count(model.maxOutputTokens)}.` : "Tokens."
-        }
-        value={settings.maxOutput ?? ""}
-        onValue={(maxOutput) => set({ maxOutput })}
-      />
-      {takesTools(model) && (
-        <Field label="Tools" hint="A JSON list, as the API takes it." error={toolsError}>
-          {(tie) => (
-            <>
-              <textarea
-                {...tie}
-                class="json"
-                rows={settings.tools ? 10 : 2}
-                spellcheck={false}
-                value={settings.tools ?? ""}
-                onInput={(event) => set({ tools: event.currentTarget.value })}
-              />
-              {!settings.tools && (
-                <button type="button" class="small" onClick={() => set({ tools: exampleTools })}>
-                  Insert an example
-                </button>
-              )}
-            </>
-          )}
-        </Field>
-      )}
-      <Checkbox
-        label="Stream the answer"
-        checked={settings.stream !== "no"}
-        onChecked={(checked) => set({ stream: checked ? "" : "no" })}
-      />
-    </section>
-  );
-}
-
-interface Counted {
-  input_tokens: number;
-  costUsdMicros: number;
-  holdUsdMicros: number;
-}
-
-/** Ms without typing after which the service is asked for the cost of the message. */
-const countPauseMs = 600;
-
-/** The cost of the message before it is sent. While it is empty, only the prices. */
-function Estimate({
-  model: { pricing, responsesCapable },
-  body,
-  isEmpty,
-}: {
-  model: Model;
-  body: Record<string, unknown>;
-  isEmpty: boolean;
-}) {
-  const [counted, setCounted] = useState<Counted | undefined>();
-  const text = JSON.stringify({ ...body, stream: undefined });
-  useEffect(() => {
-    // Only `/responses` has a count before the request.
-    if (isEmpty || responsesCapable === false) return setCounted(undefined);
-    const abort = new AbortController();
-    const timer = setTimeout(() => {
-      const options = { method: "POST", body: JSON.parse(text), signal: abort.signal } as const;
-      call<Counted>("/responses/input_tokens", options).then(setCounted, () =>
-        setCounted(undefined),
-      );
-    }, countPauseMs);
-    return () => {
-      clearTimeout(timer);
-      abort.abort();
-    };
-  }, [text, isEmpty, responsesCapable]);
-  return (
-    <p class="fine muted estimate">
-      {counted ? (
-        <>
-          {count(counted.input_tokens)} tokens in:{" "}
-          <strong>
-            <Money micros={counted.costUsdMicros} digits="price" />
-          </strong>
-          , with the longest answer at most <Money micros={counted.holdUsdMicros} digits="price" />
-        </>
-      ) : (
-        pricing?.inputUsdMicrosPerMillionTokens !== undefined && (
-          <>
-            <Money micros={pricing.inputUsdMicrosPerMillionTokens} digits="price" /> in and{" "}
-            <Money micros={pricing.outputUsdMicrosPerMillionTokens ?? 0} digits="price" /> out, a
-            million tokens
-          </>
-        )
-      )}
-    </p>
-  );
 }
 
 /** Pixels below the window up to which the page still follows an answer. One frame may add some lines. */

@@ -2,7 +2,8 @@ import { signal } from "@preact/signals";
 import { ApiError } from "../../api.ts";
 import { forgetKept, type Kept, keep, keptOf } from "../../browser-store.ts";
 import { session } from "../../session.ts";
-import type { Answer, Picture, Turn } from "./chat-turns.ts";
+import type { Answer } from "./answers.ts";
+import type { Picture, Turn } from "./chat-turns.ts";
 
 /** A turn in the browser's store. An image's address in the page and an error's class do not last. */
 type KeptTurn = Omit<Turn, "key" | "pictures" | "answer"> & {
