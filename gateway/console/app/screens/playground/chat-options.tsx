@@ -1,6 +1,7 @@
 import { count } from "../../format.ts";
 import { Checkbox, Field, Select, TextArea, TextField } from "../../kit/form.tsx";
 import type { Model } from "../../types.ts";
+import { faultsOf, maxStops, takesTools } from "./chat-request.ts";
 import type { Form } from "./settings.ts";
 
 const exampleTools = `[
@@ -16,36 +17,35 @@ const exampleTools = `[
   }
 ]`;
 
-export function toolsOf(
-  model: Model,
-  text: string | undefined,
-): { list?: unknown[]; error?: string } {
-  if (!text?.trim() || !takesTools(model)) return {};
-  try {
-    const list = JSON.parse(text);
-    if (!Array.isArray(list)) return { error: "A list of tools begins with [ and ends with ]." };
-    return list.length > 0 ? { list } : {};
-  } catch (error) {
-    return { error: `This is not JSON: ${(error as Error).message}` };
-  }
-}
-
-function takesTools({ tools }: Model): boolean {
-  return Array.isArray(tools) ? tools.length > 0 : tools === true;
-}
-
 export function Options({
-  form: { settings, set },
+  form,
   model,
-  toolsError,
+  others,
+  onCompare,
 }: {
   form: Form;
   model: Model;
-  toolsError: string | undefined;
+  /** Models that may answer beside this one. */
+  others: readonly Model[];
+  /** "": none any more. */
+  onCompare(id: string): void;
 }) {
+  const { settings, set } = form;
+  const faults = faultsOf(model, settings);
   const efforts = model.reasoningEfforts ?? [];
   return (
     <section class="card stack options" aria-label="Settings">
+      {others.length > 0 && (
+        <Select
+          label="Compare with"
+          value={settings.versus ?? ""}
+          onValue={onCompare}
+          choices={[
+            { value: "", label: "No other model" },
+            ...others.map(({ id, name }) => ({ value: id, label: name || id })),
+          ]}
+        />
+      )}
       <TextArea
         label="Instructions"
         rows={4}
@@ -75,31 +75,126 @@ export function Options({
         onValue={(maxOutput) => set({ maxOutput })}
       />
       {takesTools(model) && (
-        <Field label="Tools" hint="A JSON list, as the API takes it." error={toolsError}>
-          {(tie) => (
-            <>
-              <textarea
-                {...tie}
-                class="json"
-                rows={settings.tools ? 10 : 2}
-                spellcheck={false}
-                value={settings.tools ?? ""}
-                onInput={(event) => set({ tools: event.currentTarget.value })}
-              />
-              {!settings.tools && (
-                <button type="button" class="small" onClick={() => set({ tools: exampleTools })}>
-                  Insert an example
-                </button>
-              )}
-            </>
-          )}
-        </Field>
+        <JsonField
+          label="Tools"
+          hint="A JSON list, as the API takes it."
+          error={faults.tools}
+          value={settings.tools ?? ""}
+          example={exampleTools}
+          onValue={(value) => set({ tools: value })}
+        />
       )}
+      <More form={form} model={model} />
       <Checkbox
         label="Stream the answer"
         checked={settings.stream !== "no"}
         onChecked={(checked) => set({ stream: checked ? "" : "no" })}
       />
     </section>
+  );
+}
+
+const exampleSchema = `{
+  "type": "object",
+  "properties": { "answer": { "type": "string" } },
+  "required": ["answer"],
+  "additionalProperties": false
+}`;
+
+/** How the model chooses its words, and the form of its answer. */
+function More({ form: { settings, set }, model }: { form: Form; model: Model }) {
+  const faults = faultsOf(model, settings);
+  const { temperature, topP, seed, stop, schema } = settings;
+  return (
+    <details open={Boolean(temperature || topP || seed || stop || schema)}>
+      <summary>Sampling and format</summary>
+      <div class="stack more">
+        <div class="two tight">
+          <TextField
+            label="Temperature"
+            type="number"
+            min="0"
+            max="2"
+            step="0.05"
+            hint="0 to 2"
+            value={temperature ?? ""}
+            onValue={(value) => set({ temperature: value })}
+          />
+          <TextField
+            label="Top P"
+            type="number"
+            min="0"
+            max="1"
+            step="0.01"
+            hint="0 to 1"
+            value={topP ?? ""}
+            onValue={(value) => set({ topP: value })}
+          />
+        </div>
+        <TextField
+          label="Seed"
+          type="number"
+          step="1"
+          hint="With the same seed a model may answer the same."
+          value={seed ?? ""}
+          onValue={(value) => set({ seed: value })}
+        />
+        <TextArea
+          label="Stop"
+          rows={2}
+          hint={`The answer ends before one of these: one a line, up to ${maxStops}. They are sent to Chat Completions.`}
+          {...(faults.stop && { error: faults.stop })}
+          value={stop ?? ""}
+          onValue={(value) => set({ stop: value })}
+        />
+        <JsonField
+          label="JSON schema of the answer"
+          hint="The answer is JSON of this form."
+          error={faults.schema}
+          value={schema ?? ""}
+          example={exampleSchema}
+          onValue={(value) => set({ schema: value })}
+        />
+      </div>
+    </details>
+  );
+}
+
+/** A field for JSON, with an example while it is empty. */
+function JsonField({
+  label,
+  hint,
+  error,
+  value,
+  example,
+  onValue,
+}: {
+  label: string;
+  hint: string;
+  error: string | undefined;
+  value: string;
+  example: string;
+  onValue(value: string): void;
+}) {
+  return (
+    <Field label={label} hint={hint} error={error}>
+      {(tie) => (
+        <>
+          <textarea
+            {...tie}
+            class="json"
+            rows={value ? 10 : 2}
+            spellcheck={false}
+            value={value}
+            onInput={(event) => onValue(event.currentTarget.value)}
+          />
+          {!value && (
+            <button type="button" class="small" onClick={() => onValue(example)}>
+              Insert an example
+            </button>
+          )}
+        </>
+      )}
+    </Field>
   );
 }

@@ -1,4 +1,4 @@
-import { signal } from "@preact/signals";
+import { type Signal, signal } from "@preact/signals";
 import { ApiError, Cancelled } from "../../api.ts";
 import { session } from "../../session.ts";
 import { type Answer, broken, complete, costOf, respond } from "./answers.ts";
@@ -25,44 +25,169 @@ export interface Turn {
   pictures: Picture[];
   /** Items of the request, in the form that is sent. */
   input: unknown[];
+  /** The id of the model that answers. Conversations of an earlier page lack it. */
+  model?: string;
   answer: Answer;
 }
 
-/** The conversation, which stays while the page is open. */
-export const turns = signal<readonly Turn[]>([]);
-let conversationId: string = crypto.randomUUID();
-let running: AbortController | undefined;
+/** The text and the images of a message, and the items that are sent of it. */
+export type Message = Pick<Turn, "text" | "pictures" | "input">;
+
+/** A request of a conversation. */
+export interface Ask {
+  /** A body of `/responses`. */
+  body: Record<string, unknown>;
+  /** False: it is sent to Chat Completions. */
+  isResponses: boolean;
+}
+
 let lastKey = 0;
 
-/** Deletes the conversation, also from the browser's store. */
-export function clear(): void {
-  void forgetConversation(conversationId);
-  begin(crypto.randomUUID(), []);
-}
+/** A conversation with one model at a time. It stays while the page is open. */
+export class Conversation {
+  readonly turns: Signal<readonly Turn[]> = signal([]);
+  #id: string = crypto.randomUUID();
+  #running: AbortController | undefined;
 
-/** Begins another conversation. The earlier one stays in the browser's store. */
-export function beginAnother(): void {
-  begin(crypto.randomUUID(), []);
-}
+  /** Deletes the conversation, also from the browser's store. */
+  clear(): void {
+    void forgetConversation(this.#id);
+    this.beginAnother();
+  }
 
-/** Goes on with a conversation of the browser's store. */
-export function reopen(kept: NonNullable<typeof keptConversations.value>[number]): void {
-  const earlier = turnsOf(kept).map((turn) => {
+  /** Begins another conversation. The earlier one stays in the browser's store. */
+  beginAnother(): void {
+    this.#begin(crypto.randomUUID(), []);
+  }
+
+  /** Goes on with a conversation of the browser's store. */
+  reopen(kept: NonNullable<typeof keptConversations.value>[number]): void {
+    const earlier = turnsOf(kept).map((turn) => {
+      lastKey += 1;
+      return { ...turn, key: lastKey };
+    });
+    this.#begin(kept.id, earlier);
+  }
+
+  /** Begins with the turns of another conversation, so that two models can go on from one place. */
+  follow(other: Conversation): void {
+    this.#begin(crypto.randomUUID(), other.turns.value);
+  }
+
+  isShown(id: string): boolean {
+    return id === this.#id;
+  }
+
+  isRunning(): boolean {
+    return this.turns.value.some(({ answer }) => answer.state === "running");
+  }
+
+  #begin(id: string, earlier: readonly Turn[]): void {
+    this.stop();
+    const before = this.turns.value;
+    this.#id = id;
+    this.turns.value = earlier;
+    releasePictures(before);
+  }
+
+  /** Takes a turn and those after it out of the conversation, to say it again. Its images stay usable. */
+  takeBack(key: number): Turn | undefined {
+    const before = this.turns.value;
+    const place = before.findIndex((turn) => turn.key === key);
+    const turn = before[place];
+    if (!turn) return undefined;
+    this.turns.value = before.slice(0, place);
+    releasePictures(before.slice(place + 1));
+    return turn;
+  }
+
+  stop(): void {
+    this.#running?.abort();
+  }
+
+  /** The items of all turns. A request that continues the conversation begins with them. */
+  history(): unknown[] {
+    return this.turns.value.flatMap(({ input, answer }) => {
+      if (answer.output.length > 0) return [...input, ...answer.output];
+      // The answer was stopped or broke off. The model gets the text that had come.
+      if (answer.text === "") return answer.state === "failed" ? [] : input;
+      return [...input, { role: "assistant", content: answer.text }];
+    });
+  }
+
+  /** Sends the request, and fills a new turn with its answer as that comes. */
+  async send({ body, isResponses }: Ask, message: Message): Promise<void> {
     lastKey += 1;
-    return { ...turn, key: lastKey };
-  });
-  begin(kept.id, earlier);
+    const key = lastKey;
+    const abort = new AbortController();
+    this.#running = abort;
+    const answer: Answer = { state: "running", reasoning: "", text: "", calls: [], output: [] };
+    this.turns.value = [
+      ...this.turns.value,
+      { ...message, key, model: String(body.model), answer },
+    ];
+    const id = this.#id;
+    const keepIt = () => {
+      if (id === this.#id) void keepConversation(id, this.turns.value);
+    };
+    keepIt();
+    const show = frameByFrame(() => {
+      this.turns.value = this.turns.value.map((one) =>
+        one.key === key ? { ...one, answer: { ...answer } } : one,
+      );
+    });
+    const begun = performance.now();
+    try {
+      const asked = { method: "POST", signal: abort.signal } as const;
+      const took = () => performance.now() - begun;
+      if (isResponses) await respond(body, asked, answer, took, show);
+      else await complete(completionBody(body), asked, answer, took, show);
+      // A stream without an end was cut off.
+      if (answer.state === "running") throw broken();
+    } catch (error) {
+      const wasStopped = abort.signal.aborted || error instanceof Cancelled;
+      answer.state = wasStopped ? "stopped" : "failed";
+      if (!wasStopped) answer.error = error instanceof ApiError ? error : broken();
+    }
+    answer.durationMs = performance.now() - begun;
+    show(keepIt);
+    // A stopped answer has no usage, and an upstream may leave it out too. The ledger has the charge.
+    if (answer.costUsdMicros === undefined && answer.state !== "failed" && answer.id) {
+      const cost = await costOf(answer.id);
+      if (cost !== undefined) answer.costUsdMicros = cost;
+      show(keepIt);
+    }
+  }
 }
 
-export function isShown(id: string): boolean {
-  return id === conversationId;
+/** The conversation of the page. */
+export const chat = new Conversation();
+/** The same messages to a second model, beside the first. */
+export const compared = new Conversation();
+
+/** Releases the images of turns that no conversation shows any more. */
+function releasePictures(those: readonly Turn[]): void {
+  const shown = new Set(
+    [...chat.turns.value, ...compared.turns.value].flatMap(({ pictures }) => pictures),
+  );
+  for (const picture of those.flatMap(({ pictures }) => pictures)) {
+    if (!shown.has(picture)) URL.revokeObjectURL(picture.blobUrl);
+  }
 }
 
-function begin(id: string, earlier: readonly Turn[]): void {
-  running?.abort();
-  releasePictures(turns.value);
-  conversationId = id;
-  turns.value = earlier;
+export function beginAnother(): void {
+  compared.beginAnother();
+  chat.beginAnother();
+}
+
+export function clear(): void {
+  compared.clear();
+  chat.clear();
+}
+
+export function reopen(kept: NonNullable<typeof keptConversations.value>[number]): void {
+  chat.reopen(kept);
+  compared.follow(chat);
 }
 
 // Another key may sign in to this page.
@@ -70,34 +195,16 @@ session.subscribe((value) => {
   if (!value) beginAnother();
 });
 
-/** Takes a turn and those after it out of the conversation, to say it again. Its images stay usable. */
-export function takeBack(key: number): Turn | undefined {
-  const place = turns.value.findIndex((turn) => turn.key === key);
-  const turn = turns.value[place];
-  if (!turn) return undefined;
-  releasePictures(turns.value.slice(place + 1));
-  turns.value = turns.value.slice(0, place);
-  return turn;
-}
-
-function releasePictures(those: readonly Turn[]): void {
-  for (const { pictures } of those) {
-    for (const { blobUrl } of pictures) URL.revokeObjectURL(blobUrl);
+/** The turns of one message: its answer, and those to the results of functions that were called. */
+export function rounds(turns: readonly Turn[]): Turn[][] {
+  const all: Turn[][] = [];
+  for (const turn of turns) {
+    const isMessage = turn.text !== "" || turn.pictures.length > 0;
+    const last = all.at(-1);
+    if (isMessage || !last) all.push([turn]);
+    else last.push(turn);
   }
-}
-
-export function stop(): void {
-  running?.abort();
-}
-
-/** The items of all turns. A request that continues the conversation begins with them. */
-export function history(): unknown[] {
-  return turns.value.flatMap(({ input, answer }) => {
-    if (answer.output.length > 0) return [...input, ...answer.output];
-    // The answer was stopped or broke off. The model gets the text that had come.
-    if (answer.text === "") return answer.state === "failed" ? [] : input;
-    return [...input, { role: "assistant", content: answer.text }];
-  });
+  return all;
 }
 
 export function userMessage(text: string, pictures: readonly Picture[]): unknown {
@@ -109,54 +216,6 @@ export function userMessage(text: string, pictures: readonly Picture[]): unknown
       ...pictures.map(({ dataUrl }) => ({ type: "input_image", image_url: dataUrl })),
     ],
   };
-}
-
-/**
- * Sends the request, a body of `/responses`, and fills the turn with its answer as that comes. `isResponses` false: the model has only
- * Chat Completions.
- */
-export async function send(
-  body: Record<string, unknown>,
-  turn: Pick<Turn, "text" | "pictures" | "input">,
-  isResponses: boolean,
-): Promise<void> {
-  lastKey += 1;
-  const key = lastKey;
-  const abort = new AbortController();
-  running = abort;
-  const answer: Answer = { state: "running", reasoning: "", text: "", calls: [], output: [] };
-  turns.value = [...turns.value, { ...turn, key, answer }];
-  const conversation = conversationId;
-  const keepIt = () => {
-    if (conversation === conversationId) void keepConversation(conversation, turns.value);
-  };
-  keepIt();
-  const show = frameByFrame(() => {
-    turns.value = turns.value.map((one) =>
-      one.key === key ? { ...one, answer: { ...answer } } : one,
-    );
-  });
-  const begun = performance.now();
-  try {
-    const asked = { method: "POST", signal: abort.signal } as const;
-    const took = () => performance.now() - begun;
-    if (isResponses) await respond(body, asked, answer, took, show);
-    else await complete(completionBody(body), asked, answer, took, show);
-    // A stream without an end was cut off.
-    if (answer.state === "running") throw broken();
-  } catch (error) {
-    const wasStopped = abort.signal.aborted || error instanceof Cancelled;
-    answer.state = wasStopped ? "stopped" : "failed";
-    if (!wasStopped) answer.error = error instanceof ApiError ? error : broken();
-  }
-  answer.durationMs = performance.now() - begun;
-  show(keepIt);
-  // A stopped answer has no usage, and an upstream may leave it out too. The ledger has the charge.
-  if (answer.costUsdMicros === undefined && answer.state !== "failed" && answer.id) {
-    const cost = await costOf(answer.id);
-    if (cost !== undefined) answer.costUsdMicros = cost;
-    show(keepIt);
-  }
 }
 
 /** Changes the page at most once for each frame that the browser shows, however fast an answer comes. */

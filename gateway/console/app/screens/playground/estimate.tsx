@@ -3,6 +3,7 @@ import { call } from "../../api.ts";
 import { count } from "../../format.ts";
 import { Money } from "../../kit/values.tsx";
 import type { Model } from "../../types.ts";
+import type { Ask } from "./chat-turns.ts";
 
 interface Counted {
   input_tokens: number;
@@ -15,19 +16,23 @@ const countPauseMs = 600;
 
 /** The cost of the message before it is sent. While it is empty, only the prices. */
 export function Estimate({
-  model: { pricing, responsesCapable },
-  body,
+  model,
+  ask: { body, isResponses },
   isEmpty,
+  isNamed,
 }: {
-  model: Model;
-  body: Record<string, unknown>;
+  model: Model | undefined;
+  ask: Ask;
   isEmpty: boolean;
+  /** Says which model it is. */
+  isNamed: boolean;
 }) {
+  const pricing = model?.pricing;
   const [counted, setCounted] = useState<Counted | undefined>();
   const text = JSON.stringify({ ...body, stream: undefined });
   useEffect(() => {
     // Only `/responses` has a count before the request.
-    if (isEmpty || responsesCapable === false) return setCounted(undefined);
+    if (isEmpty || !isResponses) return setCounted(undefined);
     const abort = new AbortController();
     const timer = setTimeout(() => {
       const options = { method: "POST", body: JSON.parse(text), signal: abort.signal } as const;
@@ -39,9 +44,10 @@ export function Estimate({
       clearTimeout(timer);
       abort.abort();
     };
-  }, [text, isEmpty, responsesCapable]);
+  }, [text, isEmpty, isResponses]);
   return (
-    <p class="fine muted estimate">
+    <p class="fine muted">
+      {isNamed && `${model?.name}: `}
       {counted ? (
         <>
           {count(counted.input_tokens)} tokens in:{" "}
