@@ -3,12 +3,12 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { weightOf } from "#kit/base/weight.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { isCarrier } from "../../upstreams/text/messages/carrier.ts";
 import { maxFileNameCharacters, maxJsonDepth } from "../base/limits.ts";
 import { CalledNames } from "./called-names.ts";
 import type { FilePart, ImagePart, OpaquePart } from "./checked.ts";
 import { fieldOf, objectAt, unsupported } from "./fields.ts";
 import { checkBlockFields } from "./messages-fields.ts";
+import { noteState } from "./messages-state.ts";
 import { maxLeftOut } from "./operator-state.ts";
 
 /** The findings of checking the blocks of a request. */
@@ -169,22 +169,6 @@ export function* argumentBytesOf({ inputs }: FoundBlocks): Generator<void, numbe
     yield;
   }
   return bytes;
-}
-
-/**
- * Notes state that only its maker can read. To an upstream of another protocol, a Claude's own signature means nothing, and only state
- * that was made here can be sent.
- */
-function noteState(
-  value: JsonValue | undefined,
-  at: string,
-  param: string,
-  { opaque, isNative }: FoundBlocks,
-): void {
-  if (typeof value !== "string" || value === "" || isCarrier(value) === isNative) return;
-  const path = param.replaceAll("[", ".").replaceAll("]", "");
-  const message = `${path}: Invalid \`signature\` in \`thinking\` block`;
-  opaque.push({ value, param: at, carried: { message } });
 }
 
 const noImages =

@@ -9,7 +9,6 @@ import {
   maxStops,
   stopsOf,
 } from "../../upstreams/text/chat/stops.ts";
-import { carriedIn, isCarrier } from "../../upstreams/text/messages/carrier.ts";
 import { leastWishedTokens, maxTools, messagesToolTokens } from "../base/limits.ts";
 import type { CheckedBody } from "./checked.ts";
 import { fieldOf, filledArray, itemsAtOnce, objectAt, outputLimit, unsupported } from "./fields.ts";
@@ -222,40 +221,4 @@ function refuseEmpty(index: number): never {
     "all messages must have non-empty content except for the optional final assistant message";
   const param = `messages[${index}].content`;
   return refuse(ErrorReason.INVALID_VALUE, { param, message: `messages.${index}: ${rule}` });
-}
-
-/**
- * Takes thinking out of a body that may not be sent: that of other upstreams and models. Thinking without a signature has no state. A
- * message with nothing else is left out too, because none may be empty.
- */
-export function leaveThinkingOut(
-  body: JsonObject,
-  foreign: ReadonlySet<string>,
-  isNative: boolean,
-): void {
-  const isForeign = (state: JsonValue | undefined) =>
-    typeof state === "string" && foreign.has(state);
-  const isKept = (block: JsonValue) => {
-    if (!isJsonObject(block)) return true;
-    // Without its data it says nothing to another protocol.
-    if (block.type === "redacted_thinking") return isNative && !isForeign(block.data);
-    if (block.type !== "thinking") return true;
-    const { signature } = block;
-    if (isForeign(signature)) return false;
-    if (isNative) return isOfClaude(signature);
-    return signature === "" || carriedIn(signature) !== undefined;
-  };
-  const { messages } = body;
-  if (!Array.isArray(messages)) return;
-  body.messages = messages.filter((message) => {
-    if (!isJsonObject(message) || !Array.isArray(message.content)) return true;
-    const { length } = message.content;
-    message.content = message.content.filter(isKept);
-    return length === 0 || message.content.length > 0;
-  });
-}
-
-/** Is it a signature of an upstream that speaks Messages? A carrier is state of another upstream. */
-function isOfClaude(signature: JsonValue | undefined): boolean {
-  return typeof signature === "string" && signature !== "" && !isCarrier(signature);
 }
