@@ -1,6 +1,15 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { sealedIn } from "../../upstreams/text/anthropic/sealed.ts";
 import { carriedIn, isCarrier } from "../../upstreams/text/messages/carrier.ts";
 import type { OpaquePart } from "./checked.ts";
+
+/** Types of blocks that the catalog adds at each of these upstreams, so that any of them can be asked. */
+export function addedTypesOf([first, ...others]: readonly Upstream[]): ReadonlySet<string> {
+  const isEverywhere = (type: string) =>
+    others.every(({ blockTypes }) => blockTypes.includes(type));
+  return new Set(first?.blockTypes.filter(isEverywhere));
+}
 
 /**
  * Notes state that only its maker can read. To an upstream of another protocol, a Claude's own signature means nothing, and only state
@@ -20,17 +29,21 @@ export function noteState(
 
 /**
  * Takes thinking out of a body that may not be sent: that of other upstreams and models. Thinking without a signature has no state. A
- * message with nothing else is left out too, because none may be empty.
+ * message with nothing else is left out too, because none may be empty. `natives`: the upstreams that speak Messages themselves, if it
+ * goes to those alone.
  */
 export function leaveThinkingOut(
   body: JsonObject,
   foreign: ReadonlySet<string>,
-  isNative: boolean,
+  natives: readonly Upstream[],
 ): void {
+  const isNative = natives.length > 0;
+  const added = addedTypesOf(natives);
   const isForeign = (state: JsonValue | undefined) =>
     typeof state === "string" && foreign.has(state);
   const isKept = (block: JsonValue) => {
     if (!isJsonObject(block)) return true;
+    if (added.has(`${block.type}`)) return !sealedIn(block).some(({ value }) => isForeign(value));
     // Without its data it says nothing to another protocol.
     if (block.type === "redacted_thinking") return isNative && !isForeign(block.data);
     if (block.type !== "thinking") return true;

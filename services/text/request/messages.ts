@@ -2,7 +2,7 @@ import { optionalObject, requiredString } from "#common/words/body.ts";
 import { nameByBeginning } from "#common/words/conversation.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
-import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { ChatSpec, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import {
   isTooMuch,
   maxStopCharacters,
@@ -36,8 +36,8 @@ const toolNames: ReadonlySet<string> = new Set([
 /** Facts about a request beside its body and its model. */
 export interface MessagesTerms {
   developerPrompt: string;
-  /** Does it go to an upstream that speaks Messages itself? */
-  isNative: boolean;
+  /** The upstreams that speak Messages themselves, if it goes to those alone. */
+  natives: readonly Upstream[];
   /** The bytes of the body. */
   bytes: Uint8Array | undefined;
 }
@@ -49,8 +49,9 @@ export interface MessagesTerms {
 export function* checkMessages(
   body: JsonObject,
   spec: ChatSpec,
-  { developerPrompt, isNative, bytes }: MessagesTerms,
+  { developerPrompt, natives, bytes }: MessagesTerms,
 ): Generator<void, CheckedBody> {
+  const isNative = natives.length > 0;
   if (isNative && bytes) yield* keepTurns(body, bytes);
   for (const name of operators) {
     if (fieldOf(body, name) !== undefined) unsupported(name);
@@ -64,7 +65,7 @@ export function* checkMessages(
   const leastOutput = checkThinking(body, spec);
   const maxOutputTokens = outputLimit(body, "max_tokens", spec) ?? 1;
   checkStops(body);
-  const found = newFoundBlocks(spec, isNative);
+  const found = newFoundBlocks(spec, natives);
   const tools = checkTools(body, spec, found);
   const system = checkSystem(body, found);
   for (const [index, value] of messages.entries()) {

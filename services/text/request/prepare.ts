@@ -91,7 +91,7 @@ function prepareChat(
   const asked = { ...parsed.body };
   const ofClaude = operation === "messages" ? capable.filter(isOfClaude) : [];
   const isNative = ofClaude.length > 0;
-  return after(inTurns(check(parsed, spec, developerPrompt, isNative)), (checked) => {
+  return after(inTurns(check(parsed, spec, developerPrompt, ofClaude)), (checked) => {
     const body = passedOf(checked.body, operation, spec);
     nameForAccount(body, accountId);
     const others = operation === "chat" ? chatUpstreams(capable, body, spec) : capable;
@@ -112,7 +112,7 @@ function prepareChat(
       });
     });
     return after(pinning, ({ upstreams, foreign, isPinned }) => {
-      if (operation === "messages") leaveThinkingOut(body, foreign, isNative);
+      if (operation === "messages") leaveThinkingOut(body, foreign, ofClaude);
       else if (foreign.size > 0) leaveStateOut(body, foreign);
       const sources = { ...context.images, soundMeter: context.soundMeter };
       const taking = takeMedia(checked, sources, { accountId, upstreams }, signal);
@@ -243,7 +243,7 @@ function check(
   parsed: ParsedRequest,
   spec: ChatSpec,
   developerPrompt: string,
-  isNative: boolean,
+  natives: readonly Upstream[],
 ): Generator<void, CheckedBody> {
   const { body, bytes } = parsed;
   if (parsed.form === "json") delete body.stream;
@@ -255,7 +255,7 @@ function check(
     case "chat":
       return checkChat(body, spec, developerPrompt);
     case "messages":
-      return checkMessages(body, spec, { developerPrompt, isNative, bytes });
+      return checkMessages(body, spec, { developerPrompt, natives, bytes });
     case "embeddings":
     case "transcriptions":
       throw new TypeError("they have checks of their own");

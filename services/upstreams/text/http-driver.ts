@@ -106,8 +106,8 @@ export function createHttpDriver(
     const isMessages = request.operation === "messages" && plan.path === "/messages";
     const { translation } = plan;
     const whole = await wholeObject(reply, request, {
-      ...{ isChat: isNative, isMessages },
-      ...{ facts, parts, translation },
+      ...{ isChat: isNative, facts, parts, translation },
+      ...(isMessages && { messageReader: plan.reader }),
     });
     const { object: came, unseen = unseenOf(came) } = whole;
     const error = errorInstead(came);
@@ -249,7 +249,7 @@ function wholeObject(
     if (isEventStream(bytes)) return objectOfStream(bytes, read);
     return after(read.parts.takeFrom(bytes), (readable) => {
       // Servers of Messages compare a turn with what they made, so its numbers are written again as they were.
-      const isExact = read.isMessages && bytes.length <= largeAnswerBytes;
+      const isExact = read.messageReader && bytes.length <= largeAnswerBytes;
       const object = isExact ? exactObject(readable.toString()) : anyObjectIn(readable);
       if (!object) throw new UpstreamFailure("garbage");
       if (isTooDeep(readable)) throw withUsage(new UpstreamFailure("too_large"), object);
