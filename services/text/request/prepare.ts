@@ -74,12 +74,14 @@ interface Caller {
   admission: Admission | undefined;
   /** The edge's name for the conversation. */
   conversation?: string | undefined;
+  /** Beta features that a client of Anthropic's asks for. */
+  betas?: readonly string[] | undefined;
 }
 
 /** Prepares a conversation. Waits only for a long body, opaque state, images and files, and counting. */
 function prepareChat(
   parsed: ParsedRequest,
-  { accountId, admission, conversation }: Caller,
+  { accountId, admission, conversation, betas }: Caller,
   context: PrepareContext,
   signal: StopSignal,
 ): Awaitable<PreparedRequest> {
@@ -128,6 +130,7 @@ function prepareChat(
           stick: model.shares.length === 0 ? undefined : stickOf(accountId, asked, conversation),
           catalogVersion: view.snapshot.version,
           leftOut: checked.leftOut,
+          betas,
           passParameters: spec.passParameters,
           callerInstructions: checked.callerInstructions,
           maxOutputTokens: checked.maxOutputTokens,

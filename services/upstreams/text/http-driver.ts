@@ -17,7 +17,7 @@ import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { failureOf, failureOfError, failureOfStatus, UpstreamFailure } from "./failure.ts";
 import { textOfAnswer } from "./generated.ts";
-import { ignoredParameters } from "./ignored.ts";
+import { ignoredParameters, leftBetas } from "./ignored.ts";
 import { unseenOf } from "./judging/hidden-output.ts";
 import { countsItself, OutputGate } from "./judging/output-gate.ts";
 import { LargeParts, liftParts } from "./large-parts.ts";
@@ -77,7 +77,11 @@ export function createHttpDriver(
       ? askForVectors({ ...plan, headers }, request, upstream, { ...context, numbersOnly })
       : post({ ...plan, headers }, request, upstream, context));
     const there = extras.ignored?.(reply) ?? [];
-    const leftOut = [...(request.leftOut ?? []), ...(plan.leftOut ?? [])];
+    const leftOut = [
+      ...(request.leftOut ?? []),
+      ...(plan.leftOut ?? []),
+      ...(request.betas ? leftBetas(request.betas, upstream) : []),
+    ];
     const { sent = plan.body, path } = plan;
     request.onIgnored?.(ignoredParameters({ ...request, leftOut }, sent, path, there));
     const type = reply.headers["content-type"] ?? "";

@@ -73,15 +73,19 @@ export function nativeMessages(
       metadata: { user_id: userIdOf(request.accountId) },
       stream,
     },
-    headers: headersOf(made, betas),
+    headers: headersOf(made, betas, request.betas),
     sent: { model, ...made },
     readJson: (found) => readMessage(found, head, types),
     reader: () => new NativeMessages(head, types),
   };
 }
 
-function headersOf(body: JsonObject, allowed: readonly string[]): Record<string, string> {
-  const betas = betasOf(body, allowed);
+function headersOf(
+  body: JsonObject,
+  allowed: readonly string[],
+  asked?: readonly string[],
+): Record<string, string> {
+  const betas = betasOf(body, allowed, asked);
   return {
     "anthropic-version": apiVersion,
     ...(betas.length > 0 && { "anthropic-beta": betas.join(",") }),
