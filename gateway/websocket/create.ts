@@ -121,8 +121,8 @@ function callOf({ requestId, signal }: Running, { caller }: Turn, timeoutMs: num
   return { principal: caller.principal, requestId, timeoutMs, signal };
 }
 
-/** An input that the check of a warm-up without one may use. */
-const someInput = Buffer.from('{"role":"user","content":"."}');
+/** Stands behind the input of a warm-up for its check alone. That input may be no whole conversation yet, and some models need a user's message. */
+const someMessage = { role: "user", content: "." };
 
 const noUsage = {
   input_tokens: 0,
@@ -138,7 +138,7 @@ const noUsage = {
 async function warmUp(edge: CreateEdge, running: Running, turn: Turn): Promise<Ended> {
   const { create, caller, input = noItems, root, calls } = turn;
   const { lane, requestId } = running;
-  const body = await bodyOf(create.body, input.length > 0 ? input : someInput);
+  const body = await bodyOf(create.body, await joined(input, [someMessage]));
   const call = callOf(running, turn, deadlinesMs.submit);
   const { admission } = caller;
   await edge.peers.text.countInput({ body, admission }, wireOptions(call, undefined));

@@ -204,7 +204,6 @@ function corsOrigins(read: EnvReader): string[] {
   return origins;
 }
 
-/** The demo account's opening balance. In a mesh, its runner or installer makes that account. */
 /** Most sockets that an operator can set. The public port's other connections stay free for requests. */
 const mostSockets = 8_192;
 /** Most responses that one socket can have under way: OpenAI's number. */
@@ -218,6 +217,7 @@ function webSockets(read: EnvReader): Config["webSockets"] {
   return read.choice("GENMESH_WEBSOCKETS", ["on", "off"], "on") === "on" && bounds;
 }
 
+/** The demo account's opening balance. In a mesh, its runner or installer makes that account. */
 function bootstrapConfig(read: EnvReader): Config["bootstrap"] {
   return {
     apiKey: bootstrapKey(read),
