@@ -90,13 +90,15 @@ async function answered(
 ): Promise<Ended> {
   const create = createOf(message);
   const { previousId, items } = create;
-  const chain = previousId === undefined ? undefined : running.chains.find(previousId);
+  // Its copy is in the body until the request ends.
+  using borrowed = previousId === undefined ? undefined : running.chains.borrow(previousId);
+  const chain = borrowed?.chain;
   if (chain && items) checkOutputs(items, chain);
   const input = items && (await joined(chain?.items ?? noItems, items));
   const root = chain?.root ?? rootOf(create);
   const known = new Set([...(chain?.calls ?? []), ...callsIn(items ?? [])]);
   const turn: Turn = { create, caller, input, root, calls: known };
-  return create.isWarmUp ? warmUp(edge, running, turn) : stream(edge, running, turn);
+  return await (create.isWarmUp ? warmUp(edge, running, turn) : stream(edge, running, turn));
 }
 
 /** The name of a chain that begins with this request. Undefined where the request brings no input. */
