@@ -51,7 +51,7 @@ export interface Home extends AsyncDisposable {
   run(command: string, env?: Record<string, string>): Promise<string>;
 }
 
-/** Makes a home. What still runs there at its end is killed. */
+/** Makes a home. Commands that still run at its end are killed. */
 export async function makeHome(): Promise<Home> {
   const path = await mkdtemp(join(tmpdir(), "genmesh-client-"));
   const bin = join(path, "bin");

@@ -10,7 +10,7 @@ import { makeHome, missing } from "./installed.ts";
 // The blocks of docs/clients.md, run as they stand against the built-in model. Only the address is another.
 
 const page = readFileSync(new URL("../../docs/clients.md", import.meta.url), "utf8");
-const documented = "http://127.0.0.1:8080";
+const documented = /http:\/\/127\.0\.0\.1:\d+/g;
 /** A Python that has the clients. By default the one on the path. */
 const python = process.env.PYTHON ?? "python3";
 const world = await startWorld();
