@@ -12,8 +12,10 @@ export interface Snippet {
 
 export type Language = "curl" | "python" | "typescript";
 
-/** Inline images would fill the page, and belong to the reader. Only their beginning is shown. */
-const inlineImage = /^(data:image\/[a-z]+;base64,).{24,}$/s;
+/** Inline files would fill the page, and belong to the reader. Only their beginning is shown. */
+const inlineFile = /^(data:[a-z]+\/[a-z\d.+-]+;base64,).{24,}$/s;
+/** Base64 without an address, as audio has it. Words have blanks long before this length. */
+const inlineBytes = /^([A-Za-z\d+/]{24})[A-Za-z\d+/]{200,}={0,2}$/;
 /** The field of a family's outputs. */
 const outputs: Record<string, string> = {
   "/images/generations": "images",
@@ -52,7 +54,7 @@ const texts: Record<string, TextCall> = {
 /** The request as code that reads the key from the environment. The code never contains a real key. */
 export function codeOf(language: Language, { path, body }: Snippet): string {
   const base = `${location.origin}/v1`;
-  const shown = withoutInlineImages(body) as Record<string, unknown>;
+  const shown = withoutInlineFiles(body) as Record<string, unknown>;
   if (language === "curl") return curlOf(base, path, shown);
   const text = texts[path];
   if (text) {
@@ -66,12 +68,13 @@ export function codeOf(language: Language, { path, body }: Snippet): string {
     : typescriptMedia(base, path, shown, field);
 }
 
-function withoutInlineImages(value: unknown): unknown {
-  if (typeof value === "string") return value.replace(inlineImage, "$1…");
-  if (Array.isArray(value)) return value.map(withoutInlineImages);
+function withoutInlineFiles(value: unknown): unknown {
+  if (typeof value === "string")
+    return value.replace(inlineFile, "$1…").replace(inlineBytes, "$1…");
+  if (Array.isArray(value)) return value.map(withoutInlineFiles);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [name, withoutInlineImages(one)]),
+    Object.entries(value).map(([name, one]) => [name, withoutInlineFiles(one)]),
   );
 }
 
