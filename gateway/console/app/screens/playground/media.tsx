@@ -19,7 +19,7 @@ export function useWallet() {
 
 /** The request of a form for jobs. */
 export interface Order {
-  path: Exclude<Snippet["path"], "/responses" | "/chat/completions">;
+  path: Extract<Snippet["path"], `${string}/generations`>;
   body: Record<string, unknown>;
   /** Undefined: the chosen options are not offered together. */
   credits: number | undefined;
