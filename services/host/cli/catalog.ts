@@ -11,7 +11,7 @@ export function catalogCommands(program: Command, cli: Cli): void {
   const catalog = withExamples(
     program.command("catalog").description("the catalog: its file, and its versions in the store"),
     "catalog check deploy/catalog.yaml",
-    "catalog show > catalog.yaml",
+    "catalog show",
   );
   versionCommands(catalog, cli);
   withExamples(
