@@ -45,7 +45,7 @@ export function catalogCommands(program: Command, cli: Cli): void {
     catalog
       .command("schema")
       .description("the JSON schema of a catalog file, for an editor's language server"),
-    "catalog schema > catalog.schema.json",
+    "catalog schema",
   ).action(async () => {
     const { catalogJsonSchema } = await import("../../catalog/index.ts");
     cli.out(`${JSON.stringify(catalogJsonSchema(), null, 2)}\n`);
