@@ -1,6 +1,7 @@
 import { v1 } from "../api.ts";
 import { bytes } from "../format.ts";
 import type { Job, OutputFile } from "../types.ts";
+import { Origin } from "./origin.tsx";
 
 /** The name of each kind of job in paths, and the field of its outputs. */
 const families = {
@@ -49,6 +50,7 @@ export function Outputs({ job, prompt }: { job: Job; prompt?: string | undefined
                 Download
               </a>
             </p>
+            {kind !== "music" && <Origin path={`${pathOf(job)}/files/${file.id}`} />}
           </li>
         );
       })}
