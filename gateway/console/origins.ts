@@ -10,8 +10,8 @@ import { deadlinesMs } from "../limits.ts";
 import { callOptions } from "../request.ts";
 
 /**
- * Answers with a file's own words about its origin. Whoever may have the file may have them: for an output, only the key that made it. To
- * be called in the scope of the API's routes.
+ * Answers with a file's own words about its origin. Those who may have the file may have them: of an output, the key that
+ * made it. To be called in the scope of the API's routes.
  */
 export function originRoutes(app: FastifyInstance, edge: Edge): void {
   for (const { path, scope, area } of jobFamilies) {
