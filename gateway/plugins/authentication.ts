@@ -73,12 +73,15 @@ export function byKey({ admission }: Pick<Edge, "admission">): Admit {
   };
 }
 
+/** The scheme of a key, with large or small letters. */
+const scheme = /^bearer +/i;
+
 /** Some clients send both headers. Two different keys may be of two accounts. */
 function authorizationOf(request: FastifyRequest): string | undefined {
   const { authorization, "x-api-key": apiKey } = request.headers;
   if (!takesApiKey(request)) return authorization;
   const named = `Bearer ${apiKey}`;
-  const isSame = authorization === undefined || authorization === named;
+  const isSame = (authorization ?? named).replace(scheme, "Bearer ") === named;
   if (!isSame || isRepeated(request.raw, "x-api-key")) refuse(ErrorReason.INVALID_API_KEY);
   return named;
 }

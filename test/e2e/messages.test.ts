@@ -119,13 +119,14 @@ describe("keys", () => {
     const statuses = [
       await send({ "x-api-key": key }),
       await send({ "x-api-key": key, authorization: `Bearer ${key}` }),
+      await send({ "x-api-key": key, authorization: `bearer  ${key}` }),
       await send({ "x-api-key": key }, "/models"),
       await send({ "x-api-key": key, authorization: "Bearer sk-another-key-of-another-account" }),
       await send({ "x-api-key": "sk-another-key-of-another-account" }),
       await send({}),
       await send({ "x-api-key": key }, "/billing"),
     ].map(({ status }) => status);
-    expect(statuses).toEqual([200, 200, 200, 401, 401, 401, 401]);
+    expect(statuses).toEqual([200, 200, 200, 200, 401, 401, 401, 401]);
   });
 
   test("are refused in Anthropic's form under its paths, and on its list of models", async () => {

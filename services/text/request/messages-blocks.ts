@@ -8,6 +8,7 @@ import { maxFileNameCharacters, maxJsonDepth } from "../base/limits.ts";
 import { CalledNames } from "./called-names.ts";
 import type { FilePart, ImagePart, OpaquePart } from "./checked.ts";
 import { fieldOf, objectAt, unsupported } from "./fields.ts";
+import { checkBlockFields } from "./messages-fields.ts";
 import { maxLeftOut } from "./operator-state.ts";
 
 /** The findings of checking the blocks of a request. */
@@ -92,6 +93,7 @@ export function checkBlocks(
       });
     }
     found.count++;
+    checkBlockFields(block, type, path);
     const header = place === "system" && param === "system" ? "system" : "messages.content";
     noteNames(block, sentNames[type] ?? new Set(), header, found);
     checkBlock(block, type, path, found);

@@ -1,4 +1,4 @@
-import { optionalBoolean, optionalObject, requiredString } from "#common/words/body.ts";
+import { optionalObject, requiredString } from "#common/words/body.ts";
 import { nameByBeginning } from "#common/words/conversation.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
@@ -20,6 +20,7 @@ import {
   newFoundBlocks,
   noteNames,
 } from "./messages-blocks.ts";
+import { checkBodyFields } from "./messages-fields.ts";
 import { checkNative, keepTurns } from "./messages-native.ts";
 import { checkThinking } from "./messages-thinking.ts";
 import { refuseTool, takesTool } from "./tools.ts";
@@ -55,6 +56,7 @@ export function* checkMessages(
   for (const name of operators) {
     if (fieldOf(body, name) !== undefined) unsupported(name);
   }
+  checkBodyFields(body);
   refuseCompaction(body);
   const messages = filledArray(fieldOf(body, "messages"), "messages");
   if (fieldOf(body, "max_tokens") === undefined) {
@@ -63,7 +65,6 @@ export function* checkMessages(
   const leastOutput = checkThinking(body, spec);
   const maxOutputTokens = outputLimit(body, "max_tokens", spec) ?? 1;
   checkStops(body);
-  optionalBoolean(body, "stream");
   const found = newFoundBlocks(spec, isNative);
   const tools = checkTools(body, spec, found);
   const system = checkSystem(body, found);
@@ -112,10 +113,11 @@ export function* checkMessages(
 function refuseCompaction(body: JsonObject): void {
   const edits = optionalObject(body, "context_management")?.edits;
   for (const [index, edit] of Array.isArray(edits) ? edits.entries() : []) {
-    const type = isJsonObject(edit) ? edit.type : undefined;
-    if (typeof type !== "string" || !type.startsWith("compact")) continue;
+    const param = `context_management.edits[${index}].type`;
+    if (!isJsonObject(edit)) continue;
+    if (!requiredString(edit, "type", { min: 1 }, param).startsWith("compact")) continue;
     unsupported(
-      `context_management.edits[${index}].type`,
+      param,
       "Compaction at the model's side is not supported. Clients compact a conversation themselves.",
     );
   }
@@ -123,14 +125,7 @@ function refuseCompaction(body: JsonObject): void {
 
 function checkStops(body: JsonObject): void {
   const stops = fieldOf(body, "stop_sequences");
-  if (stops === undefined) return;
-  if (!Array.isArray(stops)) refuse(ErrorReason.INVALID_TYPE, { param: "stop_sequences" });
-  for (const [index, one] of stops.entries()) {
-    if (typeof one !== "string") {
-      refuse(ErrorReason.INVALID_TYPE, { param: `stop_sequences[${index}]` });
-    }
-  }
-  if (!isTooMuch(stopsOf(stops))) return;
+  if (stops === undefined || !isTooMuch(stopsOf(stops))) return;
   const bounds = `at most ${maxStops} sequences of at most ${maxStopCharacters} characters`;
   unsupported("stop_sequences", `The parameter 'stop_sequences' may have ${bounds}.`);
 }
@@ -215,12 +210,26 @@ function checkMessage(
     });
   }
   const content = fieldOf(message, "content") ?? missing(`${param}.content`);
-  if (typeof content !== "string") checkBlocks(content, role, `${param}.content`, found);
+  const filled =
+    typeof content === "string" ? content : checkBlocks(content, role, `${param}.content`, found);
+  const isLastOfModel = role === "assistant" && index === messages.length - 1;
+  if (filled.length === 0 && !isLastOfModel) refuseEmpty(index);
 }
 
-/** Takes thinking out of a body that may not be sent: that of other upstreams and models. Thinking without a signature has no state. */
+/** In Anthropic's words, which clients know. */
+function refuseEmpty(index: number): never {
+  const rule =
+    "all messages must have non-empty content except for the optional final assistant message";
+  const param = `messages[${index}].content`;
+  return refuse(ErrorReason.INVALID_VALUE, { param, message: `messages.${index}: ${rule}` });
+}
+
+/**
+ * Takes thinking out of a body that may not be sent: that of other upstreams and models. Thinking without a signature has no state. A
+ * message with nothing else is left out too, because none may be empty.
+ */
 export function leaveThinkingOut(
-  { messages }: JsonObject,
+  body: JsonObject,
   foreign: ReadonlySet<string>,
   isNative: boolean,
 ): void {
@@ -236,9 +245,14 @@ export function leaveThinkingOut(
     if (isNative) return isOfClaude(signature);
     return signature === "" || carriedIn(signature) !== undefined;
   };
-  for (const message of Array.isArray(messages) ? messages.filter(isJsonObject) : []) {
-    if (Array.isArray(message.content)) message.content = message.content.filter(isKept);
-  }
+  const { messages } = body;
+  if (!Array.isArray(messages)) return;
+  body.messages = messages.filter((message) => {
+    if (!isJsonObject(message) || !Array.isArray(message.content)) return true;
+    const { length } = message.content;
+    message.content = message.content.filter(isKept);
+    return length === 0 || message.content.length > 0;
+  });
 }
 
 /** Is it a signature of an upstream that speaks Messages? A carrier is state of another upstream. */
