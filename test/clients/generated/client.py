@@ -52,7 +52,7 @@ def call(name, body=None, refused=None, **rest):
         wanted = typing.get_type_hints(module.sync_detailed, vars(module))["body"]
         model = [one for one in typing.get_args(wanted) or [wanted] if hasattr(one, "from_dict")][0]
         files = {n: v for n, v in body.items() if isinstance(v, File)}
-        rest["body"] = model.from_dict({n: v for n, v in body.items() if n not in files})
+        rest["body"] = model.from_dict({**body, **{n: b"" for n in files}})
         for field, value in files.items():
             setattr(rest["body"], field, value)
     answer = module.sync_detailed(client=client, **rest)

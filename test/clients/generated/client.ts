@@ -1,5 +1,5 @@
 // A client whose types `openapi-typescript` makes from the description. Compiled and run by typed-clients.test.ts, where these types are.
-// Prints each exchange as a line of JSON. It is called with a base URL, an API key, and the files of an image and a sound.
+// Prints each exchange as a line of JSON.
 
 import { readFile } from "node:fs/promises";
 import createClient from "openapi-fetch";
