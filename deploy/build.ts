@@ -77,6 +77,7 @@ export async function build(folder: string, more: readonly string[] = []): Promi
 
 /** Packages of the console's page. */
 const consolePackages = [
+  "marked",
   "preact",
   "@preact/signals",
   "@preact/signals-core",

@@ -153,13 +153,13 @@ const upgradeOptions: ServerOptions = {
 };
 
 function serverOptions(edge: Edge): FastifyServerOptions {
-  const { webSockets = true } = edge.settings;
-  const options = webSockets ? { ...nodeOptions, ...upgradeOptions } : nodeOptions;
+  const hasSockets = edge.settings.webSockets !== false;
+  const options = hasSockets ? { ...nodeOptions, ...upgradeOptions } : nodeOptions;
   return {
     logger: false,
     serverFactory(handler) {
       const server = (edge.createServer ?? createServer)(options, handler);
-      if (webSockets) takeUpgrades(server);
+      if (hasSockets) takeUpgrades(server);
       boundPipelining(server);
       // Over TLS requests come on a second socket.
       for (const came of ["connection", "secureConnection"]) server.on(came, edge.readers.watch);

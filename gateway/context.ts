@@ -103,10 +103,18 @@ export interface GatewaySettings {
   traces?: boolean;
   /** The console. Absent: it is off. */
   console?: ConsoleSettings;
-  /** Are responses offered over WebSockets? Default: yes. */
-  webSockets?: boolean;
+  /** How responses are offered over WebSockets. False: they are not. Default: `socketBounds`. */
+  webSockets?: SocketSettings | false;
   /** For `/.well-known/security.txt`. Absent: there is no such file. */
   security?: SecurityContact;
+}
+
+/** The bounds of WebSockets that an operator can choose. */
+export interface SocketSettings {
+  /** Sockets that are open at once. */
+  most?: number;
+  /** Responses that one socket has under way at once, each in a lane of its own. */
+  inFlight?: number;
 }
 
 /** Where finders of a vulnerability report it (RFC 9116). */

@@ -15,6 +15,7 @@ import { answerLimits, heldBackMs } from "#kit/upstream/limits.ts";
 import { admissionLimits } from "../gateway/admission/limits.ts";
 import { signInBodyMs } from "../gateway/console/limits.ts";
 import * as edge from "../gateway/limits.ts";
+import * as sockets from "../gateway/websocket/limits.ts";
 import * as auth from "../services/auth/limits.ts";
 import * as billing from "../services/billing/base/limits.ts";
 import * as files from "../services/media/files/limits.ts";
@@ -39,6 +40,12 @@ const inCode: Readonly<Record<string, number>> = {
   "sessions of the gRPC port": maxSessions,
   "calls without a token on a gRPC session": maxRefusedCalls,
   "watches of gRPC health": maxHealthWatches,
+  "WebSockets for responses": sockets.socketBounds.most,
+  "WebSockets of one key": sockets.socketBounds.ofKey,
+  "responses under way on a WebSocket": sockets.socketBounds.inFlight,
+  "requests that wait on a WebSocket": sockets.maxWaiting,
+  "lanes of a WebSocket that have a name": sockets.maxLanes,
+  "kept conversations of WebSockets": sockets.keptBytesInAll / mib,
   "request line and headers": edge.maxHeaderBytes / kib,
   "parameters of a query": maxQueryParameters,
   "different names of a query's parameters": maxQueryNames,

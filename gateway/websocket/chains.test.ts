@@ -22,3 +22,22 @@ test("a conversation that ends behind its socket takes no room", () => {
   expect(bytes).toBe(0);
   expect(share.takeFree("a", 10)).toBeDefined();
 });
+
+test("copies of chains beside the first one take room, and give it back", () => {
+  const each = { places: 20, waiting: 0 };
+  const share = createFairShare({ places: 20, each, waitMs: 1 });
+  const missed: string[] = [];
+  const events = { kept() {}, notFound: (reason: string) => void missed.push(reason) };
+  const chains = new Chains({ accountId: "a", share, events });
+  chains.keep("", chain);
+  const first = chains.borrow("resp_1");
+  expect(share.takeFree("a", 13)).toBeUndefined();
+  const second = chains.borrow("resp_1");
+  expect(() => chains.borrow("resp_1")).toThrow(/does not have the response/);
+  expect(missed).toEqual(["room"]);
+  second[Symbol.dispose]();
+  chains.borrow("resp_1")[Symbol.dispose]();
+  first[Symbol.dispose]();
+  chains.close();
+  expect(share.takeFree("a", 20)).toBeDefined();
+});

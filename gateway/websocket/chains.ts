@@ -15,6 +15,14 @@ export interface Chain {
   calls: ReadonlySet<string>;
 }
 
+/** A chain that a request uses. */
+interface Borrowed extends Disposable {
+  chain: Chain;
+}
+
+/** The room of the first copy. */
+const noRoom: Disposable = { [Symbol.dispose]() {} };
+
 /** No items. */
 export const noItems: Uint8Array = new Uint8Array(0);
 
@@ -38,20 +46,30 @@ export class Chains {
   readonly #byLane = new Map<string, Kept>();
   readonly #dropped = createBoundedMap<MissReason>(maxDroppedIds);
   #bytes = 0;
+  /** Copies of chains that requests under way have. */
+  #copies = 0;
   #isClosed = false;
 
   constructor(options: ChainsOptions) {
     this.#options = options;
   }
 
-  /** The chain of a response. Refuses with PREVIOUS_RESPONSE_NOT_FOUND. */
-  find(id: string): Chain {
+  /**
+   * The chain of a response, for a request that copies it, until its disposal. One copy at a time has no need of room: the socket's own
+   * bound is that of a body. Copies beside it take room. Refuses with PREVIOUS_RESPONSE_NOT_FOUND, also where there is none.
+   */
+  borrow(id: string): Borrowed {
     const kept = this.#withId(id);
-    if (kept) return kept;
-    this.#options.events.notFound(this.#dropped.get(id) ?? "other_socket");
-    throw new RefusalError(ErrorReason.PREVIOUS_RESPONSE_NOT_FOUND, {
-      param: "previous_response_id",
-    });
+    if (!kept) return this.#refuse(this.#dropped.get(id) ?? "other_socket");
+    const { accountId, share } = this.#options;
+    const room = this.#copies > 0 ? share.takeFree(accountId, kept.items.length) : noRoom;
+    if (!room) return this.#refuse("room");
+    this.#copies++;
+    const dispose = () => {
+      this.#copies--;
+      room[Symbol.dispose]();
+    };
+    return { chain: kept, [Symbol.dispose]: dispose };
   }
 
   /** Keeps a chain as the latest of its lane, where there is room. */
@@ -83,6 +101,13 @@ export class Chains {
   close(): void {
     this.#isClosed = true;
     for (const kept of [...this.#byLane.values()]) this.#drop(kept, "evicted");
+  }
+
+  #refuse(reason: MissReason): never {
+    this.#options.events.notFound(reason);
+    throw new RefusalError(ErrorReason.PREVIOUS_RESPONSE_NOT_FOUND, {
+      param: "previous_response_id",
+    });
   }
 
   #withId(id: string): Kept | undefined {

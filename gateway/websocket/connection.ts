@@ -10,6 +10,7 @@ import { Chains } from "./chains.ts";
 import { answerCreate, type CreateEdge } from "./create.ts";
 import type { SocketEvents } from "./events.ts";
 import { errorFrame } from "./frames.ts";
+import { Lanes } from "./lanes.ts";
 import {
   maxLanes,
   maxLostPings,
@@ -35,6 +36,8 @@ interface ConnectionOptions {
   /** The client's name for its conversation, of the handshake. */
   conversation: string | undefined;
   raw: Socket;
+  /** Requests that may be under way at once, each in a lane of its own. */
+  inFlight: number;
 }
 
 /** A message that waits for its turn. */
@@ -49,7 +52,7 @@ const route = "/v1/responses";
 /** The method in logs and metrics, because a request on a socket has none. */
 const method = "WEBSOCKET";
 
-/** One open WebSocket. Its requests are answered one after the other, those of several lanes in turn. */
+/** One open WebSocket. The requests of a lane are answered one after the other, and lanes in turn, or side by side where that is set. */
 export class Connection {
   readonly principal: Principal;
   readonly authorization: string | undefined;
@@ -58,20 +61,21 @@ export class Connection {
   readonly #chains: Chains;
   readonly #openedAtMs: number;
   readonly #left = new AbortController();
-  readonly #lanes = new Map<string, Waiting[]>();
+  readonly #lanes = new Lanes<Waiting>();
   /** Names of lanes that were used. */
   readonly #names = new Set<string>();
+  /** Messages that are not under way yet, those that are being read among them. */
   #waiting = 0;
   /** Messages that found no place since a request last ended. */
   #surplus = 0;
-  #running: AbortController | undefined;
+  readonly #running = new Set<AbortController>();
   #reading: Promise<void> = Promise.resolve();
   /** Reasons for which the connection is not read at present. */
   #pauses = 0;
   #pingedAtMs: number;
   #lostPings = 0;
   #takesMore = true;
-  /** The code with which it closes as soon as no request runs, and the error that comes before. */
+  /** The code with which it closes as soon as no request is under way, and the error that comes before. */
   #closing: { code: number; refusal?: RefusalError | undefined } | undefined;
 
   constructor(ws: WebSocket, options: ConnectionOptions) {
@@ -104,15 +108,15 @@ export class Connection {
     ws.once("close", () => {
       unfinished.finished()[Symbol.dispose]();
       this.#left.abort(new CallerLeftError());
-      this.#running?.abort(new CallerLeftError());
+      for (const running of this.#running) running.abort(new CallerLeftError());
       this.#chains.close();
-      this.#forgetWaiting();
+      this.#dropWaiting();
     });
   }
 
   /** Is no request under way? */
   get isIdle(): boolean {
-    return this.#running === undefined && this.#waiting === 0;
+    return this.#running.size === 0 && this.#waiting === 0;
   }
 
   /** Sends a ping where it is due, and ends a socket whose caller is away or that is too old. */
@@ -137,22 +141,17 @@ export class Connection {
     this.#takesMore = false;
   }
 
-  /** Takes no further request, and closes when the one that runs has ended. Those that wait are refused. */
+  /** Takes no further request, and closes when those under way have ended. Those that wait are refused. */
   closeWhenIdle(code: number, refusal?: RefusalError): void {
     if (this.#closing) return;
     this.#closing = { code, refusal };
-    for (const { lane, room } of [...this.#lanes.values()].flat()) {
-      room[Symbol.dispose]();
-      this.#waiting--;
-      this.#refuse(takesNoMore(), lane);
-    }
-    this.#lanes.clear();
+    for (const { lane } of this.#dropWaiting()) this.#refuse(takesNoMore(), lane);
     this.#settle();
   }
 
-  /** Ends the request that runs with a refusal. The socket closes behind it. */
+  /** Ends the requests under way with a refusal. The socket closes behind them. */
   cut(refusal: RefusalError): void {
-    this.#running?.abort(refusal);
+    for (const running of this.#running) running.abort(refusal);
   }
 
   #came(bytes: Buffer, taken: TakenRoom): void {
@@ -200,9 +199,7 @@ export class Connection {
       waiting.room[Symbol.dispose]();
       return;
     }
-    const lane = this.#lanes.get(waiting.lane) ?? [];
-    this.#lanes.set(waiting.lane, lane);
-    lane.push(waiting);
+    this.#lanes.add(waiting.lane, waiting);
     this.#advance();
   }
 
@@ -217,23 +214,22 @@ export class Connection {
   }
 
   #advance(): void {
-    const next = this.#lanes.entries().next().value;
-    if (this.#running || !next) return;
-    const [name, lane] = next;
-    this.#lanes.delete(name);
-    const waiting = lane.shift();
-    // A lane that was served goes behind the others.
-    if (lane.length > 0) this.#lanes.set(name, lane);
-    if (!waiting) return;
-    this.#running = new AbortController();
-    void this.#run(waiting, this.#running.signal).then(() => {
-      waiting.room[Symbol.dispose]();
+    while (this.#running.size < this.#options.inFlight) {
+      const next = this.#lanes.begin();
+      if (!next) return;
+      const { lane, item } = next;
       this.#waiting--;
-      this.#surplus = 0;
-      this.#running = undefined;
-      this.#settle();
-      this.#advance();
-    });
+      const running = new AbortController();
+      this.#running.add(running);
+      void this.#run(item, running.signal).then(() => {
+        item.room[Symbol.dispose]();
+        this.#surplus = 0;
+        this.#running.delete(running);
+        this.#lanes.end(lane);
+        this.#settle();
+        this.#advance();
+      });
+    }
   }
 
   async #run({ lane, message }: Waiting, signal: AbortSignal): Promise<void> {
@@ -297,7 +293,7 @@ export class Connection {
   }
 
   #settle(): void {
-    if (!this.#closing || this.#running) return;
+    if (!this.#closing || this.#running.size > 0) return;
     const { code, refusal } = this.#closing;
     if (refusal) this.#refuse(refusal, "");
     this.#end(code);
@@ -309,12 +305,12 @@ export class Connection {
     this.#ws.close(code);
   }
 
-  #forgetWaiting(): void {
-    for (const { room } of [...this.#lanes.values()].flat()) {
-      room[Symbol.dispose]();
-      this.#waiting--;
-    }
-    this.#lanes.clear();
+  /** Takes out the messages that wait, and gives back their room. */
+  #dropWaiting(): Waiting[] {
+    const dropped = this.#lanes.drain();
+    for (const { room } of dropped) room[Symbol.dispose]();
+    this.#waiting -= dropped.length;
+    return dropped;
   }
 }
 

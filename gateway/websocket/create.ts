@@ -90,13 +90,15 @@ async function answered(
 ): Promise<Ended> {
   const create = createOf(message);
   const { previousId, items } = create;
-  const chain = previousId === undefined ? undefined : running.chains.find(previousId);
+  // Its copy is in the body until the request ends.
+  using borrowed = previousId === undefined ? undefined : running.chains.borrow(previousId);
+  const chain = borrowed?.chain;
   if (chain && items) checkOutputs(items, chain);
   const input = items && (await joined(chain?.items ?? noItems, items));
   const root = chain?.root ?? rootOf(create);
   const known = new Set([...(chain?.calls ?? []), ...callsIn(items ?? [])]);
   const turn: Turn = { create, caller, input, root, calls: known };
-  return create.isWarmUp ? warmUp(edge, running, turn) : stream(edge, running, turn);
+  return await (create.isWarmUp ? warmUp(edge, running, turn) : stream(edge, running, turn));
 }
 
 /** The name of a chain that begins with this request. Undefined where the request brings no input. */
@@ -119,8 +121,8 @@ function callOf({ requestId, signal }: Running, { caller }: Turn, timeoutMs: num
   return { principal: caller.principal, requestId, timeoutMs, signal };
 }
 
-/** An input that the check of a warm-up without one may use. */
-const someInput = Buffer.from('{"role":"user","content":"."}');
+/** Stands behind the input of a warm-up for its check alone. That input may be no whole conversation yet, and some models need a user's message. */
+const someMessage = { role: "user", content: "." };
 
 const noUsage = {
   input_tokens: 0,
@@ -136,7 +138,7 @@ const noUsage = {
 async function warmUp(edge: CreateEdge, running: Running, turn: Turn): Promise<Ended> {
   const { create, caller, input = noItems, root, calls } = turn;
   const { lane, requestId } = running;
-  const body = await bodyOf(create.body, input.length > 0 ? input : someInput);
+  const body = await bodyOf(create.body, await joined(input, [someMessage]));
   const call = callOf(running, turn, deadlinesMs.submit);
   const { admission } = caller;
   await edge.peers.text.countInput({ body, admission }, wireOptions(call, undefined));

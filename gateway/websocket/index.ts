@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { type ServerOptions, type WebSocket, WebSocketServer } from "ws";
 import { ErrorReason, isRefusal, refuse } from "#kit/base/errors.ts";
 import { createFairShare } from "#kit/share/fair-share.ts";
-import type { Edge } from "../context.ts";
+import type { Edge, SocketSettings } from "../context.ts";
 import { malformed } from "../errors.ts";
 import { bodyBounds, bodyLimitsBytes } from "../limits.ts";
 import { callerOf, conversationOf, idempotencyKeyOf, stopping } from "../request.ts";
@@ -58,12 +58,14 @@ class Sockets {
   readonly #requestIds = new WeakMap<IncomingMessage, string>();
   readonly #server: WebSocketServer;
   readonly #sweep: () => void;
+  readonly #bounds: Required<SocketSettings>;
   #isDraining = false;
   #whenNone: (() => void)[] = [];
 
   constructor(edge: Omit<Edge, "sockets">) {
     this.#edge = edge;
-    const { clock, payers } = edge;
+    const { clock, payers, settings } = edge;
+    this.#bounds = { ...socketBounds, ...(settings.webSockets || {}) };
     this.#events = createSocketEvents(edge.metrics);
     this.#share = createFairShare(bodyBounds(keptBytesInAll), {
       clock,
@@ -104,6 +106,7 @@ class Sockets {
         ...parts,
         ...{ principal, authorization, raw: upgrade.socket },
         conversation: conversationOf(headers),
+        inFlight: this.#bounds.inFlight,
       });
       this.#add(socket, ws);
     });
@@ -125,7 +128,7 @@ class Sockets {
     }
     if (accountSuspended) refuse(ErrorReason.ACCOUNT_SUSPENDED);
     if (this.#isDraining) throw stopping();
-    if (this.#open.size >= socketBounds.all) refuse(ErrorReason.SERVICE_UNAVAILABLE);
+    if (this.#open.size >= this.#bounds.most) refuse(ErrorReason.SERVICE_UNAVAILABLE);
     if ((this.#ofKey.get(principal.keyId)?.size ?? 0) >= socketBounds.ofKey) {
       refuse(ErrorReason.RATE_LIMIT_EXCEEDED, {
         message: `An API key may have ${socketBounds.ofKey} WebSockets open at once.`,

@@ -5,10 +5,13 @@ import { defaultMaxBytesInFlight } from "../limits.ts";
 const kib = 1024;
 const mib = 1024 * kib;
 
-/** Sockets that are open at once. An agent has one, and a team's key is used by many agents. */
-export const socketBounds = { all: 4_096, ofKey: 64 } as const;
+/**
+ * Sockets that are open at once: `most` in all, and `ofKey` of one key. An agent has one, and a team's key is used by many agents.
+ * `inFlight`: responses that one socket has under way. Clients that name no lanes expect one after the other.
+ */
+export const socketBounds = { most: 4_096, ofKey: 64, inFlight: 1 } as const;
 
-/** Requests that wait on a socket. OpenAI has 16 of them running at once, and clients send one after the other. */
+/** Requests that wait on a socket, beside those under way. Clients send one after the other, and few lanes. */
 export const maxWaiting = 32;
 /** Lanes of a socket that have a name: OpenAI's number. */
 export const maxLanes = 32;

@@ -85,6 +85,8 @@ describe("every variable is taken", () => {
     ["GENMESH_RETENTION_DAYS", "0", { retentionDays: 0 }],
     ["GENMESH_LOG_LEVEL", "warn", { logLevel: "warn" }],
     ["GENMESH_WEBSOCKETS", "off", { webSockets: false }],
+    ["GENMESH_WS_CONNECTIONS", "8192", { webSockets: { most: 8_192, inFlight: 1 } }],
+    ["GENMESH_WS_IN_FLIGHT", "16", { webSockets: { most: 4_096, inFlight: 16 } }],
     ["GENMESH_PUBLIC_URL", "https://a.example/gen/", { publicUrl: "https://a.example/gen" }],
     ["GENMESH_TRUST_PROXY", "10.0.0.0/8, ::1", { trustProxy: ["10.0.0.0/8", "::1"] }],
     [

@@ -34,8 +34,8 @@ export interface Config extends StoresConfig {
   console: ConsoleConfig | undefined;
   /** Undefined: there is no `/.well-known/security.txt`. */
   security: SecurityConfig | undefined;
-  /** Are responses offered over WebSockets? */
-  webSockets: boolean;
+  /** How responses are offered over WebSockets. False: they are not. */
+  webSockets: { most: number; inFlight: number } | false;
   /** Undefined: plain text on every port. */
   tls: TlsConfig | undefined;
   /** The peers that the role calls over the wire. None in role `all`. */
@@ -102,7 +102,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     corsOrigins: corsOrigins(read),
     console: needsConsole(role) ? consoleConfig(read) : undefined,
     security: securityConfig(read),
-    webSockets: read.choice("GENMESH_WEBSOCKETS", ["on", "off"], "on") === "on",
+    webSockets: webSockets(read),
     tls,
     peers: peersConfig(read, role),
     dataDir,
@@ -202,6 +202,19 @@ function corsOrigins(read: EnvReader): string[] {
     );
   }
   return origins;
+}
+
+/** Most sockets that an operator can set. The public port's other connections stay free for requests. */
+const mostSockets = 8_192;
+/** Most responses that one socket can have under way: OpenAI's number. */
+const mostInFlight = 16;
+
+function webSockets(read: EnvReader): Config["webSockets"] {
+  const bounds = {
+    most: read.integer("GENMESH_WS_CONNECTIONS", 4_096, 0, mostSockets),
+    inFlight: read.integer("GENMESH_WS_IN_FLIGHT", 1, 1, mostInFlight),
+  };
+  return read.choice("GENMESH_WEBSOCKETS", ["on", "off"], "on") === "on" && bounds;
 }
 
 /** The demo account's opening balance. In a mesh, its runner or installer makes that account. */

@@ -1,108 +1,229 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import {
+  claudeCodeBegin,
+  claudeCodeBody,
+  claudeCodeCount,
+  claudeCodeCountPath,
+  claudeCodeCounts,
+  claudeCodeGoOn,
+  claudeCodeHeaders,
+  claudeCodePath,
+} from "../support/sessions/claude-code.ts";
+import { startAnthropic } from "../support/upstreams/anthropic.ts";
+import type { Caller } from "./caller.ts";
+import { chat } from "./catalog.ts";
 import type { SseEvent } from "./sse.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
-// Requests in the shape of Claude Code 2.1.332, as it sent them to a server on the loopback.
+// A session of Claude Code at each kind of upstream. Each event is compared with that of Anthropic's API: its name, place and fields.
 
 ownWorldOnly();
-const world = await startWorld();
-afterAll(() => world[Symbol.asyncDispose]());
-
-const headers = {
-  "anthropic-version": "2023-06-01",
-  "anthropic-beta":
-    "claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27,effort-2025-11-24,advanced-tool-use-2025-11-20",
-  "anthropic-dangerous-direct-browser-access": "true",
-  "user-agent": "claude-cli/2.1.332 (external, sdk-cli)",
-  "x-app": "cli",
-  "x-claude-code-session-id": "b535854a-a785-47c3-a512-87269cf2f972",
-};
-const cached = { cache_control: { type: "ephemeral" } };
-const text = (said: string, more: object = {}) => ({ type: "text", text: said, ...more });
-const first = {
-  role: "user",
-  content: [text("<system-reminder>A</system-reminder>"), text("Read a.txt")],
-};
-const later = { role: "system", content: [text("The date is today.", cached)] };
-const names = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"];
-
-const bodyOf = (model: string, messages: object[]) => ({
-  model,
-  messages,
-  system: [
-    text("x-anthropic-billing-header: cc_version=2.1.332; cc_entrypoint=sdk-cli;"),
-    text("You are a Claude agent, built on Anthropic's Claude Agent SDK.", cached),
-    text("You are an interactive agent.", cached),
-  ],
-  tools: names.map((name, at) => ({
-    ...{ name, description: `Runs ${name}.`, ...(at > 3 ? { defer_loading: true } : {}) },
-    input_schema: { type: "object", properties: { path: { type: "string" } } },
-  })),
-  metadata: { user_id: JSON.stringify({ device_id: "d", account_uuid: "", session_id: "s" }) },
-  max_tokens: 32_000,
-  thinking: { type: "adaptive", display: "omitted" },
-  context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
-  output_config: { effort: "high" },
+const key = "sk-ant-of-the-operator";
+const double = await startAnthropic({ key });
+const world = await startWorld({
+  env: { ANTHROPIC_KEY: key },
+  catalog: (usual) => ({
+    ...usual,
+    upstreams: {
+      ...usual.upstreams,
+      claude: { protocol: "anthropic", apiKeyEnv: "ANTHROPIC_KEY", baseUrl: double.baseUrl },
+    },
+    models: [...usual.models, chat("claude", { upstream: "claude", upstreamModel: "up-model" })],
+  }),
+});
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  await double[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  world.play();
+  double.usual = { content: [{ type: "text", text: "Hello from upstream.", citations: null }] };
 });
 
-const path = "/messages?beta=true";
+const headers = claudeCodeHeaders;
+const turn = (caller: Caller, model: string, messages: readonly unknown[]) =>
+  caller.stream(claudeCodePath, claudeCodeBody(model, messages), { headers });
 
-/** The message that a stream's events add up to, in short. */
-function contentOf(events: readonly SseEvent[]): object[] {
-  const blocks: { json: string; [name: string]: unknown }[] = [];
-  for (const { json } of events) {
-    if (json.type === "content_block_start") blocks.push({ ...json.content_block, json: "" });
-    const last = blocks.at(-1);
-    if (json.type !== "content_block_delta" || !last) continue;
-    for (const name of ["text", "thinking", "signature"]) {
-      if (json.delta[name] !== undefined) last[name] = `${last[name]}${json.delta[name]}`;
-    }
-    last.json += json.delta.partial_json ?? "";
-  }
-  return blocks.map(({ json, ...block }) =>
-    block.type === "tool_use" ? { ...block, input: JSON.parse(json) } : block,
-  );
+const count = expect.any(Number);
+/** A whole usage of Anthropic's API. Only upstreams that speak Messages name a service tier. */
+const usage = {
+  ...{ input_tokens: count, output_tokens: count },
+  ...{ cache_creation_input_tokens: count, cache_read_input_tokens: count },
+  cache_creation: { ephemeral_5m_input_tokens: count, ephemeral_1h_input_tokens: count },
+  output_tokens_details: { thinking_tokens: count },
+  ...{ server_tool_use: null, service_tier: expect.toBeOneOf(["standard", null]) },
+};
+
+/** A block of an answer: how it begins, and the deltas of each type in turn, put together. */
+interface Block {
+  begin: object;
+  deltas: object[];
 }
 
-describe.for(["scripted", "legacy"])("a session at the model %s", (model) => {
-  test("calls a tool, goes on, and changes its model", async () => {
-    const caller = await world.caller();
-    const call = { name: "Read", arguments: '{"path":"a.txt"}' };
-    const seen = world.play({ kind: "ok", call, encrypted: "sealed-state" });
-    const begun = [first, later];
-    const turn = await caller.stream(path, bodyOf(model, begun), { headers });
-    expect(turn.at(-2)?.json.delta.stop_reason).toBe("tool_use");
-    const content = contentOf(turn);
-    const asked = content.at(-1) as { id: string };
-    expect(asked).toMatchObject({ type: "tool_use", name: "Read", input: { path: "a.txt" } });
-    world.play({ kind: "ok" });
-    const result = { type: "tool_result", tool_use_id: asked.id, content: "hello", ...cached };
-    const history = [...begun, { role: "assistant", content }, { role: "user", content: [result] }];
-    const end = await caller.stream(path, bodyOf(model, history), { headers });
-    expect(contentOf(end)).toEqual([text("Hello from upstream.", { citations: null })]);
-    expect(end.at(-2)?.json.delta.stop_reason).toBe("end_turn");
-    const sent = JSON.stringify(seen[0]?.body);
-    for (const word of [
-      "x-anthropic-billing",
-      "cache_control",
-      "defer_loading",
-      "clear_thinking",
-    ]) {
-      expect(sent).not.toContain(word);
+/** The events of a message as Anthropic's API sends them. Deltas of one type in a row are one here. */
+const eventsOf = (model: string, blocks: readonly Block[], stop_reason: string) => [
+  {
+    type: "message_start",
+    message: {
+      ...{ id: expect.stringMatching(/^msg_/), type: "message", role: "assistant", model },
+      ...{ content: [], stop_reason: null, stop_sequence: null, stop_details: null, usage },
+    },
+  },
+  ...blocks.flatMap(({ begin, deltas }, index) => [
+    { type: "content_block_start", index, content_block: begin },
+    ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
+    { type: "content_block_stop", index },
+  ]),
+  {
+    type: "message_delta",
+    delta: { stop_reason, stop_sequence: null, stop_details: null },
+    usage: { ...usage, cost: count, costUsdMicros: count },
+  },
+  { type: "message_stop" },
+];
+
+/** Events without pings, deltas of one type put together. Each name must be that of its event. */
+function joined(events: readonly SseEvent[]): unknown[] {
+  // biome-ignore lint/suspicious/noExplicitAny: events of every shape.
+  const all: any[] = [];
+  for (const { name, json } of events) {
+    expect(name).toBe(json.type);
+    if (name === "ping") {
+      expect(json).toEqual({ type: "ping" });
+      continue;
     }
-    expect(sent).toContain("The date is today.");
-    const again = world.upstream.requests.at(-1)?.body;
-    const isSealed = JSON.stringify(again).includes("sealed-state");
-    expect(isSealed).toBe(model === "scripted");
-    const other = await caller.stream(path, bodyOf("backed", history), { headers });
-    expect(other.at(-2)?.json.delta.stop_reason).toBe("end_turn");
-    const counting = { model, messages: history, tools: bodyOf(model, []).tools };
-    const counted = await Promise.all(
-      Array.from({ length: 24 }, () => caller.post("/messages/count_tokens?beta=true", counting)),
-    );
-    expect(counted.map(({ status }) => status)).toEqual(Array(24).fill(200));
-    expect((await caller.settled()).monthSpend).toBe(90);
+    const last = all.at(-1);
+    const isMore = name === "content_block_delta" && last?.delta?.type === json.delta.type;
+    if (!isMore) all.push(structuredClone(json));
+    else
+      for (const [field, piece] of Object.entries(json.delta)) {
+        if (field !== "type") last.delta[field] += piece;
+      }
+  }
+  return all;
+}
+const input = { file_path: "project/a.txt" };
+const signature = expect.stringMatching(/^.+$/);
+const thought: Block = {
+  begin: { type: "thinking", thinking: "", signature: "" },
+  deltas: [{ type: "signature_delta", signature }],
+};
+const asks: Block = {
+  begin: { type: "tool_use", id: expect.stringMatching(/^\w+$/), name: "Read", input: {} },
+  deltas: [{ type: "input_json_delta", partial_json: JSON.stringify(input) }],
+};
+const says = (text: unknown): Block => ({
+  begin: { type: "text", text: "", citations: null },
+  deltas: [{ type: "text_delta", text }],
+});
+
+/** The content that Claude Code keeps of an answer, and sends back. */
+function contentOf(events: readonly unknown[]): { type: string; id?: string }[] {
+  // biome-ignore lint/suspicious/noExplicitAny: events of every shape.
+  const all = events as any[];
+  return all
+    .filter(({ type }) => type === "content_block_start")
+    .map(({ index, content_block }) => {
+      const deltas = all.filter((one) => one.delta && one.index === index);
+      const {
+        type: _,
+        partial_json,
+        ...fields
+      } = Object.assign({}, ...deltas.map((one) => one.delta));
+      return {
+        ...content_block,
+        ...fields,
+        ...(partial_json && { input: JSON.parse(partial_json) }),
+      };
+    });
+}
+
+/** Has the upstream of each model call the tool, and then answer. Both say the same by their own protocol. */
+function script(): void {
+  const call = { name: "Read", arguments: JSON.stringify(input) };
+  let asked = 0;
+  world.play(() =>
+    asked++ === 0 ? { kind: "ok", call, encrypted: "sealed-state" } : { kind: "ok" },
+  );
+  const use = { type: "tool_use", id: "toolu_1", name: "Read", input };
+  double.answers.splice(0, double.answers.length, {
+    content: [{ type: "thinking", thinking: "", signature: "c2ln" }, use],
   });
+}
+
+describe.for([
+  { model: "scripted", protocol: "Responses", state: "sealed-state" },
+  { model: "claude", protocol: "Messages", state: "c2ln" },
+  // Chat Completions has no state of the model, so thinking without text is left out.
+  { model: "legacy", protocol: "Chat Completions", state: undefined },
+])("a session at an upstream of $protocol", ({ model, state }) => {
+  test("calls a tool, goes on, counts, and changes its model", async () => {
+    const caller = await world.caller();
+    script();
+    const sent = model === "claude" ? () => double.seen("messages") : () => world.upstream.requests;
+    const before = sent().length;
+    const first = await turn(caller, model, claudeCodeBegin);
+    const blocks = state === undefined ? [asks] : [thought, asks];
+    expect(joined(first)).toEqual(eventsOf(model, blocks, "tool_use"));
+    const history = claudeCodeGoOn(contentOf(joined(first)));
+    const second = await turn(caller, model, history);
+    const answer = eventsOf(model, [says("Hello from upstream.")], "end_turn");
+    expect(joined(second)).toEqual(answer);
+    const [began, again] = sent()
+      .slice(before)
+      .map(({ raw }) => raw.toString());
+    expect(again?.includes(state ?? "reasoning_content")).toBe(state !== undefined);
+    for (const body of [began, again]) {
+      expect(body).toContain("Primary working directory");
+      expect(body).not.toContain("device_id");
+    }
+    // Two answers of 10 tokens in and 5 out.
+    const monthSpend = 60;
+    expect(await caller.settled()).toMatchObject({ monthSpend });
+    const counting = claudeCodeCount(model, history);
+    const counted = await Promise.all(
+      Array.from({ length: claudeCodeCounts }, () =>
+        caller.post(claudeCodeCountPath, counting, { headers }),
+      ),
+    );
+    const [one] = counted;
+    expect(one?.json).toEqual({ input_tokens: count });
+    expect(new Set(counted.map(({ text }) => text))).toEqual(new Set([one?.text]));
+    expect(await caller.settled()).toMatchObject({ monthSpend, reserved: 0 });
+    world.play();
+    const changed = await turn(caller, "backed", history);
+    const told = eventsOf("backed", [says("Hello from upstream.")], "end_turn");
+    expect(joined(changed)).toEqual(told);
+    // The thinking of another model is left out, and the call with its result stays.
+    const last = world.upstream.requests.at(-1)?.raw.toString();
+    expect(last).toContain("the lamp is green");
+    expect(last?.includes("c2ln")).toBe(false);
+  });
+});
+
+test("a session at the built-in model", async () => {
+  const caller = await world.caller();
+  const events = joined(await turn(caller, "chat-1", claudeCodeBegin));
+  const text = expect.stringMatching(/\w/);
+  expect(events).toEqual(eventsOf("chat-1", [thought, says(text)], "end_turn"));
+});
+
+test("an upstream that speaks Messages gets each field with its beta, and no other", async () => {
+  const caller = await world.caller();
+  await turn(caller, "claude", claudeCodeBegin);
+  const { body, headers: told } = double.seen("messages").at(-1) ?? expect.unreachable();
+  const { tools, messages, thinking, context_management, output_config, system } = claudeCodeBody(
+    "claude",
+    claudeCodeBegin,
+  );
+  expect(body).toMatchObject({ tools, messages, thinking, context_management, output_config });
+  // The developer prompt stands behind the attribution, which api.anthropic.com reads in first place alone.
+  expect([body.system[0], ...body.system.slice(2)]).toEqual(system);
+  expect(`${told["anthropic-beta"]}`.split(",").sort()).toEqual([
+    "advanced-tool-use-2025-11-20",
+    "context-management-2025-06-27",
+    "mid-conversation-tool-changes-2026-07-01",
+  ]);
 });
 
 test("what Claude Code asks besides is answered in a way that it goes on with", async () => {
@@ -111,6 +232,7 @@ test("what Claude Code asks besides is answered in a way that it goes on with", 
   expect([status, json.has_more]).toEqual([200, false]);
   const probe = await fetch(`${caller.baseUrl.replace(/\/v1$/, "")}/api/hello`, { method: "HEAD" });
   expect(probe.status).toBe(404);
-  const unknown = await caller.post(path, bodyOf("claude-none", [first]), { headers });
+  const asked = claudeCodeBody("claude-none", claudeCodeBegin);
+  const unknown = await caller.post(claudeCodePath, asked, { headers });
   expect([unknown.status, unknown.json.error.type]).toEqual([404, "not_found_error"]);
 });

@@ -2,83 +2,20 @@ import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { afterAll, describe, expect, test } from "vitest";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
-import type { TextPort, TextRequest } from "../../services/common/agreements/text-port.ts";
-import { type CallerSocket, openSocket, refusedSocket } from "../support/caller-socket.ts";
+import { openSocket, refusedSocket } from "../support/caller-socket.ts";
 import { until } from "../support/until.ts";
 import { exchange } from "./raw.ts";
+import { event, scriptText } from "./scripted-text.ts";
 import { startEdge } from "./world.ts";
 
 const portOf = (app: Pick<FastifyInstance, "server">) => (app.server.address() as AddressInfo).port;
 
-/** An answer that the test ends itself. */
-interface Asked {
-  request: TextRequest;
-  body: Record<string, unknown>;
-  /** Sends events. */
-  say(text: string): void;
-  /** Ends the answer with a finished response. */
-  finish(output?: readonly object[]): void;
-  signal: AbortSignal;
-}
-
-const asked: Asked[] = [];
-const event = (type: string, fields: object) =>
-  `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
-
-const port: TextPort = {
-  json: () => Promise.reject(new Error("no socket asks for JSON")),
-  async answer(request, { signal }) {
-    const waiting: Uint8Array[] = [];
-    let wake = () => {};
-    let isOver = false;
-    const id = `resp_${asked.length}`;
-    signal.addEventListener("abort", () => wake());
-    asked.push({
-      ...{ request, signal },
-      body: JSON.parse(Buffer.from(request.body).toString()),
-      say(text) {
-        waiting.push(Buffer.from(text));
-        wake();
-      },
-      finish(output = []) {
-        const response = { id, status: "completed", output, usage: { costUsdMicros: 7 } };
-        isOver = true;
-        this.say(`${event("response.completed", { response })}data: [DONE]\n\n`);
-      },
-    });
-    async function* events() {
-      for (;;) {
-        const next = waiting.shift();
-        if (next) yield next;
-        else if (isOver) return;
-        else if (signal.aborted) throw signal.reason;
-        else {
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-        }
-      }
-    }
-    return { kind: "events", replayed: false, ignored: ["seed"], events: events() };
-  },
-};
-
+const { port, asked, begun } = scriptText();
 const stop = new AbortController();
 const edge = await startEdge({ port, cutOff: stop.signal });
 afterAll(() => edge[Symbol.asyncDispose]());
 const base = `http://127.0.0.1:${edge.port}/v1`;
 const bearer = { authorization: `Bearer ${edge.key}` };
-/** The next request that reaches the text service. */
-async function nextAsked(): Promise<Asked> {
-  const at = asked.length;
-  return (await until("the text service is asked", () => asked[at])) as Asked;
-}
-async function begun(socket: CallerSocket, fields: object = {}) {
-  const next = nextAsked();
-  socket.send({ type: "response.create", model: "chat-1", input: "Hi", ...fields });
-  return await next;
-}
-
 describe("a handshake", () => {
   test.each<[string, Record<string, string>, number, string]>([
     ["without a key", {}, 401, "invalid_api_key"],
@@ -241,7 +178,7 @@ describe("a request on a socket", () => {
   test("is refused where 32 wait", async () => {
     using socket = await openSocket(base, edge.key);
     const first = await begun(socket);
-    for (let at = 0; at < 32; at++) {
+    for (let at = 0; at < 33; at++) {
       socket.send({ type: "response.create", model: "chat-1", input: "x" });
     }
     const [frame] = await socket.turn();

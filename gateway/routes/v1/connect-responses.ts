@@ -10,8 +10,8 @@ const connectResponsesSchema: RouteSchema = {
     "A text frame `{type: response.create, …}` with the body of `POST /responses` is answered with the events of its stream, a text " +
     "frame each. An error is `{type: error, status, error, headers}`, and ends one request alone. `previous_response_id` names the " +
     "latest response of this WebSocket: then `input` holds only what is new, and the whole conversation is charged as input. " +
-    "`generate: false` has no output and costs nothing. Requests are answered one after the other; `stream_id` names a lane, and " +
-    "comes back in its frames. A WebSocket takes requests for 60 minutes.",
+    "`generate: false` has no output and costs nothing. `stream_id` names a lane, and comes back in its frames. Requests of a lane are answered " +
+    "one after the other; those of other lanes too, unless the operator has lanes answered side by side. A WebSocket takes requests for 60 minutes.",
   tags: ["Text"],
   response: { 101: { description: "The WebSocket.", type: "null" }, ...errors(400, 426) },
 };

@@ -9,7 +9,9 @@ import { Chat } from "./playground/chat.tsx";
 import { ImageForm, MusicForm, VideoForm } from "./playground/forms.tsx";
 import { SpeechForm } from "./playground/speech.tsx";
 
-const forms: Partial<Record<ModelKind, (props: { model: Model }) => VNode | null>> = {
+const forms: Partial<
+  Record<ModelKind, (props: { model: Model; models: readonly Model[] }) => VNode | null>
+> = {
   chat: Chat,
   image: ImageForm,
   video: VideoForm,
@@ -57,7 +59,7 @@ export function Playground() {
           <p>The operator's catalog offers none, or your key may not use it.</p>
         </Empty>
       )}
-      {model && Form && <Form key={kind} model={model} />}
+      {model && Form && <Form key={kind} model={model} models={models ?? []} />}
     </Page>
   );
 }

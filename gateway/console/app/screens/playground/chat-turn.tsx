@@ -4,84 +4,98 @@ import { CopyButton } from "../../kit/copy.tsx";
 import { TextArea } from "../../kit/form.tsx";
 import { ErrorText } from "../../kit/states.tsx";
 import { Badge, Money } from "../../kit/values.tsx";
-import type { Answer, FunctionCall, Turn } from "./chat-turns.ts";
+import { AnswerText } from "./answer-text.tsx";
+import type { FunctionCall } from "./answers.ts";
+import type { Turn } from "./chat-turns.ts";
 
-/** The actions that a turn offers now. */
-export interface TurnActs {
+/** The actions that an answer offers now. */
+export interface AnswerActs {
   /** Gives the results of the calls for which the model waits. */
   onResults?: ((results: { call_id: string; output: string }[]) => void) | undefined;
   /** Sends the turn once more, in its own place. */
   onAgain?: ((turn: Turn) => void) | undefined;
-  /** Takes the message back into the form, to change it. */
-  onEdit?: ((turn: Turn) => void) | undefined;
 }
 
-/** A message and its answer. */
-export function ChatTurn({ turn, acts }: { turn: Turn; acts: TurnActs }) {
-  const { text, pictures, answer } = turn;
-  const { onResults } = acts;
+/** A message of the reader. */
+export function Said({
+  turn: { text, pictures },
+  onEdit,
+}: {
+  turn: Turn;
+  /** Takes the message back into the form, to change it. */
+  onEdit?: (() => void) | undefined;
+}) {
+  if (text === "" && pictures.length === 0) return null;
   return (
-    <>
-      {(text !== "" || pictures.length > 0) && (
-        <article class="said" aria-label="You">
-          {pictures.length > 0 && (
-            <ul class="thumbs">
-              {pictures.map((picture) => (
-                <li key={picture.blobUrl}>
-                  <img src={picture.blobUrl} alt={picture.name} />
-                </li>
-              ))}
-            </ul>
-          )}
-          <p class="prompt">{text}</p>
-        </article>
-      )}
-      <article class="answer" aria-label="The model" aria-busy={answer.state === "running"}>
-        {answer.reasoning && (
-          <details open={answer.text === "" && answer.state === "running"}>
-            <summary>Reasoning</summary>
-            <p class="prompt muted">{answer.reasoning}</p>
-          </details>
+    <div class="message">
+      <article class="said" aria-label="You">
+        {pictures.length > 0 && (
+          <ul class="thumbs">
+            {pictures.map((picture) => (
+              <li key={picture.blobUrl}>
+                <img src={picture.blobUrl} alt={picture.name} />
+              </li>
+            ))}
+          </ul>
         )}
-        {answer.text !== "" && <p class="prompt">{answer.text}</p>}
-        {answer.state === "running" && answer.text === "" && (
-          <p class="muted">Waiting for the first words…</p>
-        )}
-        {answer.calls.map((one) => (
-          <figure class="code" key={one.call_id} aria-label={`Call of ${one.name}`}>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach content that scrolls. */}
-            <pre tabIndex={0}>
-              <code>{`${one.name}(${prettyOf(one.arguments)})`}</code>
-            </pre>
-          </figure>
-        ))}
-        <ErrorText error={answer.error} />
-        {onResults && answer.calls.length > 0 && (
-          <Results calls={answer.calls} onResults={onResults} />
-        )}
-        <Facts answer={answer} />
-        {answer.state !== "running" && <Acts turn={turn} acts={acts} />}
+        <p class="prompt">{text}</p>
       </article>
-    </>
+      {onEdit && text !== "" && (
+        <p class="row">
+          <button type="button" class="small" onClick={onEdit}>
+            Edit message
+          </button>
+          <CopyButton text={text} label="Copy message" />
+        </p>
+      )}
+    </div>
   );
 }
 
-function Acts({ turn, acts: { onAgain, onEdit } }: { turn: Turn; acts: TurnActs }) {
-  const { text, answer } = turn;
+/** The answer to a message, or to the results of functions. */
+export function AnswerOf({ turn, acts: { onResults, onAgain } }: { turn: Turn; acts: AnswerActs }) {
+  const { answer } = turn;
+  return (
+    <article class="answer" aria-label="The model" aria-busy={answer.state === "running"}>
+      {answer.reasoning && (
+        <details open={answer.text === "" && answer.state === "running"}>
+          <summary>Reasoning</summary>
+          <p class="prompt muted">{answer.reasoning}</p>
+        </details>
+      )}
+      {answer.text !== "" && <AnswerText text={answer.text} />}
+      {answer.state === "running" && answer.text === "" && (
+        <p class="muted">Waiting for the first words…</p>
+      )}
+      {answer.calls.map((one) => (
+        <figure class="code" key={one.call_id} aria-label={`Call of ${one.name}`}>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach content that scrolls. */}
+          <pre tabIndex={0}>
+            <code>{`${one.name}(${prettyOf(one.arguments)})`}</code>
+          </pre>
+        </figure>
+      ))}
+      <ErrorText error={answer.error} />
+      {onResults && answer.calls.length > 0 && (
+        <Results calls={answer.calls} onResults={onResults} />
+      )}
+      <Facts turn={turn} />
+      {answer.state !== "running" && <Acts turn={turn} onAgain={onAgain} />}
+    </article>
+  );
+}
+
+function Acts({ turn, onAgain }: { turn: Turn; onAgain: AnswerActs["onAgain"] }) {
+  const { answer } = turn;
   const isWhole = answer.state === "completed" || answer.state === "incomplete";
   return (
     <p class="row">
+      {answer.text !== "" && <CopyButton text={answer.text} label="Copy answer" />}
       {onAgain && (
         <button type="button" class="small" onClick={() => onAgain(turn)}>
           {isWhole ? "Answer again" : "Try again"}
         </button>
       )}
-      {onEdit && text !== "" && (
-        <button type="button" class="small" onClick={() => onEdit(turn)}>
-          Edit message
-        </button>
-      )}
-      {answer.text !== "" && <CopyButton text={answer.text} label="Copy answer" />}
     </p>
   );
 }
@@ -131,11 +145,12 @@ function Results({
   );
 }
 
-function Facts({ answer }: { answer: Answer }) {
+function Facts({ turn: { model, answer } }: { turn: Turn }) {
   const { usage, costUsdMicros, firstMs, durationMs, state, id } = answer;
   if (state === "running") return null;
   const reasoning = usage?.output_tokens_details?.reasoning_tokens ?? 0;
   const facts = [
+    model,
     usage && `${count(usage.input_tokens)} tokens in`,
     usage && `${count(usage.output_tokens)} out`,
     reasoning > 0 && `${count(reasoning)} of reasoning`,

@@ -1,149 +1,137 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { call } from "../../api.ts";
-import { count } from "../../format.ts";
-import { Checkbox, Field, Select, TextArea, TextField } from "../../kit/form.tsx";
-import { Empty } from "../../kit/states.tsx";
-import { Money } from "../../kit/values.tsx";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { TextArea } from "../../kit/form.tsx";
 import type { Model } from "../../types.ts";
-import { ChatTurn, type TurnActs } from "./chat-turn.tsx";
+import { Options } from "./chat-options.tsx";
+import { askOf, faultsOf } from "./chat-request.ts";
+import { Rounds, type Side } from "./chat-rounds.tsx";
 import {
+  type Ask,
+  chat,
   clear,
-  history,
+  compared,
+  type Message,
   type Picture,
-  send,
-  stop,
   type Turn,
-  takeBack,
-  turns,
   userMessage,
 } from "./chat-turns.ts";
 import { completionBody } from "./completions.ts";
 import { Conversations, useConversations } from "./conversations.tsx";
 import { CopyAs } from "./copy-as.tsx";
+import { Estimate } from "./estimate.tsx";
 import { AddPictures, Pictures } from "./pictures.tsx";
-import { type Form, linkTo, numberOf, present, useSettings } from "./settings.ts";
+import { linkTo, useSettings } from "./settings.ts";
 
-const exampleTools = `[
-  {
-    "type": "function",
-    "name": "get_weather",
-    "description": "The weather in a city",
-    "parameters": {
-      "type": "object",
-      "properties": { "city": { "type": "string" } },
-      "required": ["city"]
-    }
-  }
-]`;
-
-export function Chat({ model }: { model: Model }) {
+/** A conversation with a model, or the same one with two models side by side. */
+export function Chat({ model, models }: { model: Model; models: readonly Model[] }) {
   const form = useSettings("chat");
   const { settings, set } = form;
   const [pictures, setPictures] = useState<Picture[]>([]);
-  const tools = toolsOf(model, settings.tools);
-  const isResponses = model.responsesCapable !== false;
   const { isLoading } = useConversations();
-  const isRunning = turns.value.some(({ answer }) => answer.state === "running");
+  const others = models.filter(({ id }) => id !== model.id);
+  const versus = others.find(({ id }) => id === settings.versus);
+  const sides: Side[] = [{ conversation: chat, model }];
+  if (versus) sides.push({ conversation: compared, model: versus });
+  const isRunning = sides.some(({ conversation }) => conversation.isRunning());
   const text = settings.input ?? "";
-  const bodyOf = (input: unknown[]) =>
-    present({
-      model: model.id,
-      instructions: settings.instructions,
-      input: isPlain(input) ? input[0].content : input,
-      max_output_tokens: numberOf(settings.maxOutput),
-      reasoning:
-        settings.effort && model.reasoningEfforts?.includes(settings.effort)
-          ? { effort: settings.effort, summary: "auto" }
-          : undefined,
-      tools: tools.list,
-      stream: settings.stream === "no" ? undefined : true,
-    });
-  const isEmpty = text.trim() === "" && pictures.length === 0;
-  // Without a message, the code shows the conversation so far, or an example message.
-  const example = turns.value.length === 0 ? [userMessage("Hello", [])] : [];
-  const next = bodyOf([...history(), ...(isEmpty ? example : [userMessage(text, pictures)])]);
+  const next = (side: Side, input: unknown[]) =>
+    askOf(side.model, settings, [...side.conversation.history(), ...input]);
   const say = () => {
-    if (isRunning || text.trim() === "" || tools.error) return;
-    const input = [userMessage(text, pictures)];
-    const body = bodyOf([...history(), ...input]);
+    const isFaulty = Object.keys(faultsOf(model, settings)).length > 0;
+    if (isRunning || isFaulty || text.trim() === "") return;
+    const message: Message = { text, pictures, input: [userMessage(text, pictures)] };
+    const asks = sides.map((side) => next(side, message.input));
     set({ input: "" });
     setPictures([]);
-    send(body, { text, pictures, input }, isResponses);
+    for (const [place, ask] of asks.entries()) sides[place]?.conversation.send(ask, message);
   };
-  const sendAgain = ({ key }: Turn) => {
-    const turn = takeBack(key);
-    if (!turn || isRunning) return;
-    send(bodyOf([...history(), ...turn.input]), turn, isResponses);
+  const sendAgain = (side: Side, { key }: Turn) => {
+    const turn = side.conversation.takeBack(key);
+    if (turn) side.conversation.send(next(side, turn.input), turn);
   };
-  const edit = ({ key }: Turn) => {
-    const turn = takeBack(key);
+  const edit = (turns: readonly Turn[]) => {
+    const [turn] = turns;
     if (!turn) return;
+    for (const { key } of turns) for (const { conversation } of sides) conversation.takeBack(key);
     set({ input: turn.text });
     setPictures([...turn.pictures]);
   };
-  const giveResults: TurnActs["onResults"] = (results) => {
+  const giveResults = (side: Side, results: object[]) => {
     const input = results.map((one) => ({ type: "function_call_output", ...one }));
-    send(bodyOf([...history(), ...input]), { text: "", pictures: [], input }, isResponses);
+    side.conversation.send(next(side, input), { text: "", pictures: [], input });
   };
+  const compareWith = (id: string) => {
+    if (!versus) compared.follow(chat);
+    set({ versus: id });
+  };
+  const acts = { onResults: giveResults, onAgain: sendAgain, onEdit: edit };
+  // Without a message, the code shows the conversation so far, or an example message.
+  const example = chat.turns.value.length === 0 ? [userMessage("Hello", [])] : [];
+  const isEmpty = text.trim() === "" && pictures.length === 0;
+  const shown = sides.map((side) => next(side, isEmpty ? example : [userMessage(text, pictures)]));
   return (
     <>
       <div class="play chat">
         <div class="conversation">
+          <h2 class="unseen">Conversation</h2>
           <div class="turns" role="log" aria-label="Conversation" aria-busy={isLoading}>
-            <Turns
-              model={model}
-              acts={isRunning ? {} : { onResults: giveResults, onAgain: sendAgain, onEdit: edit }}
-            />
+            <Rounds sides={sides} acts={isRunning ? {} : acts} />
             <EndOfTurns />
           </div>
           <Composer
-            {...{ model, text, pictures, isRunning }}
-            body={next}
-            isReady={tools.error === undefined}
+            {...{ sides, text, pictures, isRunning }}
+            asks={shown}
             onText={(input) => set({ input })}
             onPictures={setPictures}
             onSay={say}
           />
         </div>
         <div class="stack">
-          <Options form={form} model={model} toolsError={tools.error} />
+          <Options form={form} model={model} others={others} onCompare={compareWith} />
           <Conversations />
         </div>
       </div>
-      <CopyAs
-        snippet={
-          isResponses
-            ? { path: "/responses", body: next }
-            : { path: "/chat/completions", body: completionBody(next) }
-        }
-        link={linkTo("chat", model.id, settings)}
-      />
+      <RequestAsCode ask={shown[0]} link={linkTo("chat", model.id, settings)} />
     </>
+  );
+}
+
+function RequestAsCode({ ask, link }: { ask: Ask | undefined; link: string }) {
+  if (!ask) return null;
+  const { body, isResponses } = ask;
+  return (
+    <CopyAs
+      snippet={
+        isResponses
+          ? { path: "/responses", body }
+          : { path: "/chat/completions", body: completionBody(body) }
+      }
+      link={link}
+    />
   );
 }
 
 /** The form of the next message. */
 function Composer({
-  model,
+  sides,
   text,
   pictures,
   isRunning,
-  body,
-  isReady,
+  asks,
   onText,
   onPictures,
   onSay,
 }: {
-  model: Model;
+  sides: readonly Side[];
   text: string;
   pictures: Picture[];
   isRunning: boolean;
-  body: Record<string, unknown>;
-  isReady: boolean;
+  /** The next request of each side. */
+  asks: readonly Ask[];
   onText(text: string): void;
   onPictures(pictures: Picture[]): void;
   onSay(): void;
 }) {
+  const takesImages = sides.every(({ model }) => model.inputModalities?.includes("image"));
   return (
     <form
       class="card composer"
@@ -167,22 +155,36 @@ function Composer({
         }}
       />
       <div class="pay">
-        <Estimate model={model} body={body} isEmpty={text.trim() === ""} />
+        <div class="estimate">
+          {asks.map((ask, place) => (
+            <Estimate
+              key={sides[place]?.model.id}
+              model={sides[place]?.model}
+              ask={ask}
+              isEmpty={text.trim() === ""}
+              isNamed={asks.length > 1}
+            />
+          ))}
+        </div>
         <div class="row">
-          {model.inputModalities?.includes("image") && (
-            <AddPictures pictures={pictures} onPictures={onPictures} />
-          )}
-          {turns.value.length > 0 && (
+          {takesImages && <AddPictures pictures={pictures} onPictures={onPictures} />}
+          {chat.turns.value.length > 0 && (
             <button type="button" onClick={clear}>
               Clear
             </button>
           )}
           {isRunning ? (
-            <button type="button" class="primary" onClick={stop}>
+            <button
+              type="button"
+              class="primary"
+              onClick={() => {
+                for (const { conversation } of sides) conversation.stop();
+              }}
+            >
               Stop
             </button>
           ) : (
-            <button type="submit" class="primary" disabled={!isReady}>
+            <button type="submit" class="primary">
               Send
             </button>
           )}
@@ -192,184 +194,13 @@ function Composer({
   );
 }
 
-/** The conversation. Only its last turn may get results of tools, or be sent again. */
-function Turns({ model, acts: { onResults, onAgain, onEdit } }: { model: Model; acts: TurnActs }) {
-  const last = turns.value.length - 1;
-  return (
-    <>
-      {last < 0 && (
-        <Empty title={`Say something to ${model.name}`}>
-          <p>The conversation stays in this browser until you clear it or sign out.</p>
-        </Empty>
-      )}
-      {turns.value.map((turn, place) => (
-        <ChatTurn
-          key={turn.key}
-          turn={turn}
-          acts={place === last ? { onResults, onAgain, onEdit } : { onEdit }}
-        />
-      ))}
-    </>
-  );
-}
-
-/** A single message of the reader may be sent as plain text. */
-function isPlain(input: unknown[]): input is [{ content: string }] {
-  const [first, ...rest] = input as { role?: string; content?: unknown }[];
-  return rest.length === 0 && first?.role === "user" && typeof first.content === "string";
-}
-
-function toolsOf(model: Model, text: string | undefined): { list?: unknown[]; error?: string } {
-  if (!text?.trim() || !takesTools(model)) return {};
-  try {
-    const list = JSON.parse(text);
-    if (!Array.isArray(list)) return { error: "A list of tools begins with [ and ends with ]." };
-    return list.length > 0 ? { list } : {};
-  } catch (error) {
-    return { error: `This is not JSON: ${(error as Error).message}` };
-  }
-}
-
-function takesTools({ tools }: Model): boolean {
-  return Array.isArray(tools) ? tools.length > 0 : tools === true;
-}
-
-function Options({
-  form: { settings, set },
-  model,
-  toolsError,
-}: {
-  form: Form;
-  model: Model;
-  toolsError: string | undefined;
-}) {
-  const efforts = model.reasoningEfforts ?? [];
-  return (
-    <section class="card stack options" aria-label="Settings">
-      <TextArea
-        label="Instructions"
-        rows={4}
-        placeholder="How the model should answer"
-        value={settings.instructions ?? ""}
-        onValue={(instructions) => set({ instructions })}
-      />
-      {efforts.length > 0 && (
-        <Select
-          label="Reasoning"
-          value={settings.effort ?? ""}
-          onValue={(effort) => set({ effort })}
-          choices={[{ value: "", label: "Model's default" }, ...efforts]}
-        />
-      )}
-      <TextField
-        label="Most output"
-        type="number"
-        min="1"
-        {...(model.maxOutputTokens && { max: model.maxOutputTokens })}
-        step="1"
-        placeholder={model.maxOutputTokens ? String(model.maxOutputTokens) : ""}
-        hint={
-          model.maxOutputTokens ? `Tokens, at most ${count(model.maxOutputTokens)}.` : "Tokens."
-        }
-        value={settings.maxOutput ?? ""}
-        onValue={(maxOutput) => set({ maxOutput })}
-      />
-      {takesTools(model) && (
-        <Field label="Tools" hint="A JSON list, as the API takes it." error={toolsError}>
-          {(tie) => (
-            <>
-              <textarea
-                {...tie}
-                class="json"
-                rows={settings.tools ? 10 : 2}
-                spellcheck={false}
-                value={settings.tools ?? ""}
-                onInput={(event) => set({ tools: event.currentTarget.value })}
-              />
-              {!settings.tools && (
-                <button type="button" class="small" onClick={() => set({ tools: exampleTools })}>
-                  Insert an example
-                </button>
-              )}
-            </>
-          )}
-        </Field>
-      )}
-      <Checkbox
-        label="Stream the answer"
-        checked={settings.stream !== "no"}
-        onChecked={(checked) => set({ stream: checked ? "" : "no" })}
-      />
-    </section>
-  );
-}
-
-interface Counted {
-  input_tokens: number;
-  costUsdMicros: number;
-  holdUsdMicros: number;
-}
-
-/** Ms without typing after which the service is asked for the cost of the message. */
-const countPauseMs = 600;
-
-/** The cost of the message before it is sent. While it is empty, only the prices. */
-function Estimate({
-  model: { pricing, responsesCapable },
-  body,
-  isEmpty,
-}: {
-  model: Model;
-  body: Record<string, unknown>;
-  isEmpty: boolean;
-}) {
-  const [counted, setCounted] = useState<Counted | undefined>();
-  const text = JSON.stringify({ ...body, stream: undefined });
-  useEffect(() => {
-    // Only `/responses` has a count before the request.
-    if (isEmpty || responsesCapable === false) return setCounted(undefined);
-    const abort = new AbortController();
-    const timer = setTimeout(() => {
-      const options = { method: "POST", body: JSON.parse(text), signal: abort.signal } as const;
-      call<Counted>("/responses/input_tokens", options).then(setCounted, () =>
-        setCounted(undefined),
-      );
-    }, countPauseMs);
-    return () => {
-      clearTimeout(timer);
-      abort.abort();
-    };
-  }, [text, isEmpty, responsesCapable]);
-  return (
-    <p class="fine muted estimate">
-      {counted ? (
-        <>
-          {count(counted.input_tokens)} tokens in:{" "}
-          <strong>
-            <Money micros={counted.costUsdMicros} digits="price" />
-          </strong>
-          , with the longest answer at most <Money micros={counted.holdUsdMicros} digits="price" />
-        </>
-      ) : (
-        pricing?.inputUsdMicrosPerMillionTokens !== undefined && (
-          <>
-            <Money micros={pricing.inputUsdMicrosPerMillionTokens} digits="price" /> in and{" "}
-            <Money micros={pricing.outputUsdMicrosPerMillionTokens ?? 0} digits="price" /> out, a
-            million tokens
-          </>
-        )
-      )}
-    </p>
-  );
-}
-
 /** Pixels below the window up to which the page still follows an answer. One frame may add some lines. */
 const followedPixels = 240;
 
 /** Shows each new turn, and follows its growing answer unless the reader has scrolled away from its end. */
 function EndOfTurns() {
   const end = useRef<HTMLDivElement>(null);
-  const { length } = turns.value;
+  const { length } = chat.turns.value;
   const shown = useRef(length);
   useLayoutEffect(() => {
     const element = end.current;
@@ -378,6 +209,6 @@ function EndOfTurns() {
     shown.current = length;
     const isNear = element.getBoundingClientRect().bottom < innerHeight + followedPixels;
     if (isNew || isNear) element.scrollIntoView({ block: "end" });
-  }, [turns.value]);
+  }, [chat.turns.value, compared.turns.value]);
   return <div class="end" ref={end} />;
 }

@@ -1,4 +1,5 @@
 import { ApiError } from "../../api.ts";
+import { present } from "./settings.ts";
 
 // A model without `/responses` is asked by `/chat/completions`. The conversation of the page stays a list of items, as in
 // `/responses`. This file turns them into messages, and the answer into items.
@@ -47,7 +48,9 @@ interface GivenItem {
 
 /** The body of `/chat/completions` for the same request as a body of `/responses`. */
 export function completionBody(body: Record<string, unknown>): Record<string, unknown> {
-  const { model, instructions, input, max_output_tokens, reasoning, tools, stream } = body;
+  const { model, instructions, input, max_output_tokens, reasoning, tools, text, stream } = body;
+  const { temperature, top_p, seed, stop } = body;
+  const format = (text as { format: Record<string, unknown> } | undefined)?.format;
   const items = typeof input === "string" ? [{ role: "user", content: input }] : input;
   const messages: Message[] = instructions ? [{ role: "system", content: instructions }] : [];
   for (const item of items as GivenItem[]) addMessage(messages, item);
@@ -59,8 +62,14 @@ export function completionBody(body: Record<string, unknown>): Record<string, un
       ? {}
       : { reasoning_effort: (reasoning as { effort: string }).effort }),
     ...(tools === undefined ? {} : { tools: (tools as Record<string, unknown>[]).map(toolOf) }),
+    ...present({ temperature, top_p, seed, stop }),
+    ...(format && { response_format: formatOf(format) }),
     ...(stream ? { stream, stream_options: { include_usage: true } } : {}),
   };
+}
+
+function formatOf({ type, ...schema }: Record<string, unknown>): Record<string, unknown> {
+  return { type, json_schema: schema };
 }
 
 function addMessage(messages: Message[], item: GivenItem): void {

@@ -2,8 +2,8 @@ import { useEffect } from "preact/hooks";
 import { isKeeping, setKeeping } from "../../browser-store.ts";
 import { Checkbox } from "../../kit/form.tsx";
 import { When } from "../../kit/values.tsx";
-import { beginAnother, isShown, reopen, turns } from "./chat-turns.ts";
-import { keptConversations, loadConversations, titleOf } from "./kept-conversations.ts";
+import { beginAnother, chat, reopen } from "./chat-turns.ts";
+import { keptConversations, loadConversations, modelOf, titleOf } from "./kept-conversations.ts";
 
 /** Loads the browser's conversations, and shows the newest in a page that has none yet. */
 export function useConversations(): { isLoading: boolean } {
@@ -12,7 +12,7 @@ export function useConversations(): { isLoading: boolean } {
     if (!isLoading) return;
     void loadConversations().then(() => {
       const newest = keptConversations.value?.[0];
-      if (newest && turns.value.length === 0) reopen(newest);
+      if (newest && chat.turns.value.length === 0) reopen(newest);
     });
   }, []);
   return { isLoading };
@@ -34,7 +34,7 @@ export function Conversations() {
       <p class="fine muted">
         They are kept here alone, until you sign out. Without this, nothing is kept.
       </p>
-      {turns.value.length > 0 && isKeeping.value && (
+      {chat.turns.value.length > 0 && isKeeping.value && (
         <div>
           <button type="button" class="small" onClick={beginAnother}>
             New conversation
@@ -48,13 +48,13 @@ export function Conversations() {
               <button
                 type="button"
                 class="link"
-                aria-current={isShown(one.id) ? "true" : undefined}
+                aria-current={chat.isShown(one.id) ? "true" : undefined}
                 onClick={() => reopen(one)}
               >
                 {titleOf(one)}
               </button>
               <p class="sub">
-                <When at={new Date(one.at).toISOString()} style="ago" />
+                {modelOf(one)} <When at={new Date(one.at).toISOString()} style="ago" />
               </p>
             </li>
           ))}

@@ -2,7 +2,8 @@ import { signal } from "@preact/signals";
 import { ApiError } from "../../api.ts";
 import { forgetKept, type Kept, keep, keptOf } from "../../browser-store.ts";
 import { session } from "../../session.ts";
-import type { Answer, Picture, Turn } from "./chat-turns.ts";
+import type { Answer } from "./answers.ts";
+import type { Picture, Turn } from "./chat-turns.ts";
 
 /** A turn in the browser's store. An image's address in the page and an error's class do not last. */
 type KeptTurn = Omit<Turn, "key" | "pictures" | "answer"> & {
@@ -39,6 +40,12 @@ export function titleOf({ value }: KeptConversation): string {
   return value[0]?.text.trim() || "Without words";
 }
 
+/** The id of the model that answered last, and a separator. "" where it is not known. */
+export function modelOf({ value }: KeptConversation): string {
+  const model = value.at(-1)?.model;
+  return model ? `${model} · ` : "";
+}
+
 /** The turns of a conversation. The page gives them keys. */
 export function turnsOf({ value }: KeptConversation): Omit<Turn, "key">[] {
   return value.map((turn) => ({
@@ -48,10 +55,11 @@ export function turnsOf({ value }: KeptConversation): Omit<Turn, "key">[] {
   }));
 }
 
-function keptTurn({ text, pictures, input, answer }: Turn): KeptTurn {
+function keptTurn({ text, pictures, input, model, answer }: Turn): KeptTurn {
   const { error, ...rest } = answer;
   return {
     ...{ text, input },
+    ...(model !== undefined && { model }),
     pictures: pictures.map(({ name, dataUrl }) => ({ name, dataUrl })),
     answer: error === undefined ? rest : { ...rest, error: errorFields(error) },
   };
