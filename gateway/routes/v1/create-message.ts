@@ -42,11 +42,14 @@ export const messageFields: Record<string, Schema> = {
   tools: arrayOf(
     object(
       {
+        type: string(
+          "`custom`, or a tool of Anthropic's own that the model takes, like `bash_20250124`.",
+        ),
         name: string("Its name."),
         description: string("What it does."),
         input_schema: object({}, [], { additionalProperties: true }),
       },
-      ["name", "input_schema"],
+      ["name"],
       { additionalProperties: true },
     ),
     "Tools that the caller carries out.",
@@ -71,8 +74,8 @@ const messageRequest = object(
     ...messageFields,
     max_tokens: integer(
       "The bound of the output. Above 4,096 it may fall to what the balance pays for, never below 4,096, and " +
-        "`x-genmesh-max-tokens` names it then.",
-      { minimum: 1 },
+        "`x-genmesh-max-tokens` names it then. 0 at an upstream that speaks Messages only fills its cache.",
+      { minimum: 0 },
     ),
     stop_sequences: arrayOf(string(""), "Sequences at which the text ends."),
     stream: boolean("True: server-sent events.", { default: false }),

@@ -1,23 +1,13 @@
-import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { SnapshotSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Options, prepare, refusalOf } from "../../../test/contract/usage.prepare.ts";
-import { snapshotWith } from "../../../test/contract/usage.world.ts";
-import { testUpstream } from "../../../test/support/text-requests.ts";
+import { nativeSnapshot } from "./messages.fixture.ts";
 import { hashesToRemember } from "./opaque.ts";
 
 const operation = "messages";
 const hi = { role: "user", content: "hi" };
 /** The models' upstreams speak Messages, and know a type of block more. */
-const added = (blockTypes: string[] = ["novel"], others: string[] = blockTypes) => {
-  const snapshot = create(SnapshotSchema, snapshotWith());
-  const at = (name: string, types: string[]) =>
-    testUpstream("ANTHROPIC", { name, blockTypes: types });
-  for (const name of Object.keys(snapshot.upstreams)) {
-    snapshot.upstreams[name] = at(name, name === "up" ? blockTypes : others);
-  }
-  return snapshot;
-};
+const added = (blockTypes: string[] = ["novel"], others: string[] = blockTypes) =>
+  nativeSnapshot((name) => ({ blockTypes: name === "up" ? blockTypes : others }));
 const withBlock = (block: object, role = "assistant") => ({
   ...{ model: "chat-1", max_tokens: 100 },
   messages: [hi, { role: "assistant", content: "A" }, hi].with(role === "user" ? 2 : 1, {
