@@ -34,7 +34,7 @@ export function catalogRoutes({
     },
     checkDraft({ yaml }, { signal }) {
       const draft = { text: yaml, workflows: source.workflows() };
-      return drafts.check({ draft, inForce: source.inForce() }, signal);
+      return drafts.check({ draft, inForce: source.inForce(), nowMs: clock.now() }, signal);
     },
     async *watchSnapshots(req, context) {
       const ending = AbortSignal.any([context.signal, closing]);

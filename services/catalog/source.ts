@@ -3,7 +3,7 @@ import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { FoundFault } from "#kit/base/valid-parts.ts";
 import type { Workshop } from "#kit/threads/workshop.ts";
-import type { Clock } from "#kit/time/clock.ts";
+import { type Clock, systemClock } from "#kit/time/clock.ts";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type CatalogEvents, createCatalogEvents } from "./events.ts";
 import { type Fault, faultText, pathText } from "./faults.ts";
@@ -62,7 +62,7 @@ export function createSnapshotSource(context: CatalogContext): SnapshotSource {
   };
   const changed = (read: CatalogRead) => {
     workflows = read.workflows ?? workflows;
-    const next = judge(read, inForce, events);
+    const next = judge(read, inForce, events, context.clock.now());
     if (next === inForce) return;
     put(next, read);
     for (const listener of [...listeners]) listener();
@@ -78,7 +78,7 @@ export function createSnapshotSource(context: CatalogContext): SnapshotSource {
     },
     async load() {
       const known = await readCatalogFile(context.file);
-      const { snapshot, faults } = verdictOf(known);
+      const { snapshot, faults } = verdictOf(known, context.clock.now());
       if (faults) throw new Error(refusalText(context.file, faults));
       workflows = known.workflows ?? workflows;
       put(snapshot, known);
@@ -93,8 +93,9 @@ function judge(
   read: CatalogRead,
   inForce: Snapshot | undefined,
   events: CatalogEvents,
+  nowMs: number,
 ): Snapshot | undefined {
-  const { snapshot, faults } = verdictOf(read);
+  const { snapshot, faults } = verdictOf(read, nowMs);
   if (faults) {
     events.refused(faults);
     return inForce;
@@ -107,8 +108,8 @@ function judge(
   return snapshot;
 }
 
-function verdictOf(read: CatalogRead): CatalogVerdict {
-  if (read.fault === undefined) return parseCatalog(read.text, read.workflows);
+function verdictOf(read: CatalogRead, nowMs: number): CatalogVerdict {
+  if (read.fault === undefined) return parseCatalog(read.text, read.workflows, nowMs);
   return { faults: [{ path: "", message: read.fault }] };
 }
 
@@ -140,7 +141,7 @@ export async function checkCatalogFile(
   if (read.fault !== undefined) {
     return { faults: [{ path: "", message: read.fault }], models: 0 };
   }
-  const { snapshot, faults } = parseCatalog(read.text, read.workflows);
+  const { snapshot, faults } = parseCatalog(read.text, read.workflows, systemClock.now());
   if (faults) return { faults, models: 0 };
   const { version, models } = snapshot;
   const found = (await ask(snapshot)).map((fault) => ({ ...fault, path: pathText(fault.path) }));

@@ -1,6 +1,7 @@
 import { type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import {
+  ContentCredentialsSchema,
   DraftChange_Kind,
   ModelSchema,
   type Snapshot,
@@ -40,16 +41,18 @@ export function faultyDraft(message: string): DraftVerdict {
 export interface DraftJob {
   draft: CatalogText;
   inForce: CatalogText;
+  /** Milliseconds since the epoch. */
+  nowMs: number;
 }
 
 /** Judges a draft in a thread. */
-export function inThread({ draft, inForce }: DraftJob): DraftVerdict {
-  return checkDraft(draft, inForce);
+export function inThread({ draft, inForce, nowMs }: DraftJob): DraftVerdict {
+  return checkDraft(draft, inForce, nowMs);
 }
 
-/** Judges a draft, and compares it with what is in force. */
-export function checkDraft(draft: CatalogText, inForce: CatalogText): DraftVerdict {
-  const { snapshot: is, faults } = parseCatalog(draft.text, draft.workflows);
+/** Judges a draft at a time, and compares it with what is in force. */
+export function checkDraft(draft: CatalogText, inForce: CatalogText, nowMs: number): DraftVerdict {
+  const { snapshot: is, faults } = parseCatalog(draft.text, draft.workflows, nowMs);
   if (faults) {
     const told = faults.map(({ path, message }) => ({ path, message }));
     return { models: 0, faults: told, changes: [], isShortened: false };
@@ -62,6 +65,7 @@ export function checkDraft(draft: CatalogText, inForce: CatalogText): DraftVerdi
     ...(was.developerPrompt === is.developerPrompt
       ? []
       : [changed("catalog", [{ path: "developerPrompt", before: "", after: "" }])]),
+    ...changesOf(credentialsOf(was), credentialsOf(is), () => "catalog"),
   ];
   return { models: is.models.length, faults: [], ...shortened(changes) };
 }
@@ -91,6 +95,12 @@ function upstreamsOf({ upstreams }: Snapshot): Map<string, JsonValue> {
   return new Map(
     Object.entries(upstreams).map(([name, one]) => [name, jsonOf(UpstreamSchema, one)]),
   );
+}
+
+/** As a part of the catalog that is always there, so that a change of it is one of the catalog. */
+function credentialsOf({ contentCredentials: one }: Snapshot): Map<string, JsonValue> {
+  const value = one ? { contentCredentials: jsonOf(ContentCredentialsSchema, one) } : {};
+  return new Map([["", value]]);
 }
 
 function jsonOf<D extends DescMessage>(schema: D, message: Message): JsonValue {
