@@ -5,6 +5,8 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { readOrigin } from "#kit/provenance/index.ts";
 import { parseCatalog } from "../../services/catalog/parse.ts";
 import { version } from "../../services/host/version.ts";
+import { withPngChunk } from "../../services/kit/images/samples.fixture.ts";
+import { askConsole, signIn } from "../edge/console-client.ts";
 import { certificateFolder, noCertificates } from "../support/certificates.ts";
 import { until } from "../support/until.ts";
 import type { Caller } from "./caller.ts";
@@ -17,6 +19,7 @@ import {
   sha256Of,
   startMediaWorld,
   submit,
+  upload,
 } from "./media-world.ts";
 import { oneProcessOnly } from "./world.ts";
 
@@ -133,13 +136,62 @@ describe("a made file", () => {
     const twoDays = 2 * 24 * 3_600_000;
     world.setClock(twoDays);
     expect((await made(caller, "images", image)).equals(png)).toBe(true);
-    world.setClock(0);
+    world.setClock(-twoDays);
     expect(await count("failed")).toBe(before + 4);
     const told = world.log.filter((line) => line.includes("without content credentials"));
     expect(told.map((line) => JSON.parse(line).fault)).toEqual([
       ...["key_missing", "key_missing", "key", "certificate"],
     ]);
     expect(told.join("")).not.toContain("boat");
+  });
+});
+
+describe("the console's server", () => {
+  const port = () => Number(new URL(world.baseUrl).port);
+
+  test("reads a file's words for whom the file itself is, and for nobody else", async () => {
+    const caller = await world.caller({ credits: 100n });
+    const job = await ended(caller, await submit(caller, "images", image));
+    const [{ id }] = job.images;
+    const path = `/console/api/v1/images/generations/${job.id}/files/${id}/origin`;
+    const cookie = await signIn(port(), caller.key);
+    const { status, json } = await askConsole(port(), path, { cookie });
+    expect([status, json]).toEqual([
+      200,
+      {
+        ...{ object: "console.file_origin", manifest: "read", generator: `genmesh ${version}` },
+        ...{ signer: "Example Studio", issuer: "authority", madeByAi: true },
+        madeAt: expect.stringMatching(/^\d{4}-/),
+      },
+    ]);
+    const sibling = await world.withKey(caller, {});
+    const never = path.replace(id, "file_00000000");
+    const others = await signIn(port(), sibling.key);
+    for (const [who, at] of [
+      [others, path],
+      [cookie, never],
+    ] as const) {
+      const refused = await askConsole(port(), at, { cookie: who });
+      expect([refused.status, refused.json.error.code]).toEqual([404, "file_not_found"]);
+    }
+    expect((await askConsole(port(), path)).status).toBe(401);
+    // The public API has no such route.
+    const bearer = { authorization: `Bearer ${caller.key}` };
+    const missing = await askConsole(port(), path.replace("/console/api", ""), { headers: bearer });
+    expect(missing.status).toBe(404);
+  });
+
+  test("says of an upload without a manifest that it has none, and of a broken one that it cannot be read", async () => {
+    const caller = await world.caller({ credits: 100n });
+    const cookie = await signIn(port(), caller.key);
+    const originOf = async (bytes: Buffer) => {
+      const { json } = await upload(caller, bytes);
+      return askConsole(port(), `/console/api/v1/files/${json.id}/origin`, { cookie });
+    };
+    expect((await originOf(png)).json).toMatchObject({ manifest: "none", madeByAi: false });
+    expect((await originOf(await sharp(png).webp().toBuffer())).json.manifest).toBe("none");
+    const broken = withPngChunk(png, "caBX", Buffer.from("no boxes at all"));
+    expect((await originOf(broken)).json).toMatchObject({ manifest: "unreadable", signer: null });
   });
 });
 

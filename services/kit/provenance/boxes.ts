@@ -1,6 +1,9 @@
 /** Levels of boxes within each other. A manifest has four. */
 const maxDepth = 8;
 
+/** Boxes of a manifest. One about a hundred parts has some two thousand. */
+const maxBoxes = 10_000;
+
 /** The types of boxes with boxes in them that a manifest has, by the four letters that begin their UUID. */
 export type BoxKind = "c2pa" | "c2ma" | "c2as" | "c2cl" | "c2cs" | "cbor";
 
@@ -50,14 +53,20 @@ export function hashedPart(whole: Buffer): Buffer {
 
 /** Reads a box with a label, and those within it. Throws a {@link BoxError}. */
 export function readLabelledBox(bytes: Buffer): LabelledBox {
-  const [first] = boxesIn(bytes);
+  const left = { boxes: maxBoxes };
+  const [first] = boxesIn(bytes, left);
   if (first?.type !== "jumb") throw new BoxError("no box with a label");
-  return labelled(first.body, 0);
+  return labelled(first.body, 0, left);
 }
 
-function labelled(body: Buffer, depth: number): LabelledBox {
+/** How many more boxes are read. */
+interface Left {
+  boxes: number;
+}
+
+function labelled(body: Buffer, depth: number, left: Left): LabelledBox {
   if (depth > maxDepth) throw new BoxError("too deep");
-  const [description, ...content] = boxesIn(body);
+  const [description, ...content] = boxesIn(body, left);
   if (description?.type !== "jumd" || description.body.length < 17) {
     throw new BoxError("no description");
   }
@@ -68,13 +77,14 @@ function labelled(body: Buffer, depth: number): LabelledBox {
     label: isLabelled && end > 0 ? description.body.toString("utf8", 17, end) : "",
     boxes: content
       .filter(({ type }) => type === "jumb")
-      .map(({ body: inner }) => labelled(inner, depth + 1)),
+      .map(({ body: inner }) => labelled(inner, depth + 1, left)),
     cbor: content.find(({ type }) => type === "cbor")?.body,
   };
 }
 
-function* boxesIn(bytes: Buffer): Generator<{ type: string; body: Buffer }> {
+function* boxesIn(bytes: Buffer, left: Left): Generator<{ type: string; body: Buffer }> {
   for (let at = 0; at < bytes.length; ) {
+    if (left.boxes-- === 0) throw new BoxError("too many");
     if (at + 8 > bytes.length) throw new BoxError("cut short");
     const size = bytes.readUInt32BE(at) || bytes.length - at;
     if (size < 8 || at + size > bytes.length) throw new BoxError("cut short");

@@ -1,10 +1,16 @@
 import { crc32 } from "node:zlib";
 
+/**
+ * Chunks of a PNG, and segments and fill bytes of a JPEG, that are gone through. Encoders make some hundreds for a megabyte. More take
+ * longer than one turn of the event loop may.
+ */
+const maxParts = 50_000;
+
 /** How a type of images holds a manifest. */
 export interface ImageHolder {
   /** The manifest, whole. Undefined: the image has none, or it is not among these bytes, which may be an image's beginning. */
   find(bytes: Buffer): Buffer | undefined;
-  /** Where a new manifest goes: bytes from the beginning. Undefined: the bytes are not such an image. */
+  /** Where a new manifest goes: bytes from the beginning. Undefined: the bytes are not such an image, or are in too many parts. */
   place(bytes: Buffer): number | undefined;
   /** A manifest, with all that goes around it. */
   frame(manifest: Buffer): Buffer;
@@ -21,8 +27,8 @@ export const inPng: ImageHolder = {
     return chunksOf(bytes).find(({ type }) => type === "caBX")?.data;
   },
   place(bytes) {
-    const first = chunksOf(bytes).next().value;
-    return first?.type === "IHDR" ? first.end : undefined;
+    const [first, ...others] = chunksOf(bytes);
+    return first?.type === "IHDR" && others.length < maxParts - 1 ? first.end : undefined;
   },
   frame(manifest) {
     const chunk = Buffer.alloc(png.length + png.type + manifest.length + png.sum);
@@ -38,7 +44,8 @@ export const inPng: ImageHolder = {
 
 /** The chunks that are there whole. */
 function* chunksOf(bytes: Buffer): Generator<{ type: string; data: Buffer; end: number }> {
-  for (let at = png.signature; at + png.length + png.type <= bytes.length; ) {
+  let at = png.signature;
+  for (let part = 0; part < maxParts && at + png.length + png.type <= bytes.length; part++) {
     const length = bytes.readUInt32BE(at);
     const from = at + png.length + png.type;
     const end = from + length + png.sum;
@@ -72,13 +79,11 @@ export const inJpeg: ImageHolder = {
   },
   place(bytes) {
     if (bytes.readUInt16BE(0) !== 0xffd8) return undefined;
-    let end = 2;
+    const segments = [...segmentsOf(bytes)];
     // Readers of JFIF and EXIF want theirs first.
-    for (const segment of segmentsOf(bytes)) {
-      if (segment.marker !== 0xe0 && segment.marker !== 0xe1) break;
-      end = segment.end;
-    }
-    return end;
+    const others = segments.findIndex(({ marker }) => marker !== 0xe0 && marker !== 0xe1);
+    const end = segments[(others < 0 ? segments.length : others) - 1]?.end ?? 2;
+    return segments.length < maxParts ? end : undefined;
   },
   frame(manifest) {
     const segment = Buffer.alloc(jpeg.head + jpeg.part + manifest.length);
@@ -108,7 +113,8 @@ function isManifestPart(body: Buffer): boolean {
 
 /** The segments before the image data that are complete. */
 function* segmentsOf(bytes: Buffer): Generator<{ marker: number; body: Buffer; end: number }> {
-  for (let at = 2; at + jpeg.head <= bytes.length; ) {
+  let at = 2;
+  for (let part = 0; part < maxParts && at + jpeg.head <= bytes.length; part++) {
     const marker = bytes[at + 1] ?? 0;
     // The image data begin, or the bytes are no JPEG.
     if (bytes[at] !== 0xff || marker === 0xda || marker === 0xd9) return;

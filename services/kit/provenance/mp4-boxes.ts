@@ -24,6 +24,9 @@ const maxHeldBytes = 16 * 1024 * 1024;
 
 const none: Buffer = Buffer.alloc(0);
 
+/** Boxes of an index, and of a file's beginning, that are gone through: some 30 for each track, and two for each second in fragments. */
+export const maxBoxes = 20_000;
+
 /** A file that has a manifest already. */
 export class MarkedError extends Error {
   override readonly name = "MarkedError";
@@ -115,18 +118,19 @@ const ways: ReadonlySet<string> = new Set([
 /** A copy of an index, with its offsets from the file's beginning moved by `shift`. */
 function moved(whole: Buffer, shift: number): Buffer {
   const copy = Buffer.from(whole);
-  moveWithin(copy, shift);
+  moveWithin(copy, shift, { boxes: maxBoxes });
   return copy;
 }
 
-function moveWithin(boxes: Buffer, shift: number): void {
+function moveWithin(boxes: Buffer, shift: number, left: { boxes: number }): void {
   for (let at = 0; at < boxes.length; ) {
     const head = headAt(boxes, at);
+    if (left.boxes-- === 0) throw new LayoutError("an index has too many boxes");
     if (!head || head.size < head.headBytes || at + head.size > boxes.length) {
       throw new LayoutError("a box does not fit");
     }
     const body = boxes.subarray(at + head.headBytes, at + head.size);
-    if (ways.has(head.type)) moveWithin(body, shift);
+    if (ways.has(head.type)) moveWithin(body, shift, left);
     else movers[head.type]?.(body, shift);
     at += head.size;
   }

@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { BoxError, type LabelledBox, readLabelledBox } from "./boxes.ts";
 import { type Cbor, CborError, decodeCbor, Tagged } from "./cbor.ts";
 import { inJpeg, inPng } from "./images.ts";
-import { c2paType, headAt } from "./mp4-boxes.ts";
+import { c2paType, headAt, maxBoxes } from "./mp4-boxes.ts";
 
 /**
  * Bytes of a file's beginning in which its manifest is looked for. Writers put it before the image data. One with some thumbnails and the
@@ -11,6 +11,8 @@ import { c2paType, headAt } from "./mp4-boxes.ts";
 export const readHeadBytes = 4 * 1024 * 1024;
 /** Bytes of one box of CBOR that is read. A claim about a hundred parts has some 20 KiB. */
 const maxCborBytes = 256 * 1024;
+/** Lists of actions that are read. Writers make one, or one for each tool. */
+const maxActionLists = 4;
 /** Characters of each text that is shown. */
 const maxText = 200;
 
@@ -43,6 +45,11 @@ export function readOrigin(head: Buffer, mimeType: string): FoundOrigin {
   }
 }
 
+/** Are there files of this type with a manifest that is read here? */
+export function hasOrigin(mimeType: string): boolean {
+  return finders[mimeType] !== undefined;
+}
+
 const finders: Readonly<Record<string, (head: Buffer) => Buffer | undefined>> = {
   "image/png": inPng.find,
   "image/jpeg": inJpeg.find,
@@ -50,9 +57,10 @@ const finders: Readonly<Record<string, (head: Buffer) => Buffer | undefined>> = 
 };
 
 function findInMp4(head: Buffer): Buffer | undefined {
-  for (let at = 0; ; ) {
+  for (let at = 0, boxes = 0; ; boxes++) {
     const found = headAt(head, at);
-    if (!found || found.size < found.headBytes || at + found.size > head.length) return undefined;
+    if (!found || boxes > maxBoxes || found.size < found.headBytes || at + found.size > head.length)
+      return undefined;
     const body = head.subarray(at + found.headBytes, at + found.size);
     const purposeAt = c2paType.length + 4;
     if (found.type === "uuid" && c2paType.equals(body.subarray(0, c2paType.length))) {
@@ -75,6 +83,7 @@ function originIn(store: LabelledBox): FoundOrigin {
   if (!(claim instanceof Map)) return "unreadable";
   const actions = (inner("c2as")?.boxes ?? [])
     .filter(({ label }) => /^c2pa\.actions(\.v2)?(__\d+)?$/.test(label))
+    .slice(0, maxActionLists)
     .flatMap((one) => listAt(contentOf(one), "actions"));
   const times = actions.flatMap((action) => timeOf(at(action, "when")) ?? []);
   return {
@@ -148,5 +157,5 @@ function nameIn(subject: string | undefined): string | undefined {
 
 function shown(text: Cbor): string | undefined {
   if (typeof text !== "string") return undefined;
-  return text.replace(/\p{C}/gu, "").slice(0, maxText) || undefined;
+  return text.slice(0, maxText).replace(/\p{C}/gu, "") || undefined;
 }
