@@ -41,6 +41,8 @@ export const keyWords: Readonly<Record<string, string>> = {
     "The upstream's name for the bound of a text answer's output. With none it gets no bound, and genmesh cuts the output.",
   betas:
     "The beta features of Messages that the upstream may be asked for, each with its field. [] for a server that knows none.",
+  blockTypes:
+    "Types of blocks in messages that pass at this upstream beside the known ones, unchanged both ways.",
   autoCache:
     "The cache that is asked for where callers cannot ask: entries of five minutes, of an hour, or none. Writes into it need a price.",
   tokenDelayMs: "The pause between two pieces of built-in text, in milliseconds. 0: none.",

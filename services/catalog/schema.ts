@@ -255,10 +255,19 @@ const upstreamKeys = {
   betas: listOf(
     label.regex(/^[\w.-]+$/, "must be the name of one beta: letters, digits, '.', '_' and '-'"),
   ).default([...usualBetas]),
+  /** Types of blocks that it knows beside those of the code. Those of the operator's state and money are refused. */
+  blockTypes: listOf(
+    label
+      .regex(/^[a-z0-9_]+$/, "must be the type of one block: small letters, digits and '_'")
+      .refine((type) => !costs.test(type), "is of what the operator pays for, and cannot be added"),
+  ).default([]),
   /** The cache that is asked for where a caller's protocol cannot ask. */
   autoCache: z.enum(["5m", "1h", "off"]).default("off"),
   tokenDelayMs: z.int().min(0).max(maxTokenDelayMs).default(defaultTokenDelayMs),
 } as const satisfies Record<UpstreamKey, z.ZodType>;
+
+/** Types of blocks with which Anthropic does more than generate: for files, servers, other models, and tools that it runs itself. */
+const costs = /^(container_upload|compaction|fallback|server_tool_use)$|^mcp_|_tool_result$/;
 
 /** An upstream of a catalog file. A key that its protocol does not have is absent. */
 export type CatalogUpstream = { protocol: ProtocolName } & Partial<

@@ -72,6 +72,7 @@ function upstreamOf(upstream: CatalogUpstream): UpstreamInit {
     ...(references && { references: transports[references] }),
     ...(lostAnswer && { lostAnswer: lostAnswers[lostAnswer] }),
     betas: upstream.betas ?? [],
+    blockTypes: upstream.blockTypes ?? [],
     ...(upstream.autoCache && { autoCache: autoCaches[upstream.autoCache] }),
   };
 }

@@ -244,6 +244,23 @@ describe("a socket closes", () => {
     expect(asked).toHaveLength(count);
   });
 
+  test("for a newcomer only where nothing is under way, also where the other is idle for less time", async () => {
+    const app = await edge.another({ connections: { total: 2, each: 3 } });
+    const other = `http://127.0.0.1:${portOf(app)}/v1`;
+    using busy = await openSocket(other, edge.key);
+    const one = await begun(busy);
+    using idle = await openSocket(other, edge.key);
+    using newcomer = await openSocket(other, edge.key);
+    expect(await idle.closed).toBe(1006);
+    expect(one.signal.aborted).toBe(false);
+    one.finish();
+    expect((await busy.turn()).at(-1)?.type).toBe("response.completed");
+    // The newcomer has been idle for longer.
+    using next = await openSocket(other, edge.key);
+    expect(await newcomer.closed).toBe(1006);
+    for (const { ws } of [busy, next]) ws.terminate();
+  });
+
   test("with 1012 when its process stops, behind the answer that runs", async () => {
     const app = await edge.another();
     const other = `http://127.0.0.1:${portOf(app)}/v1`;

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import { useAction, useApi } from "../../hooks.ts";
+import { DropArea } from "../../kit/drop.tsx";
 import { Empty, ErrorText } from "../../kit/states.tsx";
 import { Credits } from "../../kit/values.tsx";
 import { may } from "../../session.ts";
@@ -18,7 +19,7 @@ export function useWallet() {
 
 /** The request of a form for jobs. */
 export interface Order {
-  path: Exclude<Snippet["path"], "/responses" | "/chat/completions">;
+  path: Extract<Snippet["path"], `${string}/generations`>;
   body: Record<string, unknown>;
   /** Undefined: the chosen options are not offered together. */
   credits: number | undefined;
@@ -36,6 +37,7 @@ export function MediaPlayground({
   settings,
   order,
   onReference,
+  onFiles,
   children,
 }: {
   model: Model;
@@ -43,6 +45,8 @@ export function MediaPlayground({
   settings: Settings;
   order: Order;
   onReference?: (fileId: string) => void;
+  /** Takes files that the reader drops on the form, or pastes. */
+  onFiles?: (files: File[]) => void;
   children: ComponentChildren;
 }) {
   const wallet = useWallet();
@@ -61,42 +65,44 @@ export function MediaPlayground({
   return (
     <>
       <div class="play">
-        <form
-          class="card"
-          onSubmit={(event) => {
-            event.preventDefault();
-            send.run();
-          }}
-        >
-          {children}
-          <ErrorText error={send.error} />
-          <div class="pay">
-            <p>
-              {order.credits === undefined ? (
-                "Not on offer"
-              ) : (
-                <>
-                  <strong>
-                    <Credits value={order.credits} /> credits
-                  </strong>
-                  {spendable !== undefined && (
-                    <span class="sub">
-                      of <Credits value={spendable} /> that can be spent
-                    </span>
-                  )}
-                </>
-              )}
-            </p>
-            <button
-              type="submit"
-              class="primary"
-              disabled={send.isBusy || order.credits === undefined || isTooMuch}
-            >
-              Generate
-            </button>
-          </div>
-          {isTooMuch && <p class="field-error">There are not enough credits for this.</p>}
-        </form>
+        <DropArea onFiles={(may("files") && onFiles) || null}>
+          <form
+            class="card"
+            onSubmit={(event) => {
+              event.preventDefault();
+              send.run();
+            }}
+          >
+            {children}
+            <ErrorText error={send.error} />
+            <div class="pay">
+              <p>
+                {order.credits === undefined ? (
+                  "Not on offer"
+                ) : (
+                  <>
+                    <strong>
+                      <Credits value={order.credits} /> credits
+                    </strong>
+                    {spendable !== undefined && (
+                      <span class="sub">
+                        of <Credits value={spendable} /> that can be spent
+                      </span>
+                    )}
+                  </>
+                )}
+              </p>
+              <button
+                type="submit"
+                class="primary"
+                disabled={send.isBusy || order.credits === undefined || isTooMuch}
+              >
+                Generate
+              </button>
+            </div>
+            {isTooMuch && <p class="field-error">There are not enough credits for this.</p>}
+          </form>
+        </DropArea>
         <div class="stack results" aria-live="polite">
           {jobs.length === 0 ? (
             <Empty title="Nothing made yet">
