@@ -76,7 +76,7 @@ billing/ledger | whether money moves: wallets, holds, the journal | kit, common,
 billing/usage | what an account used, by key, model and day, counted from the journal | kit, billing/base, billing/ledger
 billing/alerts | when an account is told that money or a limit is nearly gone | kit, common, billing/base, billing/ledger
 
-catalog | which models there are, from one file, as versions | kit, common, upstreams, catalog/draft
+catalog | which models there are, from a file or from versions in the store | kit, common, upstreams, catalog/draft
 catalog/draft | whether a draft of the catalog is sound, off the event loop | kit
 
 text | how the text service starts, and what its methods are | kit, common, upstreams, text

@@ -107,3 +107,14 @@ export const maxDraftChangeCharacters = 256 * 1024;
 export const draftShare = { places: 1, each: { places: 1, waiting: 8 }, waitMs: 20_000 } as const;
 /** Milliseconds for one draft, the start of the thread included: a hundred times the time of the largest honest one. */
 export const draftTimeoutMs = 20_000;
+
+/** Bytes of a version's text with its workflow files. A document of MongoDB has 16 MiB. */
+export const maxVersionBytes = 12 * 1024 * 1024;
+/** Characters of an operator's words about a version: a sentence for a list. */
+export const maxNoteChars = 200;
+/** Characters of an operator's name. The audit log has the same bound. */
+export const maxActorChars = 300;
+/** Characters of an operation id, as the operator's routes have them. */
+export const maxOperationIdChars = 100;
+/** Versions of a page, as many as the console shows. */
+export const versionPages = { most: 100, default: 25 } as const;

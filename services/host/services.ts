@@ -65,9 +65,11 @@ export async function createServices(context: HostContext, deps: ServiceDeps): P
 type Maker = (context: HostContext, deps: ServiceDeps, tools: Tools) => Promise<Service>;
 
 const makers: Readonly<Record<Part, Maker>> = {
-  async catalog(context) {
+  async catalog(context, { stores }) {
     const { createCatalog } = await import("../catalog/index.ts");
-    return createCatalog({ ...context, file: context.config.catalogFile });
+    const { file, isStored } = context.config.catalog;
+    const database = isStored ? storeOf(stores, "database") : undefined;
+    return createCatalog({ ...context, file, database });
   },
   async auth(context, { stores }) {
     const { createAuth } = await import("../auth/index.ts");

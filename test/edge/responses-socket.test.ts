@@ -2,7 +2,7 @@ import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { afterAll, describe, expect, test } from "vitest";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
-import { openSocket, refusedSocket } from "../support/caller-socket.ts";
+import { type CallerSocket, openSocket, refusedSocket } from "../support/caller-socket.ts";
 import { until } from "../support/until.ts";
 import { exchange } from "./raw.ts";
 import { event, scriptText } from "./scripted-text.ts";
@@ -259,6 +259,28 @@ describe("a socket closes", () => {
     using next = await openSocket(other, edge.key);
     expect(await newcomer.closed).toBe(1006);
     for (const { ws } of [busy, next]) ws.terminate();
+  });
+
+  test("with 1012 when its process stops, idle ones at different times of two seconds", async () => {
+    const app = await edge.another();
+    const sockets: CallerSocket[] = [];
+    for (let n = 0; n < 4; n++) {
+      sockets.push(await openSocket(`http://127.0.0.1:${portOf(app)}/v1`, edge.key));
+    }
+    const closed: number[] = [];
+    for (const [at, socket] of sockets.entries()) void socket.closed.then(() => closed.push(at));
+    app.sockets.drain();
+    for (const [afterMs, count] of [
+      [0, 1],
+      [500, 2],
+      [500, 3],
+      [500, 4],
+    ] as const) {
+      await edge.clock.advance(afterMs);
+      await until(`${count} have closed`, () => closed.length >= count);
+      expect(closed).toHaveLength(count);
+    }
+    expect(await Promise.all(sockets.map((socket) => socket.closed))).toEqual(Array(4).fill(1012));
   });
 
   test("with 1012 when its process stops, behind the answer that runs", async () => {

@@ -7,6 +7,7 @@ import {
   type Snapshot,
   UpstreamSchema,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type WorkflowFiles, workflowsIn } from "../file.ts";
 import { maxDraftChangeCharacters } from "../limits.ts";
 import { parseCatalog } from "../parse.ts";
 import type { CatalogText } from "../source.ts";
@@ -32,22 +33,40 @@ export interface DraftVerdict {
   isShortened: boolean;
 }
 
-/** A draft that cannot be judged. */
-export function faultyDraft(message: string): DraftVerdict {
-  return { models: 0, faults: [{ path: "", message }], changes: [], isShortened: false };
-}
-
-/** A draft, and the file that is in force. */
+/** A draft, and the catalog that is in force. */
 export interface DraftJob {
   draft: CatalogText;
+  /** The folder of workflow files. One that is not there is taken from the draft. Absent: all are the draft's own. */
+  folder?: string;
   inForce: CatalogText;
   /** Milliseconds since the epoch. */
   nowMs: number;
 }
 
+/** A verdict, and the workflow files that it is about. */
+export type JudgedDraft = DraftVerdict & { workflows: WorkflowFiles };
+
+/** A draft that cannot be judged. */
+export function faultyDraft(message: string): JudgedDraft {
+  const faults = [{ path: "", message }];
+  return { models: 0, faults, changes: [], isShortened: false, workflows: new Map() };
+}
+
 /** Judges a draft in a thread. */
-export function inThread({ draft, inForce, nowMs }: DraftJob): DraftVerdict {
-  return checkDraft(draft, inForce, nowMs);
+export async function inThread(job: DraftJob): Promise<JudgedDraft> {
+  const { draft, folder, inForce, nowMs } = job;
+  const workflows = folder === undefined ? draft.workflows : await found(draft, folder);
+  return { ...checkDraft({ ...draft, workflows }, inForce, nowMs), workflows };
+}
+
+/** The workflow files that a draft names. */
+async function found({ text, workflows }: CatalogText, folder: string): Promise<WorkflowFiles> {
+  const files = await workflowsIn(folder, text);
+  for (const [name, { fault }] of files) {
+    const kept = workflows.get(name);
+    if (fault !== undefined && kept !== undefined) files.set(name, kept);
+  }
+  return files;
 }
 
 /** Judges a draft at a time, and compares it with what is in force. */

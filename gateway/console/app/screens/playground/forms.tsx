@@ -110,6 +110,7 @@ export function ImageForm({ model }: { model: Model }) {
       kind="image"
       settings={settings}
       order={{ path: "/images/generations", body, credits: (model.creditPrice ?? 0) * n }}
+      onSettings={form.replace}
       {...(maxReferences > 0 && { onReference: addReference, onFiles: references.upload.run })}
     >
       <Prompt form={form} model={model} />

@@ -72,7 +72,8 @@ async function speak(
 const lengthOf = (text: string) => [...text].length;
 
 export function SpeechForm({ model }: { model: Model }) {
-  const { settings, set } = useSettings("speech");
+  const form = useSettings("speech");
+  const { settings, set } = form;
   const wallet = useWallet();
   const voices = (model.voices ?? []) as string[];
   const formats = model.formats ?? ["mp3"];
@@ -116,7 +117,7 @@ export function SpeechForm({ model }: { model: Model }) {
             value={text}
             onValue={(input) => set({ input })}
           />
-          <How form={{ settings, set }} model={model} voice={voice ?? ""} format={format} />
+          <How form={form} model={model} voice={voice ?? ""} format={format} />
           <VoicePreview model={model} voice={voice ?? ""} onHeard={wallet.reload} />
           <ErrorText error={send.error} />
           <Pay wallet={wallet.data} isBusy={send.isBusy} submit="Speak" busy="Speaking…">
