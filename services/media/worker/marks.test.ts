@@ -86,7 +86,7 @@ describe.skipIf(noCertificates !== undefined)("a worker's marks", () => {
     expect(image && manifestsIn(image)).toBe(1);
     expect(film && manifestsIn(film)).toBe(1);
     await second.discard();
-    // What is left of the first is for the collection: no job has it.
+    // The first one's file is left to the collection, because no job has it.
     expect([...blobs.keys()]).toEqual(["outputs/job_a/1-0"]);
   });
 
