@@ -41,6 +41,7 @@ const inCode: Readonly<Record<string, number>> = {
   "calls without a token on a gRPC session": maxRefusedCalls,
   "watches of gRPC health": maxHealthWatches,
   "WebSockets for responses": sockets.socketBounds.most,
+  "WebSockets of one account": sockets.mostOfAccount(sockets.socketBounds.most),
   "WebSockets of one key": sockets.socketBounds.ofKey,
   "responses under way on a WebSocket": sockets.socketBounds.inFlight,
   "requests that wait on a WebSocket": sockets.maxWaiting,

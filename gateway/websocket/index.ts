@@ -15,6 +15,7 @@ import {
   closeTimeoutMs,
   drainSpreadMs,
   keptBytesInAll,
+  mostOfAccount,
   socketBounds,
   socketSweepMs,
 } from "./limits.ts";
@@ -53,6 +54,8 @@ class Sockets {
   readonly #edge: Omit<Edge, "sockets">;
   readonly #open = new Set<Connection>();
   readonly #ofKey = new Map<string, Set<Connection>>();
+  /** The number of sockets of each account. */
+  readonly #ofAccount = new Map<string, number>();
   readonly #events: ReturnType<typeof createSocketEvents>;
   readonly #share: ReturnType<typeof createFairShare>;
   readonly #requestIds = new WeakMap<IncomingMessage, string>();
@@ -129,6 +132,12 @@ class Sockets {
     if (accountSuspended) refuse(ErrorReason.ACCOUNT_SUSPENDED);
     if (this.#isDraining) throw stopping();
     if (this.#open.size >= this.#bounds.most) refuse(ErrorReason.SERVICE_UNAVAILABLE);
+    const ofAccount = mostOfAccount(this.#bounds.most);
+    if ((this.#ofAccount.get(principal.accountId) ?? 0) >= ofAccount) {
+      refuse(ErrorReason.RATE_LIMIT_EXCEEDED, {
+        message: `An account may have ${ofAccount} WebSockets open at once.`,
+      });
+    }
     if ((this.#ofKey.get(principal.keyId)?.size ?? 0) >= socketBounds.ofKey) {
       refuse(ErrorReason.RATE_LIMIT_EXCEEDED, {
         message: `An API key may have ${socketBounds.ofKey} WebSockets open at once.`,
@@ -137,16 +146,20 @@ class Sockets {
   }
 
   #add(socket: Connection, ws: WebSocket): void {
-    const { keyId } = socket.principal;
+    const { keyId, accountId } = socket.principal;
     const ofKey = this.#ofKey.get(keyId) ?? new Set();
     this.#ofKey.set(keyId, ofKey.add(socket));
     this.#open.add(socket);
+    this.#ofAccount.set(accountId, (this.#ofAccount.get(accountId) ?? 0) + 1);
     this.#events.opened();
     this.#sweep();
     ws.once("close", (code) => {
       this.#open.delete(socket);
       ofKey.delete(socket);
       if (ofKey.size === 0) this.#ofKey.delete(keyId);
+      const rest = (this.#ofAccount.get(accountId) ?? 1) - 1;
+      if (rest === 0) this.#ofAccount.delete(accountId);
+      else this.#ofAccount.set(accountId, rest);
       this.#events.closed(code);
       if (this.#open.size === 0) this.#wake();
     });

@@ -11,6 +11,11 @@ const mib = 1024 * kib;
  */
 export const socketBounds = { most: 4_096, ofKey: 64, inFlight: 1 } as const;
 
+/** Sockets of one account, of `most` in all: half of them, so that no account shuts out the others. */
+export function mostOfAccount(most: number): number {
+  return Math.ceil(most / 2);
+}
+
 /** Requests that wait on a socket, beside those under way. Clients send one after the other, and few lanes. */
 export const maxWaiting = 32;
 /** Lanes of a socket that have a name: OpenAI's number. */

@@ -232,7 +232,7 @@ const mostInFlight = 16;
 
 function webSockets(read: EnvReader): Config["webSockets"] {
   const bounds = {
-    most: read.integer("GENMESH_WS_CONNECTIONS", 4_096, 0, mostSockets),
+    most: read.integer("GENMESH_WS_CONNECTIONS", 4_096, 1, mostSockets),
     inFlight: read.integer("GENMESH_WS_IN_FLIGHT", 1, 1, mostInFlight),
   };
   return read.choice("GENMESH_WEBSOCKETS", ["on", "off"], "on") === "on" && bounds;

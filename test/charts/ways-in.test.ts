@@ -133,6 +133,30 @@ test("streams are neither buffered nor cut by the Ingress", () => {
   expect(route.spec.rules[0].timeouts).toEqual({ request: "0s", backendRequest: "0s" });
 });
 
+test("WebSockets come by the ways of requests, and have their bounds", () => {
+  const envOf = (example: string) => {
+    const [gateway] = ofKind(rendered(example), "Deployment").filter(
+      (one) => component(one) === "gateway",
+    );
+    const { env } = gateway.spec.template.spec.containers[0];
+    return env.filter(({ name }: Manifest) => /^GENMESH_W(EBSOCKETS|S_)/.test(name));
+  };
+  expect(envOf("production")).toEqual([
+    { name: "GENMESH_WS_CONNECTIONS", value: "4096" },
+    { name: "GENMESH_WS_IN_FLIGHT", value: "1" },
+  ]);
+  expect(envOf("everything")).toEqual([
+    { name: "GENMESH_WS_CONNECTIONS", value: "8192" },
+    { name: "GENMESH_WS_IN_FLIGHT", value: "16" },
+  ]);
+  expect(envOf("external-secrets")).toEqual([{ name: "GENMESH_WEBSOCKETS", value: "off" }]);
+  const protocolOf = (example: string) =>
+    ofKind(rendered(example), "Service").find(
+      (one) => component(one) === "gateway" && one.spec.clusterIP !== "None",
+    ).spec.ports[0].appProtocol;
+  expect(["production", "everything"].map(protocolOf)).toEqual([undefined, "kubernetes.io/wss"]);
+});
+
 test("the Job of the tokens may make Secrets, and touch the one", () => {
   const [role] = ofKind(rendered("minimal"), "Role");
   expect(role.rules).toEqual([

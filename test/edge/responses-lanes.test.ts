@@ -107,6 +107,23 @@ test("each lane keeps its latest response, which any lane may continue", async (
   next.finish();
 });
 
+test("lanes of one name on two sockets are strangers", async () => {
+  using socket = await openSocket(base, edge.key);
+  using other = await openSocket(base, edge.key);
+  const lane = { stream_id: "same" };
+  (await begun(socket, lane)).finish();
+  const previous_response_id = (await socket.turn()).at(-1)?.response?.id;
+  const running = await begun(socket, { ...lane, previous_response_id });
+  // It waits for no request of the other socket, and has none of its responses.
+  const [refused] = await other.create({ ...lane, input: "x", previous_response_id });
+  expect(refused).toMatchObject({ ...lane, error: { code: "previous_response_not_found" } });
+  (await begun(other, lane)).finish();
+  expect((await other.turn()).at(-1)).toMatchObject({ ...lane, type: "response.completed" });
+  running.finish();
+  // The refusal of the other socket has not made this one forget.
+  expect((await socket.turn()).at(-1)).toMatchObject({ ...lane, type: "response.completed" });
+});
+
 test("a socket has 32 lanes with a name", async () => {
   using socket = await openSocket(base, edge.key);
   for (let n = 0; n <= 32; n++) {

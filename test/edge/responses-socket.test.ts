@@ -68,6 +68,26 @@ describe("a handshake", () => {
   });
 });
 
+test("an account has half of all sockets, and the others stay free", async () => {
+  const app = await edge.another({ webSockets: { most: 4 } });
+  const other = `http://127.0.0.1:${portOf(app)}/v1`;
+  const keys = [edge.key, await edge.makeKey({})];
+  const [first, second] = await Promise.all(keys.map((key) => openSocket(other, key)));
+  const refused = await refusedSocket(other, bearer);
+  expect(refused).toMatchObject({
+    ...{ status: 429, body: { error: { code: "rate_limit_exceeded" } } },
+    headers: { "retry-after": expect.stringMatching(/^\d+$/) },
+  });
+  using stranger = await openSocket(other, await edge.makeAccount());
+  expect(stranger.ws.readyState).toBe(stranger.ws.OPEN);
+  first?.ws.close();
+  await first?.closed;
+  const open = () => openSocket(other, edge.key).catch(() => undefined);
+  using next = await until("the place is free", open);
+  expect(next.ws.readyState).toBe(next.ws.OPEN);
+  second?.ws.terminate();
+});
+
 describe("a request on a socket", () => {
   test("reaches the text service as POST /responses with stream does", async () => {
     using socket = await openSocket(base, edge.key);

@@ -87,6 +87,7 @@
 {{- with $values.config.corsOrigins }}
 - { name: GENMESH_CORS_ORIGINS, value: {{ join "," . | quote }} }
 {{- end }}
+{{- include "genmesh.socketsEnv" $root }}
 {{- include "genmesh.consoleEnv" $root }}
 {{- end }}
 {{- if $facts.catalog }}
@@ -112,6 +113,18 @@
 {{/* Not empty where a catalog is mounted. */}}
 {{- define "genmesh.hasCatalog" -}}
 {{- with .Values.catalog }}{{ if or .content .existingConfigMap .existingSecret }}yes{{ end }}{{ end -}}
+{{- end }}
+
+{{/* A gateway's variables for WebSockets. */}}
+{{- define "genmesh.socketsEnv" -}}
+{{- with .Values.websockets }}
+{{- if .enabled }}
+- { name: GENMESH_WS_CONNECTIONS, value: {{ int .connections | quote }} }
+- { name: GENMESH_WS_IN_FLIGHT, value: {{ int .inFlight | quote }} }
+{{- else }}
+- { name: GENMESH_WEBSOCKETS, value: "off" }
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* A gateway's variables for the console. */}}

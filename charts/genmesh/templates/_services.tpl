@@ -54,6 +54,6 @@ spec:
   selector:
     {{- include "genmesh.selector" . | nindent 4 }}
   ports:
-    - { name: http, port: {{ int $root.Values.service.port }}, targetPort: http{{ if $root.Values.tls.enabled }}, appProtocol: https{{ end }} }
+    - { name: http, port: {{ int $root.Values.service.port }}, targetPort: http{{ with $root.Values.service.appProtocol | default (ternary "https" "" $root.Values.tls.enabled) }}, appProtocol: {{ . }}{{ end }} }
 {{- end }}
 {{- end }}
