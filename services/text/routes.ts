@@ -48,9 +48,13 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
     },
     streamGenerate: (request, call) =>
       later(async () => messagesOf(await port.answer(request, peerCall(call, ids)))),
-    async countInput({ body, admission, operation: named }, call) {
+    async countInput({ body, admission, operation: named, betas }, call) {
       const operation = named === Operation.UNSPECIFIED ? Operation.RESPONSES : named;
-      const parsed = await callOf({ operation, body, admission }, peerCall(call, ids), reader);
+      const parsed = await callOf(
+        { operation, body, admission, betas },
+        peerCall(call, ids),
+        reader,
+      );
       // Only the count of a message may lack it.
       if (operation === Operation.MESSAGES) {
         parsed.parsed.body.max_tokens = 1;

@@ -216,6 +216,50 @@ test("what was read and written has its own price, whole and streamed", async ()
   }
 });
 
+describe("a count", () => {
+  const path = "/messages/count_tokens";
+  const body = {
+    model: "claude",
+    messages: [hi],
+    tools,
+    temperature: 1,
+    metadata: { user_id: "u" },
+  };
+  const thinks = { thinking: { type: "enabled", budget_tokens: 2_000 } };
+  const asked = () => double.seen("count").at(-1) ?? expect.unreachable();
+  const headers = { "anthropic-beta": "token-counting-2024-11-01, novel-2026-11-01" };
+
+  test("is the upstream's, of the request's own fields and betas, and free", async () => {
+    const poor = await world.caller({ usdMicros: 0n });
+    const edits = { context_management: { edits: [] } };
+    const { status, json } = await poor.post(path, { ...body, ...thinks, ...edits }, { headers });
+    expect([status, json]).toEqual([200, { input_tokens: 4_242 }]);
+    const { body: sent, headers: told } = asked();
+    expect(sent).toEqual({
+      ...{ model: "up-model", messages: [hi], tools, ...thinks },
+      system: [{ type: "text", text: developerPrompt }],
+    });
+    expect(`${told["anthropic-beta"]}`.split(",")).toEqual([
+      ...["advanced-tool-use-2025-11-20", "token-counting-2024-11-01"],
+    ]);
+    expect(await poor.balance()).toMatchObject({ reserved: 0, monthSpend: 0 });
+  });
+
+  test("is genmesh's own where the upstream has none", async () => {
+    const counts: number[] = [];
+    const odd = { ...anthropicAnswers.down, status: 200, body: { input_tokens: "many" } };
+    for (const answer of [anthropicAnswers.down, anthropicAnswers.rate, odd]) {
+      double.next("count", answer);
+      const { status, json } = await caller.post(path, body);
+      expect(status).toBe(200);
+      counts.push(json.input_tokens);
+    }
+    expect(new Set(counts).size).toBe(1);
+    expect(counts[0]).toBeGreaterThan(0);
+    expect(counts[0]).not.toBe(4_242);
+  });
+});
+
 describe("Anthropic's own client", () => {
   const client = () =>
     new Anthropic({

@@ -26,7 +26,7 @@ import { behind } from "./behind.ts";
 import { type Answer, createJoins, type Joins, type Seat } from "./joins.ts";
 import { type FoundAnswer, findKeptAnswer } from "./kept-answer.ts";
 import { piecesOf } from "./replay.ts";
-import { type Begun, Sending, type SendingContext } from "./sending.ts";
+import { type Begun, dropsBlocks, Sending, type SendingContext } from "./sending.ts";
 import { type StopReason, stopped } from "./stop-reason.ts";
 
 /** Dependencies of answering. */
@@ -122,11 +122,12 @@ export function createAnswering(context: AnsweringContext): Answering {
     async count(call, signal) {
       refuseAtEdge(call.admission);
       const prepared = await prepare({ ...call, idempotencyKey: undefined }, signal, context);
+      const there = await countAtUpstream(prepared, call, signal, context);
       const counter = counterFor(call.principal.accountId, context.counter);
       const tally = createTally(prepared, counter, (error) => {
         context.events.trouble("tokens are guessed", call.requestId, error);
       });
-      const inputTokens = await tally.input();
+      const inputTokens = there ?? (await tally.input());
       const { price, holdAmount: hold } = prepared;
       const tokens = { input: inputTokens, cachedInput: 0, output: 0 };
       return { inputTokens, cost: chargeOf(price, tokens, hold), hold };
@@ -137,6 +138,22 @@ export function createAnswering(context: AnsweringContext): Answering {
       for (const stop of running) stop.abort(stopped(reason));
     },
   };
+}
+
+/** The count of the upstream that would get a message. Undefined: it has none. */
+async function countAtUpstream(
+  request: PreparedRequest,
+  { requestId }: Pick<Call, "requestId">,
+  signal: AbortSignal,
+  { upstreams }: AnsweringContext,
+): Promise<number | undefined> {
+  const { operation, model, stick = requestId } = request;
+  if (operation !== "messages") return undefined;
+  const { id: modelId, upstreamModel, shares } = model;
+  const names = { modelId, upstreamModel, shares, stick, dropsBlocks: dropsBlocks(model) };
+  const { body, betas, passParameters } = request;
+  const asked = { body, betas, passParameters, upstreams: request.upstreams, signal };
+  return await upstreams.count?.({ ...asked, ...names });
 }
 
 const param = "starting_after";

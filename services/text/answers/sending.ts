@@ -314,7 +314,7 @@ function toldBound(request: PreparedRequest, held: TokenBounds): number | undefi
 }
 
 /** Is thinking dropped at an upstream of Messages that was made behind another beginning? */
-function dropsBlocks({ spec }: PreparedRequest["model"]): boolean {
+export function dropsBlocks({ spec }: PreparedRequest["model"]): boolean {
   return spec.case !== "chat" || spec.value.blockBinding !== BlockBinding.OFF;
 }
 

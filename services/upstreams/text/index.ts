@@ -9,7 +9,8 @@ import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { createPools, type Pools } from "../pools/index.ts";
 import { type Lane, lanesOf, upstreamOfLane } from "../pools/lanes.ts";
 import type { Outcome } from "../pools/outcomes.ts";
-import { protocolName, servesText } from "../protocols.ts";
+import { protocolName, servesText, speaksMessages } from "../protocols.ts";
+import { countThere } from "./anthropic/count.ts";
 import type { UpstreamsContext } from "./context.ts";
 import { textDrivers } from "./drivers.ts";
 import { createUpstreamEvents, type UpstreamEvents } from "./events.ts";
@@ -42,6 +43,15 @@ export function createTextUpstreams(context: UpstreamsContext): TextUpstreams {
   };
   return {
     send: (request) => send(request, sender),
+    async count(request) {
+      const lanes = lanesOf(request.upstreams, request);
+      const first = pools.tries(lanes, request.modelId, request.stick).next();
+      // A count tells nothing of the lane's room for requests, and takes none of it.
+      first?.ended("open");
+      if (!first || !speaksMessages(first.lane.upstream.protocol)) return undefined;
+      const { upstream, upstreamModel } = first.lane;
+      return await countThere(upstream, { ...request, upstreamModel }, context);
+    },
   };
 }
 

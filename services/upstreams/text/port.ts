@@ -230,4 +230,21 @@ export interface TextUpstreams {
    * MODEL_NOT_RESPONSES_CAPABLE. Aborting rejects with the signal's reason.
    */
   send(request: UpstreamRequest): Promise<JsonAnswer | StreamAnswer>;
+  /**
+   * The tokens of a message's input as the first upstream counts them that may be asked. It is no request, and costs nothing. Undefined
+   * where that one does not speak Messages, or gives no number. Absent: none is asked. Aborting rejects with the signal's reason.
+   */
+  count?(request: CountRequest): Promise<number | undefined>;
+}
+
+/** A message whose input is to be counted. */
+export interface CountRequest
+  extends Pick<
+    UpstreamRequest,
+    "body" | "betas" | "passParameters" | "modelId" | "upstreamModel" | "upstreams" | "signal"
+  > {
+  shares: readonly UpstreamShare[];
+  /** The name of the conversation. */
+  stick: string;
+  dropsBlocks: boolean;
 }

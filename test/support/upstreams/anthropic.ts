@@ -23,7 +23,7 @@ export interface AnthropicDouble extends Double<AnthropicRoute> {
   models: string[];
 }
 
-type AnthropicRoute = "messages" | "models" | "model";
+type AnthropicRoute = "messages" | "count" | "models" | "model";
 
 // biome-ignore lint/suspicious/noExplicitAny: blocks of every shape.
 type Block = any;
@@ -132,6 +132,15 @@ export async function startAnthropic({
     [
       { ...{ name: "messages", method: "POST", path: /^\/v1\/messages$/ }, answer: answerTo },
       {
+        ...{ name: "count", method: "POST", path: /^\/v1\/messages\/count_tokens$/ },
+        answer: ({ body }) => {
+          const odd = Object.keys(body).find((name) => !countedFields.includes(name));
+          if (odd)
+            return refused(400, "invalid_request_error", `${odd}: Extra inputs are not permitted`);
+          return reply(200, { input_tokens: 4_242 });
+        },
+      },
+      {
         ...{ name: "models", method: "GET", path: /^\/v1\/models$/ },
         answer: () => {
           const data = models.map(modelOf);
@@ -169,6 +178,12 @@ export async function startAnthropic({
     },
   };
 }
+
+/** Fields of a request whose tokens are counted. */
+const countedFields: readonly string[] = [
+  ...["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"],
+  "cache_control",
+];
 
 /** A hash of all that a thinking block is bound to: the tools, the system and the turns before it. */
 export function hashOf({ tools, system }: Block, messages: unknown): string {

@@ -80,7 +80,8 @@ export function nativeMessages(
   };
 }
 
-function headersOf(
+/** The version, and the betas that a body is sent with. `asked`: those that the caller names. */
+export function headersOf(
   body: JsonObject,
   allowed: readonly string[],
   asked?: readonly string[],
