@@ -112,6 +112,8 @@ export interface DeclaredOptions {
   outputs?: MediaOutputs;
   /** A service with looks at a host of their own has them at its first host. */
   isOneHost?: boolean;
+  /** How a task goes, by its input. What `plan` says of it comes first. */
+  planOf?: (input: JsonObject) => Partial<Plan>;
 }
 
 /** A double of a service. */
@@ -126,6 +128,7 @@ export async function startDeclaredService(
     now = Date.now,
     outputs,
     isOneHost = false,
+    planOf = () => ({}),
   }: DeclaredOptions = {},
 ) {
   const facts: Facts = declaredFacts[name];
@@ -173,7 +176,7 @@ export async function startDeclaredService(
     const id = facts.hasLongIds ? `${longIds + BigInt(ordered.length)}` : randomUUID();
     const task: Task & Plan = {
       ...{ id, way, input, state: "waiting", url: "", lookUrl: "" },
-      ...{ ...usualPlan, ...plans.shift() },
+      ...{ ...usualPlan, ...planOf(input), ...plans.shift() },
     };
     task.lookUrl = `${(cluster ?? server).origin}/v1/get_result?id=${id}`;
     tasks.set(id, task);
