@@ -10,8 +10,8 @@ import { impossible } from "./jobs.upstream.ts";
 import { input_reference, maxConcurrent, oneOf, type SoakUpstreams } from "./kills.upstreams.ts";
 
 /**
- * Four of the shipped catalogs with an upstream each: one with plain tasks, one with signed keys, one that names the file of a task's
- * integer id, and one with images and a host of its own for looks.
+ * Four upstreams, each with its shipped catalog. xAI has plain tasks, and Kling signed keys. Hailuo has integer ids, and a file that is
+ * asked for. BFL makes images, and has a host of its own for looks.
  */
 const services = { xai: "xai", kling: "kling", hailuo: "minimax", bfl: "bfl" } as const;
 type Name = keyof typeof services;
@@ -29,7 +29,7 @@ function keyOf({ input }: Task): string {
   return /job-\d+/.exec(JSON.stringify(input))?.[0] ?? "";
 }
 
-/** Starts a double of each. A task ends by the soak's clock, and not because somebody looks. It is refused where its prompt says so. */
+/** Starts a double of each. A task ends by the soak's clock, whether it is looked at or not. It is refused where its prompt says so. */
 export async function startDeclaredUpstreams(): Promise<SoakUpstreams> {
   await using stack = new AsyncDisposableStack();
   let clock: Clock = systemClock;

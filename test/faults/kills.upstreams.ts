@@ -36,7 +36,7 @@ const pixel =
 /** The reference of a video. */
 export const input_reference = { image_url: `data:image/png;base64,${pixel}` };
 
-/** One of the submissions, of which each comes in so many of 100 cases. */
+/** Makes one of the submissions by chance, each as often as its percentage says. */
 export function oneOf(
   kinds: readonly (readonly [percent: number, kind: JobKind, body: Submission["body"]])[],
   key: string,

@@ -112,7 +112,7 @@ export interface DeclaredOptions {
   outputs?: MediaOutputs;
   /** A service with looks at a host of their own has them at its first host. */
   isOneHost?: boolean;
-  /** How a task goes, by its input. What `plan` says of it comes first. */
+  /** The plan of a task, by its input. The method `plan` comes before it. */
   planOf?: (input: JsonObject) => Partial<Plan>;
 }
 
