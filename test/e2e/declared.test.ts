@@ -13,7 +13,7 @@ import { ownWorldOnly } from "./world.ts";
 
 ownWorldOnly();
 
-/** An upstream of a shipped catalog, at a double of its own, with its first model. */
+/** An upstream of a shipped catalog, at a double of its own, with the model of the page's first request, else its first model. */
 interface Example {
   /** The catalog's name and the upstream's. Both the upstream and the model have this name in the tests' catalog. */
   id: string;
@@ -30,6 +30,15 @@ const key = "key-of-all";
 let clockAheadMs = 0;
 const root = new URL("../../deploy/catalogs/", import.meta.url);
 
+/** The requests of docs/upstreams.md by their models, which are those of the shipped catalogs. */
+const page = await readFile(new URL("../../docs/upstreams.md", import.meta.url), "utf8");
+const documented = new Map(
+  [...page.matchAll(/\| `\/(\w+)\/generations` \| `(\{.*\})` \|$/gm)].map(([, area, text = ""]) => {
+    const body = JSON.parse(text);
+    return [body.model as string, { area: area as Area, body }] as const;
+  }),
+);
+
 /** The upstreams of a shipped catalog whose HTTP it declares. */
 async function examplesOf(file: string): Promise<Example[]> {
   const { upstreams, models } = parse(await readFile(new URL(file, root), "utf8"));
@@ -45,7 +54,8 @@ async function examplesOf(file: string): Promise<Example[]> {
       if (service.cluster) upstream.jobs.origins = [service.cluster.origin];
       if (upstream.jobs.poll) upstream.jobs.poll.everyMs = 500;
       // A catalog may keep a model for those who still have it at the service.
-      const model = models.find((one: Document) => one.upstream === name);
+      const own = models.filter((one: Document) => one.upstream === name);
+      const model = own.find(({ id }: Document) => documented.has(id)) ?? own[0];
       const renamed = { ...model, id, upstream: id, active: true };
       return { id, shippedAs: model.id, service, upstream, model: renamed };
     }),
@@ -87,15 +97,6 @@ async function start(): Promise<HostProcess> {
   running.push(one);
   return one;
 }
-
-/** The requests of docs/upstreams.md by their models, which are those of the shipped catalogs. */
-const page = await readFile(new URL("../../docs/upstreams.md", import.meta.url), "utf8");
-const documented = new Map(
-  [...page.matchAll(/\| `\/(\w+)\/generations` \| `(\{.*\})` \|$/gm)].map(([, area, text = ""]) => {
-    const body = JSON.parse(text);
-    return [body.model as string, { area: area as Area, body }] as const;
-  }),
-);
 
 /** Submits a job for an example's model, as docs/upstreams.md does where it has that model. */
 function begin({ caller }: HostProcess, { id, shippedAs, model }: Example): Promise<Document> {
