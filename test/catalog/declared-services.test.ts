@@ -13,7 +13,11 @@ import {
   videoRequest,
 } from "../../services/upstreams/media/world.fixture.ts";
 import type { Behaviour } from "../support/scripted-behaviours.ts";
-import { type Facts, startDeclaredService } from "../support/upstreams/declared.ts";
+import {
+  type DeclaredOptions,
+  type Facts,
+  startDeclaredService,
+} from "../support/upstreams/declared.ts";
 import { tokenIssuer } from "../support/upstreams/declared-common.ts";
 import { type DeclaredName, declaredFacts } from "../support/upstreams/declared-facts.ts";
 import { reply } from "../support/upstreams/double.ts";
@@ -68,11 +72,19 @@ function requestOf({ spec }: Model, mode: "t2v" | "i2v"): GenerationRequest {
   return { ...videoRequest, mode, durationSeconds, resolution, aspectRatio: "auto" };
 }
 
+function factsOf(name: DeclaredName): Facts {
+  return declaredFacts[name];
+}
+
+function passing(status: number, body: unknown): Behaviour {
+  return reply(status, body) as Behaviour;
+}
+
 /** A double, the drivers, and a job of the shipped catalog's model. */
-async function begin(name: DeclaredName) {
+async function begin(name: DeclaredName, options: DeclaredOptions = {}) {
   const clock = quickTime();
   const stack = new AsyncDisposableStack();
-  const service = stack.use(await startDeclaredService(name, { now: clock.now }));
+  const service = stack.use(await startDeclaredService(name, { now: clock.now, ...options }));
   const isIssuer = (variable: string) => variable.endsWith("ACCESS_KEY");
   const secrets = (variable: string) => (isIssuer(variable) ? tokenIssuer : service.key);
   const world = stack.use(await createWorld({ clock, secrets }));
@@ -89,6 +101,19 @@ async function begin(name: DeclaredName) {
     });
   };
   const generate = (made: ReturnType<typeof job>) => world.upstreams.generate(made.task);
+  /** The service that is looked at. */
+  const looked = (service.cluster ?? service.server) as typeof service.server;
+  /** Begins a task, and leaves it once it has been looked at. Gives its stored id. */
+  async function leave(): Promise<string> {
+    service.plan({ pace: "held" });
+    const begun = job();
+    const left = new AbortController();
+    const ended = world.upstreams.generate({ ...begun.task, signal: left.signal });
+    await looked.request("look", looked.seen("look").length + 1);
+    left.abort(new Error("the worker is gone"));
+    await expect(ended).rejects.toThrow("the worker is gone");
+    return begun.resumeIds[0] ?? "";
+  }
   /** Asks the service to cancel a task that genmesh has stored. */
   const cancel = (resumeId: string) =>
     world.upstreams.cancel({
@@ -102,10 +127,7 @@ async function begin(name: DeclaredName) {
       kind: model.spec.case as "video",
     });
   return {
-    service,
-    world,
-    job,
-    generate,
+    ...{ clock, service, looked, world, job, generate, leave },
     cancel,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
@@ -156,16 +178,35 @@ describe.each(withTasks)("a task of %s", (name) => {
 
   test("is found again by its stored id, and not begun twice", async () => {
     await using it = await begin(name);
-    it.service.plan({ pace: "held" });
-    const first = it.job();
-    const left = new AbortController();
-    const ended = it.world.upstreams.generate({ ...first.task, signal: left.signal });
-    await (it.service.cluster ?? it.service.server).request("look", 1);
-    left.abort(new Error("the worker is gone"));
-    await expect(ended).rejects.toThrow("the worker is gone");
+    const resumeId = await it.leave();
     it.service.finish();
-    const resumed = it.job({ resumeId: first.resumeIds[0] });
-    await expect(it.generate(resumed)).resolves.toHaveLength(1);
+    await expect(it.generate(it.job({ resumeId }))).resolves.toHaveLength(1);
+    expect([it.service.server.seen("create").length, it.service.paid().length]).toEqual([1, 1]);
+  });
+
+  test("whose link ended while nobody was there is looked at for a fresh one", async () => {
+    await using it = await begin(name);
+    const resumeId = await it.leave();
+    it.service.finish();
+    const { hasFreshLinks, linkMs, recordMs } = it.service.facts;
+    await it.clock.sleep(linkMs ?? 0);
+    const made = it.generate(it.job({ resumeId }));
+    if (hasFreshLinks) await expect(made).resolves.toHaveLength(1);
+    else await expect(made).rejects.toMatchObject({ fault: "failed" });
+    // Where the record lasts no longer than the link, no file was asked for.
+    if (recordMs !== linkMs) expect(it.service.files.seen("file").length).toBeGreaterThan(0);
+    expect(it.service.server.seen("create")).toHaveLength(1);
+  });
+
+  test("goes on where the service is started again meanwhile", async () => {
+    await using it = await begin(name);
+    const resumeId = await it.leave();
+    await it.looked.stop();
+    const away = { fault: "unknown" };
+    await expect(it.generate(it.job({ resumeId }))).rejects.toMatchObject(away);
+    await it.looked.start();
+    it.service.finish();
+    await expect(it.generate(it.job({ resumeId }))).resolves.toHaveLength(1);
     expect([it.service.server.seen("create").length, it.service.paid().length]).toEqual([1, 1]);
   });
 
@@ -180,11 +221,46 @@ describe.each(withTasks)("a task of %s", (name) => {
 
   test("is looked at again where a look is refused for its key, or fails", async () => {
     await using it = await begin(name);
-    const looks = (it.service.cluster ?? it.service.server) as typeof it.service.server;
-    looks.next("look", reply(401, {}), reply(503, {}), reply(429, {}), { kind: "drop" });
+    it.looked.next("look", reply(401, {}), reply(503, {}), reply(429, {}), { kind: "drop" });
     await expect(it.generate(it.job())).resolves.toHaveLength(1);
     expect(it.service.paid()).toHaveLength(1);
   });
+});
+
+const withRecords = withTasks.filter((name) => factsOf(name).recordMs);
+test.each(withRecords)("a task of %s fails whose record is gone", async (name) => {
+  await using it = await begin(name);
+  const resumeId = await it.leave();
+  it.service.finish();
+  await it.clock.sleep(it.service.facts.recordMs ?? 0);
+  await expect(it.generate(it.job({ resumeId }))).rejects.toMatchObject({ fault: "failed" });
+  expect(it.service.server.seen("create")).toHaveLength(1);
+});
+
+const expiring = withTasks.filter((name) => factsOf(name).expires);
+test.each(expiring)("a task of %s fails that took too long there", async (name) => {
+  await using it = await begin(name);
+  it.service.plan({ end: "expired" });
+  await expect(it.generate(it.job())).rejects.toMatchObject({ fault: "failed" });
+  expect(it.service.paid()).toEqual([]);
+});
+
+/** Answers to looks that say nothing of the task. */
+const inPassing: readonly (readonly [DeclaredName, string, Behaviour])[] = [
+  ...[1000, 1001, 1002, 1004, 1008, 1024, 1033, 2049].map(
+    (status_code) =>
+      ["hailuo", String(status_code), passing(200, { base_resp: { status_code } })] as const,
+  ),
+  ["kling", "1004", passing(401, { code: 1004 })],
+  ["kling", "1303", passing(429, { code: 1303 })],
+  ["google", "400", passing(400, [{ error: { code: 400, status: "INVALID_ARGUMENT" } }])],
+  ["bfl", "an unknown state", passing(200, { status: "Dreaming", result: null })],
+];
+test.each(inPassing)("%s may answer %s to a look at a task that runs", async (name, _, answer) => {
+  await using it = await begin(name);
+  it.looked.next("look", answer);
+  await expect(it.generate(it.job())).resolves.toHaveLength(1);
+  expect([it.service.server.seen("create").length, it.service.paid().length]).toEqual([1, 1]);
 });
 
 /** The meaning of each documented answer to a request that begins a task. */
@@ -212,24 +288,24 @@ const cancelled = names.filter((name) => declaredFacts[name].cancel);
 describe.each(cancelled)("a cancel at %s", (name) => {
   test.each(["waiting", "running", "done"] as const)("of a task that is %s", async (state) => {
     await using it = await begin(name);
-    it.service.plan({ pace: "held" });
-    const job = it.job();
-    const left = new AbortController();
-    const ended = it.world.upstreams.generate({ ...job.task, signal: left.signal });
-    await it.service.server.request("look", 1);
-    left.abort();
-    await expect(ended).rejects.toThrow();
+    const resumeId = await it.leave();
     for (let steps = ["waiting", "running", "done"].indexOf(state); steps > 0; steps--) {
       it.service.advance();
     }
     const isCancelled = it.service.facts.cancel?.in.includes(state) === true;
-    expect(await it.cancel(job.resumeIds[0] ?? "")).toBe(isCancelled);
+    expect(await it.cancel(resumeId)).toBe(isCancelled);
     const [task] = it.service.tasks;
     expect(task?.state).toBe(isCancelled ? "cancelled" : state);
     // A task that has ended keeps its record, so that its video can still be fetched.
     if (state !== "done") return;
-    await expect(it.generate(it.job({ resumeId: job.resumeIds[0] }))).resolves.toHaveLength(1);
+    await expect(it.generate(it.job({ resumeId }))).resolves.toHaveLength(1);
   });
+});
+
+test("a cancel at MiniMax is understood in the words of both its pages", async () => {
+  await using it = await begin("minimax", { isOther: true });
+  expect(await it.cancel(await it.leave())).toBe(true);
+  expect(it.service.tasks[0]?.state).toBe("cancelled");
 });
 
 describe("keys", () => {

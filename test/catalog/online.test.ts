@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +9,9 @@ import { runOperatorCommand } from "../support/operator-command.ts";
 import { startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { startAnthropic } from "../support/upstreams/anthropic.ts";
 import { startComfy } from "../support/upstreams/comfyui.ts";
+import { startDeclaredService } from "../support/upstreams/declared.ts";
+import { tokenIssuer } from "../support/upstreams/declared-common.ts";
+import type { DeclaredName } from "../support/upstreams/declared-facts.ts";
 import { reply, startDouble } from "../support/upstreams/double.ts";
 import { startElevenLabs } from "../support/upstreams/elevenlabs.ts";
 import { startFal } from "../support/upstreams/fal.ts";
@@ -57,6 +61,37 @@ async function check(catalog: Catalog, env: Record<string, string> = { UP_KEY: k
 
 const model = (catalog: Catalog, id: string) =>
   catalog.models.find((one: Catalog) => one.id === id);
+
+const declaredExamples = [
+  "ark",
+  "bfl",
+  "google",
+  "kling",
+  "minimax",
+  "runway",
+  "vidu",
+  "wan",
+  "xai",
+];
+
+describe.each(declaredExamples)("catalog check --online of %s", (name) => {
+  const { upstreams } = parse(readFileSync(join(shipped, `${name}.yaml`), "utf8"));
+  const names = Object.keys(upstreams) as DeclaredName[];
+
+  test("finds nothing with a right key, and the upstream's word for a wrong one", async () => {
+    await using own = new AsyncDisposableStack();
+    const catalog = await catalogOf(name, "");
+    for (const one of names) {
+      const service = own.use(await startDeclaredService(one, { key }));
+      catalog.upstreams[one].baseUrl = service.baseUrl;
+    }
+    const issuer = { KLING_ACCESS_KEY: tokenIssuer };
+    expect(await check(catalog, { UP_KEY: key, ...issuer })).toEqual({ code: 0, faults: [] });
+    const { code, faults } = await check(catalog, { UP_KEY: "wrong", ...issuer });
+    expect(code).toBe(1);
+    expect(faults.join()).toMatch(/the upstream's question answers 4\d\d/);
+  });
+});
 
 describe("catalog check --online at fal", () => {
   test("finds nothing in the shipped catalog but what the client's types do not have", async () => {

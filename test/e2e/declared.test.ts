@@ -13,10 +13,12 @@ import { ownWorldOnly } from "./world.ts";
 
 ownWorldOnly();
 
-/** An upstream of a shipped catalog, at a double of its own, with its first model. */
+/** An upstream of a shipped catalog, at a double of its own, with the model of the page's first request, else its first model. */
 interface Example {
   /** The catalog's name and the upstream's. Both the upstream and the model have this name in the tests' catalog. */
   id: string;
+  /** The model's own name in that catalog. */
+  shippedAs: string;
   service: DeclaredService;
   upstream: Document;
   model: Document;
@@ -27,6 +29,15 @@ const key = "key-of-all";
 /** Milliseconds by which the process's clock, and that of the doubles, is ahead. */
 let clockAheadMs = 0;
 const root = new URL("../../deploy/catalogs/", import.meta.url);
+
+/** The requests of docs/upstreams.md by their models, which are those of the shipped catalogs. */
+const page = await readFile(new URL("../../docs/upstreams.md", import.meta.url), "utf8");
+const documented = new Map(
+  [...page.matchAll(/\| `\/(\w+)\/generations` \| `(\{.*\})` \|$/gm)].map(([, area, text = ""]) => {
+    const body = JSON.parse(text);
+    return [body.model as string, { area: area as Area, body }] as const;
+  }),
+);
 
 /** The upstreams of a shipped catalog whose HTTP it declares. */
 async function examplesOf(file: string): Promise<Example[]> {
@@ -43,8 +54,10 @@ async function examplesOf(file: string): Promise<Example[]> {
       if (service.cluster) upstream.jobs.origins = [service.cluster.origin];
       if (upstream.jobs.poll) upstream.jobs.poll.everyMs = 500;
       // A catalog may keep a model for those who still have it at the service.
-      const model = models.find((one: Document) => one.upstream === name);
-      return { id, service, upstream, model: { ...model, id, upstream: id, active: true } };
+      const own = models.filter((one: Document) => one.upstream === name);
+      const model = own.find(({ id }: Document) => documented.has(id)) ?? own[0];
+      const renamed = { ...model, id, upstream: id, active: true };
+      return { id, shippedAs: model.id, service, upstream, model: renamed };
     }),
   );
 }
@@ -85,13 +98,11 @@ async function start(): Promise<HostProcess> {
   return one;
 }
 
-/** Submits a job for an example's model. */
-function begin({ caller }: HostProcess, { id, model }: Example): Promise<Document> {
+/** Submits a job for an example's model, as docs/upstreams.md does where it has that model. */
+function begin({ caller }: HostProcess, { id, shippedAs, model }: Example): Promise<Document> {
+  const known = documented.get(shippedAs);
+  if (known) return submit(caller, known.area, { ...known.body, model: id });
   const prompt = "a red boat";
-  if (model.kind === "image") return submit(caller, "images", { model: id, prompt });
-  if (model.kind === "music") {
-    return submit(caller, "music", { model: id, mode: "instrumental", title: prompt });
-  }
   const row = model.videoOptions.find((one: Document) => one.active !== false);
   const { durationSeconds: seconds, resolution } = row;
   return submit(caller, "videos", { model: id, prompt, seconds, resolution });
@@ -185,6 +196,13 @@ test("each is followed to its end over events, and charged once", async () => {
   });
   expect(ends).toEqual(all(examples, () => completed));
   await settled(host);
+});
+
+test("the page's first requests are of models of these catalogs, one or more of each", () => {
+  const known = examples.filter(({ shippedAs }) => documented.has(shippedAs));
+  expect(documented.size).toBe(new Set(known.map(({ shippedAs }) => shippedAs)).size);
+  const shown = new Set([...known.map(({ id }) => id.split("-")[0]), "xai"]);
+  expect(shown).toEqual(new Set(examples.map(({ id }) => id.split("-")[0])));
 });
 
 test("each that refuses the content costs nothing", async () => {

@@ -8,6 +8,7 @@ import { createHttpClient } from "#kit/upstream/client.ts";
 import { createBuiltinRenderer } from "../../services/builtin/index.ts";
 import { createMediaUpstreams } from "../../services/upstreams/media/index.ts";
 import type { MediaUpstreams } from "../../services/upstreams/media/port.ts";
+import { tokenIssuer } from "../support/upstreams/declared-common.ts";
 
 /** The doubles' key. */
 export const upstreamKey = "fal-id:fal-secret";
@@ -18,7 +19,7 @@ export function realUpstreams(clock: Clock): MediaUpstreams {
     clock,
     metrics: createMetrics(),
     log: pino({ level: "silent" }),
-    secrets: () => upstreamKey,
+    secrets: (name) => (name.endsWith("ACCESS_KEY") ? tokenIssuer : upstreamKey),
     http: createHttpClient(),
     verifier: createImageVerifier({ processes: 1, memoryMb: 512, timeoutMs: 20_000 }),
     fetcher: createGuardedFetcher({ allowPrivate: true }),

@@ -1,16 +1,14 @@
 import type { Clock } from "#kit/time/clock.ts";
+import { LostAnswer } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Job, upstreamOf } from "../../services/media/jobs/job.ts";
 import { maxAttempts } from "../../services/media/limits.ts";
-import { seedOf } from "../../services/upstreams/by-template/values.ts";
 import { capabilitiesOf } from "../../services/upstreams/protocols.ts";
 import { alice } from "../contract/jobs.world.ts";
 import { checkAccount, gatherer, type LawStores } from "../support/laws.ts";
-import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
-import type { FalDouble } from "../support/upstreams/fal.ts";
 import { checkOrphans } from "./jobs.check.ts";
-import { createdBySeed, type ImagesDouble } from "./jobs.doubles.ts";
 import { impossible } from "./jobs.upstream.ts";
 import type { Answered } from "./kills.run.ts";
+import type { SoakUpstreams } from "./kills.upstreams.ts";
 
 /** The results of a soak. Each list has texts, and is empty where there is no fault. */
 export interface SoakVerdict {
@@ -28,6 +26,8 @@ export interface SoakVerdict {
    * for the id nor for a repeat. They failed without a charge, but their upstream may charge for them.
    */
   unknowable: string[];
+  /** Tasks that a service charges for other jobs than the completed and the unknowable ones, or more than once. */
+  paidWrongly: string[];
   /** Seconds of the shared time from the last kill to the last job's end. */
   restedAfterSeconds: number;
   /** Jobs that failed because three workers died with them before sending anything. */
@@ -42,17 +42,15 @@ export interface SoakRemains {
   answers: ReadonlyMap<string, Answered>;
   /** Ms since the epoch by the shared time. */
   lastKillAt: number;
-  fal: readonly FalDouble[];
-  comfyui: readonly ComfyDouble[];
-  images: ImagesDouble;
+  upstreams: SoakUpstreams;
 }
 
 /** Checks the laws in the stores, and compares jobs and upstreams' generations with the answers to callers. */
 export async function judgeSoak(remains: SoakRemains): Promise<SoakVerdict> {
-  const { stores, clock, answers, lastKillAt, fal, comfyui, images } = remains;
+  const { stores, clock, answers, lastKillAt, upstreams } = remains;
   const verdict: SoakVerdict = {
     ...{ jobs: {}, lost: [], chargedTwice: [], createdTwice: [], askedAgain: [] },
-    ...{ unknowable: [], worn: [], restedAfterSeconds: 0 },
+    ...{ unknowable: [], worn: [], paidWrongly: [], restedAfterSeconds: 0 },
   };
   const { breaches, check } = gatherer();
   const jobs = await checkAccount(stores, alice, check);
@@ -64,8 +62,17 @@ export async function judgeSoak(remains: SoakRemains): Promise<SoakVerdict> {
   const restedAt = Math.max(...jobs.map(({ completedAt = 0 }) => completedAt));
   verdict.restedAfterSeconds = Math.round((restedAt - lastKillAt) / 1_000);
   const byId = new Map(jobs.map((job) => [job.jobId, job]));
-  const created = createdBySeed({ fal, comfyui });
-  const drawn = Map.groupBy(images.prompts, (prompt) => prompt);
+  const only = [...answers].map(
+    ([
+      key,
+      {
+        jobIds: [jobId = ""],
+      },
+    ]) => [key, jobId] as const,
+  );
+  const begun = upstreams.begun(new Map(only));
+  /** The keys of the jobs that the services may charge for. */
+  const owed: string[] = [];
   for (const [key, { submission, jobIds }] of answers) {
     const [jobId = ""] = jobIds;
     if (jobIds.size !== 1) verdict.createdTwice.push(`${key} has ${jobIds.size} jobs`);
@@ -74,20 +81,27 @@ export async function judgeSoak(remains: SoakRemains): Promise<SoakVerdict> {
       verdict.lost.push(`${key}: ${jobId} is not there`);
       continue;
     }
-    const made = drawn.get(key) ?? created.get(seedOf(jobId)) ?? [];
-    const end = endOf(job, submission.body.title === impossible, made.length);
+    const made = begun.get(key) ?? [];
+    const isImpossible = JSON.stringify(submission.body).includes(impossible);
+    const end = endOf(job, isImpossible, made.length);
     verdict.jobs[end] = (verdict.jobs[end] ?? 0) + 1;
     const told = `${jobId} (${upstreamOf(job).name} ${job.spec.kind}): created ${made.length} times`;
     if (end === "lost") verdict.lost.push(`${told}, ${lifeOf(job)}`);
     if (end === "unknowable") verdict.unknowable.push(told);
     if (end === "worn") verdict.worn.push(told);
+    const isOwed =
+      end === "completed" || (end === "unknowable" && made.length > 0 && !isImpossible);
+    if (isOwed) owed.push(key);
     if (made.length < 2) continue;
     const isAllowed = made.length <= maxAttempts && mayAskAgain(job);
     verdict[isAllowed ? "askedAgain" : "createdTwice"].push(`${told}: ${made.join(", ")}`);
   }
-  const known = new Set(jobs.map(({ jobId }) => seedOf(jobId)));
-  for (const [seed, made] of created) {
-    if (!known.has(seed)) verdict.createdTwice.push(`for no job: ${made.join(", ")}`);
+  for (const made of begun.get("") ?? []) verdict.createdTwice.push(`for no job: ${made}`);
+  const paid = upstreams.paid?.() ?? owed;
+  const isOnceIn = (list: readonly string[], key: string) =>
+    list.filter((one) => one === key).length === 1;
+  for (const key of new Set([...paid, ...owed])) {
+    if (!isOnceIn(paid, key) || !isOnceIn(owed, key)) verdict.paidWrongly.push(key);
   }
   return verdict;
 }
@@ -98,9 +112,13 @@ function lifeOf({ events, createdAt }: Job): string {
   return events.map(({ at, name, detail }) => `${seconds(at)} ${name} ${detail}`).join("; ");
 }
 
-/** The catalog has no rule for lost answers of images, so they are requested again. ComfyUI shows which jobs it has begun. */
+/**
+ * Where the catalog has no rule for lost answers of images, they are requested again. ComfyUI shows which jobs it has begun. No catalog of
+ * a soak lets videos and music be requested again.
+ */
 function mayAskAgain(job: Job): boolean {
-  return job.spec.kind === "image" && isOnce(job);
+  const { lostAnswer } = upstreamOf(job);
+  return job.spec.kind === "image" && isOnce(job) && lostAnswer !== LostAnswer.FAIL;
 }
 
 function isOnce(job: Job): boolean {

@@ -5,33 +5,26 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "#kit/time/clock.ts";
-import { JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { FailPoint } from "../../services/media/fail-points.ts";
-import { alice, createJobsWorld, image, music, video } from "../contract/jobs.world.ts";
+import { alice, createJobsWorld } from "../contract/jobs.world.ts";
 import { programFile } from "../support/bundles.ts";
 import { type Chance, chanceOf } from "../support/chance.ts";
 import { type LawStores, lawStores } from "../support/laws.ts";
 import { ownStores } from "../support/stores.ts";
 import { until } from "../support/until.ts";
-import type { ComfyDouble } from "../support/upstreams/comfyui.ts";
-import type { FalDouble } from "../support/upstreams/fal.ts";
 import { openWorldStores } from "../support/world-stores.ts";
 import { whatIsLeft } from "./jobs.check.ts";
-import type { ImagesDouble } from "./jobs.doubles.ts";
-import { gpuModels, imagesModel, writeCatalog } from "./jobs.outside.ts";
-import { impossible } from "./jobs.upstream.ts";
 import { judgeSoak, type SoakVerdict } from "./kills.check.ts";
 import type { SoakOrders, SoakSaid, Submission } from "./kills.child.ts";
+import type { SoakUpstreams } from "./kills.upstreams.ts";
 import { type SharedTime, startSharedTime } from "./shared-time.ts";
 
-/** A soak: processes are killed again and again while they work on jobs at doubles of fal, ComfyUI and OpenAI's images. */
+/** A soak: processes are killed again and again while they work on jobs at doubles of upstreams. */
 export interface SoakPlan {
   /** Chooses the submissions, and for each kill its process, time and step. The machine's own timing adds further chance. */
   seed: number;
   kills: number;
-  fal: readonly FalDouble[];
-  comfyui: readonly ComfyDouble[];
-  images: ImagesDouble;
+  upstreams: SoakUpstreams;
   /** Database, queue and blobs are on servers. Otherwise they are in a folder and in memory. */
   onServers: boolean;
 }
@@ -44,8 +37,6 @@ const leastReady = 2;
 const jobsAKill = 12;
 /** The step in ms of the shared time and in real ms. A lease takes at least four real seconds. */
 const pace = { stepMs: 160, everyMs: 20 };
-/** Jobs that one process may have at one upstream at once. */
-const maxConcurrent = 8;
 /** A worker's steps from its claim to a job's charge. Most kills aim at them. */
 const aims = [
   ...(["claimed", "sending", "upstream-accepted", "resumable"] as const),
@@ -65,7 +56,7 @@ const quietWithinMs = 600_000;
 const funds = 10_000_000n;
 
 /** Does a soak, and checks its results. */
-export async function soak({ seed, kills, fal, comfyui, images, onServers }: SoakPlan) {
+export async function soak({ seed, kills, upstreams, onServers }: SoakPlan) {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-kills-"));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
@@ -73,14 +64,10 @@ export async function soak({ seed, kills, fal, comfyui, images, onServers }: Soa
   if (!env) throw new Error("there is no server for one of the stores");
   const time = stack.use(startSharedTime(pace));
   const { clock } = time;
-  images.follow(clock);
-  const outside = {
-    fal: fal.map(({ origin }) => origin),
-    comfyui: comfyui.map(({ origin }) => origin),
-    images: [images.baseUrl],
-    maxConcurrent,
-  };
-  const catalogFile = await writeCatalog(folder, outside);
+  const over = new AbortController();
+  stack.defer(() => over.abort());
+  upstreams.follow(clock, over.signal);
+  const catalogFile = await upstreams.writeCatalog(folder);
   await grant(folder, env, clock);
   const chance = chanceOf(seed);
   const herd = createHerd({ folder, env, catalogFile }, time, chance);
@@ -88,7 +75,9 @@ export async function soak({ seed, kills, fal, comfyui, images, onServers }: Soa
   for (let i = 0; i < processes; i++) herd.begin();
   for (let kill = 0; kill < kills; kill++) {
     await until("processes to be ready", () => herd.ready() >= leastReady, { withinMs: 120_000 });
-    for (let i = 0; i < jobsAKill; i++) herd.submit(submissionOf(kill * jobsAKill + i, chance));
+    for (let i = 0; i < jobsAKill; i++) {
+      herd.submit(upstreams.submissionOf(`job-${kill * jobsAKill + i}`, chance));
+    }
     await herd.killOne();
     herd.begin();
   }
@@ -98,7 +87,7 @@ export async function soak({ seed, kills, fal, comfyui, images, onServers }: Soa
   const answers = herd.answers();
   await herd.killAll();
   const killed = herd.killed();
-  const verdict = await judgeSoak({ stores, clock, answers, lastKillAt, fal, comfyui, images });
+  const verdict = await judgeSoak({ stores, clock, answers, lastKillAt, upstreams });
   return {
     seed,
     kills: killed.length,
@@ -121,33 +110,6 @@ async function grant(folder: string, env: SoakOrders["env"], clock: Clock): Prom
   const openStores = (_: string, clock: Clock) => openWorldStores({ folder, clock, env });
   await using world = await createJobsWorld({ folder, clock, openStores, workerCount: 0 });
   await world.fund(funds);
-}
-
-/** A real image of one pixel. */
-const pixel =
-  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-
-function submissionOf(number: number, chance: Chance): Submission {
-  const input_reference = { image_url: `data:image/png;base64,${pixel}` };
-  const key = `job-${number}`;
-  const n = 1 + chance.int(2);
-  const kinds: [percent: number, JobKind, Submission["body"]][] = [
-    [20, JobKind.IMAGE, image({ model: imagesModel, n, prompt: key })],
-    [20, JobKind.IMAGE, image({ n })],
-    [20, JobKind.IMAGE, image({ model: gpuModels.image, n })],
-    [10, JobKind.VIDEO, video({ input_reference })],
-    [10, JobKind.VIDEO, video({ model: gpuModels.video, input_reference })],
-    [8, JobKind.MUSIC, music()],
-    [8, JobKind.MUSIC, music({ model: gpuModels.music })],
-    [2, JobKind.MUSIC, music({ title: impossible })],
-    [2, JobKind.MUSIC, music({ title: impossible, model: gpuModels.music })],
-  ];
-  let roll = chance.int(100);
-  for (const [percent, kind, body] of kinds) {
-    if (roll < percent) return { key, kind, body };
-    roll -= percent;
-  }
-  throw new RangeError("the kinds do not come to 100 percent");
 }
 
 /** The answers to a submission. */

@@ -1,7 +1,8 @@
 import { afterAll, expect, test } from "vitest";
 import { describeWithServers } from "../support/on-servers.ts";
-import { startComfyDouble, startFalDouble, startImagesDouble } from "./jobs.doubles.ts";
+import { startDeclaredUpstreams } from "./kills.declared.ts";
 import { soak } from "./kills.run.ts";
+import { type SoakUpstreams, startUsualUpstreams } from "./kills.upstreams.ts";
 
 /** The usual number of kills in one soak. `npm run kills` makes 100. */
 const sample = 6;
@@ -15,27 +16,31 @@ const timeout = 900_000 + kills * 30_000;
 const reports: string[] = [];
 afterAll(() => void process.stdout.write(`\n${reports.join("\n")}\n`));
 
-async function carryOut(onServers: boolean): Promise<void> {
-  await using stack = new AsyncDisposableStack();
-  const fal = [stack.use(await startFalDouble())];
-  const comfyui = [stack.use(await startComfyDouble())];
-  const images = stack.use(await startImagesDouble({ takesMs: 3_000 }));
-  const report = await soak({ seed, kills, fal, comfyui, images, onServers });
-  reports.push(JSON.stringify({ onServers, ...report }, undefined, 1));
-  const { lost, chargedTwice, createdTwice } = report;
-  expect({ lost, chargedTwice, createdTwice }).toEqual({
-    ...{ lost: [], chargedTwice: [], createdTwice: [] },
+async function carryOut(
+  start: () => Promise<SoakUpstreams>,
+  where: { onServers: boolean },
+): Promise<void> {
+  await using upstreams = await start();
+  const report = await soak({ seed, kills, upstreams, ...where });
+  reports.push(JSON.stringify({ ...where, ...report }, undefined, 1));
+  const { lost, chargedTwice, createdTwice, paidWrongly } = report;
+  expect({ lost, chargedTwice, createdTwice, paidWrongly }).toEqual({
+    ...{ lost: [], chargedTwice: [], createdTwice: [], paidWrongly: [] },
   });
   expect(report.restedAfterSeconds).toBeLessThan(180);
 }
 
-const title = `nothing is lost, charged twice or paid twice at fal and ComfyUI after ${kills} kills (seed ${seed})`;
+const tests = [
+  ["fal, ComfyUI and OpenAI's images", startUsualUpstreams],
+  ["upstreams that the catalog describes", startDeclaredUpstreams],
+] as const;
+const title = `nothing is lost, charged twice or paid twice at %s after ${kills} kills (seed ${seed})`;
 
-test(title, { timeout }, () => carryOut(false));
+test.each(tests)(title, { timeout }, (_, start) => carryOut(start, { onServers: false }));
 
 // Only where the variable sets a number, because on a busy machine a kill takes half a minute there.
 if (process.env.GENMESH_TEST_KILLS !== undefined) {
   await describeWithServers("on MongoDB, JetStream and S3", () => {
-    test(title, { timeout }, () => carryOut(true));
+    test.each(tests)(title, { timeout }, (_, start) => carryOut(start, { onServers: true }));
   });
 }

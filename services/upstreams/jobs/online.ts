@@ -18,7 +18,7 @@ export const checkDeclaredOnline: OnlineCheck = async (asked) => {
   const declaration = declarationOf(upstream);
   const { check } = declaration;
   const faults: OnlineFault[] = [];
-  const question = check ?? questionOf(declaration);
+  const question = check ?? questionOf(declaration, model.calls[0]?.model);
   if (question) {
     // Without its variable the request has no key, and the upstream says so.
     const auth = await headersOf(upstream, declaration, { secrets }, Date.now());
@@ -44,12 +44,15 @@ export const checkDeclaredOnline: OnlineCheck = async (asked) => {
   return [...faults, ...(await describedFaults(asked, declaration))];
 };
 
-/** The look at a task that cannot be, for an upstream without a question. */
-function questionOf({ poll }: Declaration): { get: string } | undefined {
+/** The id of a task that cannot be. */
+const nowhere = "genmesh-check";
+
+/** The look at a task that cannot be, for an upstream without a question. `model`: a model of the upstream, where its paths name one. */
+function questionOf({ poll }: Declaration, model = nowhere): { get: string } | undefined {
   const path = poll?.get;
   if (path === undefined || urlName(path) !== undefined) return undefined;
-  const values = Object.fromEntries(namesIn(path).map((name) => [name, "genmesh-check"]));
-  return { get: fillPath(path, values) };
+  const values = Object.fromEntries(namesIn(path).map((name) => [name, nowhere]));
+  return { get: fillPath(path, { ...values, model }) };
 }
 
 /** The names at a place, each also without the path before it. Undefined where the declaration names no place. */

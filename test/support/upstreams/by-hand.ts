@@ -86,6 +86,7 @@ function declaredOf(name: DeclaredName): Starter {
       words: {
         refused: () => service.plan({ end: "refused" }),
         failed: () => service.plan({ end: "failed" }),
+        ...(service.facts.expires ? { expired: () => service.plan({ end: "expired" }) } : {}),
         ...each(service.facts.answers, (answer) =>
           service.server.next("create", answer as Behaviour),
         ),

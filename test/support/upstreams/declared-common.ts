@@ -6,7 +6,7 @@ import { type Answer, reply, replyText } from "./double.ts";
 
 /** The form in which a service takes its key, and its answer to a wrong one. */
 export type KeyForm = { denied: Answer } & (
-  | { header: string; before?: string }
+  | { header: string; before?: string; query?: string }
   /** A token that is signed with the key, for this issuer. */
   | { issuer: string }
 );
@@ -17,12 +17,14 @@ export const tokenIssuer = "access-key";
 /** The answer to a request whose key is not right. Undefined: it is. */
 export function keyFault(
   form: KeyForm,
-  { headers }: SeenRequest,
+  { headers, query }: SeenRequest,
   key: string,
   nowMs: number,
 ): Answer | undefined {
   if ("header" in form) {
-    return headers[form.header] === `${form.before ?? ""}${key}` ? undefined : form.denied;
+    const isInQuery = form.query !== undefined && query.get(form.query) === key;
+    const isRight = isInQuery || headers[form.header] === `${form.before ?? ""}${key}`;
+    return isRight ? undefined : form.denied;
   }
   const [scheme, token = ""] = String(headers.authorization ?? "").split(" ");
   return scheme === "Bearer" && isSigned(token, form.issuer, key, nowMs) ? undefined : form.denied;
@@ -52,6 +54,9 @@ export const unauthorized = reply(401, { error: { code: "invalid_api_key", messa
 
 /** The key as most services take it. */
 export const bearer = { header: "authorization", before: "Bearer ", denied: unauthorized };
+/** Milliseconds of a day. */
+export const dayMs = 24 * 3_600_000;
+
 /** A service that takes nothing now. */
 export const down = replyText(503);
 
@@ -61,4 +66,4 @@ export function code(value: JsonValue): JsonObject {
 }
 
 /** A service's words for our states. */
-export type Words = Record<State, string>;
+export type Words = Record<Exclude<State, "expired">, string> & { expired?: string };

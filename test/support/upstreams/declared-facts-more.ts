@@ -1,13 +1,17 @@
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import type { Facts, Task } from "./declared.ts";
-import { bearer, code, down, unauthorized, type Words } from "./declared-common.ts";
+import { bearer, code, dayMs, down, unauthorized, type Words } from "./declared-common.ts";
 import { reply, replyText } from "./double.ts";
 
 const omniWords: Words = {
   ...{ waiting: "queued", running: "in_progress", done: "completed" },
   ...{ refused: "completed", failed: "failed", cancelled: "cancelled" },
 };
-const googleKey = { header: "x-goog-api-key", denied: reply(400, [code("API_KEY_INVALID")]) };
+/** vercel/ai names the key in the query of a file. */
+const googleKey = {
+  ...{ header: "x-goog-api-key", query: "key" },
+  denied: reply(400, [code("API_KEY_INVALID")]),
+};
 
 /** Answers that bike4mind's program recorded in autumn 2026. */
 const google: Facts = {
@@ -32,7 +36,8 @@ const google: Facts = {
     ...{ method: "POST", path: /^\/v1beta\/interactions\/([\w-]+)\/cancel$/ },
     ...{ in: ["waiting", "running"], answer: ({ id }) => reply(200, { id, status: "cancelled" }) },
   },
-  wantsKeyForFiles: true,
+  free: { "/v1beta/models": reply(200, { models: [{ name: "models/gemini-omni-1.1-flash" }] }) },
+  ...{ wantsKeyForFiles: true, linkMs: 2 * dayMs },
   answers: { busy: reply(429, [{ error: { status: "RESOURCE_EXHAUSTED" } }]), down },
 };
 
@@ -53,13 +58,35 @@ const veo: Facts = {
     return reply(200, { done: true, response: { generateVideoResponse } });
   },
   missing: reply(404, code("NOT_FOUND")),
-  cancel: undefined,
+  ...{ cancel: undefined, free: {} },
 };
 
 const bflWords: Words = {
   ...{ waiting: "Pending", running: "Generating", done: "Ready" },
   ...{ refused: "Content Moderated", failed: "Error", cancelled: "Error" },
 };
+
+const words = { type: "string" };
+const pixels = { type: "integer", minimum: 64 };
+/** The part of BFL's OpenAPI that the shipped catalog uses. */
+const fluxInput = {
+  ...{ type: "object", required: ["prompt"], additionalProperties: false },
+  properties: {
+    ...{ prompt: words, width: pixels, height: pixels, seed: { type: "integer" } },
+    output_format: { type: "string", enum: ["jpeg", "png"] },
+    ...{ input_image: words, input_image_2: words, input_image_3: words },
+  },
+};
+const fluxDocument = {
+  paths: {
+    "/v1/flux-2-pro": {
+      post: { requestBody: { content: { "application/json": { schema: fluxInput } } } },
+    },
+  },
+};
+
+/** vercel/ai knows no other states of images. */
+const bflOtherWords: Words = { ...bflWords, running: "Pending", refused: "Request Moderated" };
 
 /** BFL's pages integration_guidelines and errors, and its OpenAPI. */
 const bfl: Facts = {
@@ -71,14 +98,19 @@ const bfl: Facts = {
   created: ({ id, lookUrl }) => ({ id, polling_url: lookUrl, cost: 3 }),
   look: /^\/v1\/get_result$/,
   idOf: ({ query }) => query.get("id") ?? "",
-  told: ({ id, state, url }) => {
+  told: ({ id, state, url }, isOther) => {
     const result = state === "done" ? { sample: url } : null;
-    return reply(200, { id, status: bflWords[state], progress: 0.4, result });
+    const status = (isOther ? bflOtherWords : bflWords)[state];
+    return reply(200, { id, status, progress: 0.4, result });
   },
   // Only the host of polling_url knows the task.
   missing: reply(200, { status: "Task not found", result: null }),
   hasCluster: true,
-  most: { tasks: 24, answer: replyText(429) },
+  most: { tasks: 24, in: ["waiting", "running"], answer: replyText(429) },
+  free: { "/v1/credits": reply(200, { credits: 100 }) },
+  openapi: { path: "/openapi.json", document: fluxDocument },
+  // The link is signed for ten minutes.
+  linkMs: 10 * 60_000,
   answers: { empty: replyText(402), busy: replyText(429), down },
 };
 
@@ -106,7 +138,8 @@ const wan: Facts = {
     const output = { task_id: id, task_status: wanWords[state], ...ended, ...made };
     return reply(200, { output });
   },
-  // A task that is not there is no error.
+  ...{ linkMs: dayMs, recordMs: dayMs },
+  // A task that is not there, or is older than a day, is no error.
   missing: reply(200, { output: { task_status: "UNKNOWN" } }),
   cancel: {
     ...{ method: "POST", path: /^\/api\/v1\/tasks\/([\w-]+)\/cancel$/ },
@@ -155,10 +188,13 @@ const runway: Facts = {
       ...made,
     });
   },
+  linkMs: dayMs,
+  free: { "/v1/organization": reply(200, { creditBalance: 100 }) },
   missing: reply(404, { error: "not found" }),
   cancel: {
     ...{ method: "DELETE", path: /^\/v1\/tasks\/([\w-]+)$/, in: ["waiting", "running"] },
-    ...{ deletes: true, answer: () => replyText(204) },
+    // SDK: a task that was cancelled or deleted cannot be fetched again.
+    ...{ deletes: "all", answer: () => replyText(204) },
   },
   answers: { busy: reply(429, { error: "slow down" }), down },
 };
@@ -187,6 +223,7 @@ const vidu: Facts = {
     const creations = state === "done" ? [{ id: "1", url }] : [];
     return reply(200, { state: viduWords[state], err_code, creations });
   },
+  linkMs: dayMs,
   missing: reply(404, { code: 404, reason: "TaskNotFound" }),
   cancel: {
     ...{ method: "POST", path: /^\/ent\/v2\/tasks\/([\w-]+)\/cancel$/ },

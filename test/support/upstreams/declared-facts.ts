@@ -1,6 +1,6 @@
-import type { JsonObject, JsonValue } from "#kit/base/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { Facts } from "./declared.ts";
-import { bearer, code, down, tokenIssuer, type Words } from "./declared-common.ts";
+import { bearer, code, dayMs, down, tokenIssuer, type Words } from "./declared-common.ts";
 import { moreFacts } from "./declared-facts-more.ts";
 import { type Answer, reply, replyText } from "./double.ts";
 
@@ -8,14 +8,16 @@ import { type Answer, reply, replyText } from "./double.ts";
 const error = (status: number, code: string, more: JsonObject = {}): Answer =>
   reply(status, { error: { code, message: "in words of the service", ...more } });
 
-/** The images of Ark's and MiniMax's `content` must be URLs or data URIs, each in a role. */
+/** The images of Ark's and MiniMax's `content` must be URLs or data URIs, each in a role. An only image needs none (vercel/ai). */
 function contentFault({ content }: JsonObject): string | undefined {
   if (!Array.isArray(content)) return "content is missing";
+  const isOnly = content.filter((part) => isJsonObject(part) && part.type !== "text").length === 1;
   const isRight = (part: JsonValue) => {
     const { type, text, role, image_url } = part as Record<string, JsonValue | undefined>;
     if (type === "text") return typeof text === "string" && text !== "";
     const url = String((image_url as JsonObject | undefined)?.url);
-    return /^(first_frame|last_frame)$/.test(String(role)) && /^(https|data):/.test(url);
+    const hasRole = /^(first_frame|last_frame)$/.test(String(role));
+    return (hasRole || (isOnly && role === undefined)) && /^(https|data):/.test(url);
   };
   return content.every(isRight) ? undefined : "a part of content is wrong";
 }
@@ -44,18 +46,24 @@ const xai: Facts = {
     if (state === "waiting") return replyText(202);
     if (state === "running") return reply(202, { status: "pending", progress: 40 });
     if (state === "failed") return reply(200, { status: "failed", ...code("invalid_argument") });
+    if (state === "expired") return reply(200, { status: "expired" });
     // vercel/ai: a refused video is done, without a URL.
     const isRefused = state === "refused";
     const video = isRefused ? { respect_moderation: false } : { url, respect_moderation: true };
     return reply(200, { status: "done", progress: 100, video });
   },
   missing: error(404, "not_found"),
+  // Inferred: the list of models has the form of OpenAI's.
+  free: {
+    "/v1/video-generation-models": reply(200, { models: [{ id: "grok-imagine-video-1.5" }] }),
+  },
+  ...{ expires: true, linkMs: dayMs },
   answers: { empty: reply(402, code("insufficient_funds")), busy: replyText(429), down },
 };
 
 const arkWords: Words = {
   ...{ waiting: "queued", running: "running", done: "succeeded" },
-  ...{ refused: "failed", failed: "failed", cancelled: "cancelled" },
+  ...{ refused: "failed", failed: "failed", cancelled: "cancelled", expired: "expired" },
 };
 
 /** Volcengine's SDK, BytePlus' page ModelArk/1520757, and Composio's page of byte_plus_ark. */
@@ -77,9 +85,12 @@ const ark: Facts = {
   cancel: {
     ...{ method: "DELETE", path: /^\/api\/v3\/contents\/generations\/tasks\/([\w-]+)$/ },
     // Composio: a queued task is cancelled, one that has ended loses its record, one that runs is an error.
-    ...{ in: ["waiting"], deletes: true, answer: () => reply(200, {}) },
+    ...{ in: ["waiting"], deletes: "ended", answer: () => reply(200, {}) },
   },
-  most: { tasks: 120, answer: error(429, "QuotaExceeded") },
+  most: { tasks: 120, in: ["waiting"], answer: error(429, "QuotaExceeded") },
+  free: { "/api/v3/contents/generations/tasks": reply(200, { items: [], total: 0 }) },
+  // Inferred: a record lasts 7 days, as a page without a second source says.
+  ...{ expires: true, linkMs: dayMs, recordMs: 7 * dayMs },
   answers: {
     refusedInput: error(400, "InputTextSensitiveContentDetected.PolicyViolation"),
     empty: error(403, "AccountOverdueError"),
@@ -107,9 +118,15 @@ const minimax: Facts = {
   missing: minimaxError(400, "invalid task_id"),
   cancel: {
     ...{ method: "DELETE", path: /^\/v2\/video_generation\/([\w-]+)$/, in: ["waiting"] },
-    // The page in English says cancel, the page in Chinese cancelled.
-    ...{ deletes: true, answer: () => reply(200, { action: "cancelled" }) },
+    // The page in Chinese says cancelled, the page in English cancel. Of a task that has ended, the record is deleted.
+    deletes: "ended",
+    answer: ({ state }, isOther) => {
+      const cancelled = isOther ? "cancel" : "cancelled";
+      return reply(200, { action: state === "cancelled" ? cancelled : "delete" });
+    },
   },
+  ...{ expires: true, linkMs: dayMs, recordMs: 7 * dayMs },
+  free: { "/v2/query/video_generation": reply(200, { tasks: [], total: 0 }) },
   // docs.comfy.org: asked for again, the URL is fresh.
   hasFreshLinks: true,
   answers: {
@@ -140,7 +157,7 @@ const hailuoWords: Words = {
 const hailuo: Facts = {
   ...minimax,
   // Its ids are int64, which a number of JavaScript cannot hold.
-  hasLongIds: true,
+  ...{ hasLongIds: true, expires: false, free: {} },
   create: /^\/v1\/video_generation$/,
   faultOf: ({ duration }) => secondsFault(duration, [6, 10]),
   invalid: () => baseResp(2013),
@@ -165,7 +182,7 @@ const hailuo: Facts = {
 /** MiniMax's page music-generation: the answer comes when the music is made. */
 const music: Facts = {
   ...minimax,
-  ...{ makes: "sound", isWithin: true, cancel: undefined },
+  ...{ makes: "sound", isWithin: true, expires: false, free: {}, cancel: undefined },
   create: /^\/v1\/music_generation$/,
   faultOf: ({ output_format }) => (output_format === "url" ? undefined : "hex is not wanted here"),
   told: ({ state, url }) => {
@@ -204,6 +221,10 @@ const kling: Facts = {
     return reply(200, { code: 0, data });
   },
   missing: klingCode(404, 1203),
+  // Its page: external_task_id is unique in an account. Whether a second one is refused has no source.
+  ourId: ({ external_task_id: id }) => (typeof id === "string" ? id : undefined),
+  isTaken: klingCode(400, 1201),
+  linkMs: 30 * dayMs,
   answers: {
     refusedInput: klingCode(400, 1301),
     empty: klingCode(429, 1102),

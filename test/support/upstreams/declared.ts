@@ -19,7 +19,15 @@ import {
 } from "./double.ts";
 
 /** The state of a task, in words of our own. Each service has its own word for each. */
-export type State = "waiting" | "running" | "done" | "refused" | "failed" | "cancelled";
+export type State =
+  | "waiting"
+  | "running"
+  | "done"
+  | "refused"
+  | "failed"
+  | "cancelled"
+  /** It took too long. Only some services have a word for it. */
+  | "expired";
 
 /** A task of a double. */
 export interface Task {
@@ -40,9 +48,10 @@ interface Cancelling {
   path: RegExp;
   /** The states in which a task can be cancelled. */
   in: State[];
-  /** Does it delete the record of a task that has ended? */
-  deletes?: boolean;
-  answer(task: Task): Answer;
+  /** Does it delete the record of a task that has ended, or also of one that it cancels? */
+  deletes?: "ended" | "all";
+  /** `isOther`: as the second of two sources says. */
+  answer(task: Task, isOther: boolean): Answer;
 }
 
 /** The behaviour of a service. Each trait names its source. */
@@ -66,14 +75,23 @@ export interface Facts {
   look: RegExp;
   /** The id that a look names. By default the last group of its path. */
   idOf?(seen: SeenRequest, parts: string[]): string;
-  told(task: Task): Answer;
+  told(task: Task, isOther: boolean): Answer;
   /** The answer for an id without a task. */
   missing: Answer;
   cancel?: Cancelling | undefined;
   /** One more request for the link of a task that is done. Its query names the id. */
   result?: { path: RegExp; answer(task: Task): Answer };
-  /** The most tasks that wait or run, and the answer beyond. */
-  most?: { tasks: number; answer: Answer };
+  /** The most tasks in these states, and the answer beyond. */
+  most?: { tasks: number; in: State[]; answer: Answer };
+  /** The name that the input gives the task. The service knows the task by both. */
+  ourId?(input: JsonObject): string | undefined;
+  /** The answer to a second task of the same name. Sources differ: by default it is made. */
+  isTaken?: Answer;
+  /** Does it have a word for a task that took too long? */
+  expires?: boolean;
+  /** Milliseconds that a link lasts, and a task's record. Undefined: for ever. */
+  linkMs?: number;
+  recordMs?: number;
   /** Does each look name a fresh link? Elsewhere the link of a task stays. */
   hasFreshLinks?: boolean;
   /** Is the file at the service's own origin, which wants the key and redirects elsewhere? */
@@ -82,15 +100,19 @@ export interface Facts {
   hasCluster?: boolean;
   /** The answer to the request is the result. */
   isWithin?: boolean;
+  /** The answers to questions that cost nothing, by their paths. */
+  free?: Readonly<Record<string, Answer>>;
+  /** A description of its inputs, for which it wants no key. */
+  openapi?: { path: string; document: JsonObject };
   /** Documented answers to a request that begins a task, by words. */
   answers: Readonly<Record<string, Answer>>;
 }
 
-type RouteName = "create" | "look" | "result" | "cancel" | "own";
+type RouteName = "create" | "look" | "result" | "cancel" | "own" | "free" | "openapi";
 
 /** The end of the next task, or of a number of them. */
 export interface Plan {
-  end: Extract<State, "done" | "refused" | "failed">;
+  end: Extract<State, "done" | "refused" | "failed" | "expired">;
   /** `looks`: each look finds the task further. `held`: the task waits for `advance` or `finish`. */
   pace: "looks" | "held";
   /** Links that have ended before they are named. */
@@ -107,11 +129,15 @@ export interface DeclaredOptions {
   port?: number;
   /** Its key. Default: a key of its own. */
   key?: string;
-  /** Its time in milliseconds, for signed keys. */
+  /** Its time in milliseconds, for signed keys, links and records. */
   now?: () => number;
   outputs?: MediaOutputs;
   /** A service with looks at a host of their own has them at its first host. */
   isOneHost?: boolean;
+  /** The plan of a task, by its input. The method `plan` comes before it. */
+  planOf?: (input: JsonObject) => Partial<Plan>;
+  /** Where two sources of a trait differ, the service does as the second one says. */
+  isOther?: boolean;
 }
 
 /** A double of a service. */
@@ -126,6 +152,8 @@ export async function startDeclaredService(
     now = Date.now,
     outputs,
     isOneHost = false,
+    planOf = () => ({}),
+    isOther = false,
   }: DeclaredOptions = {},
 ) {
   const facts: Facts = declaredFacts[name];
@@ -133,15 +161,20 @@ export async function startDeclaredService(
   const made = outputs ?? (await sampleOutputs());
   const [file = new Uint8Array()] = bytesMade(facts.makes, 1, made);
   const type = typeOfBytes(file);
-  const files = await startFiles(({ headers }) =>
-    headers.authorization || headers["x-key"] || headers["x-goog-api-key"]
-      ? reply(400, { error: "a store takes no key" })
-      : undefined,
-  );
+  const bornAt = new Map<object | string, number>();
+  const isOver = (what: object | string, lastsMs = Number.POSITIVE_INFINITY) =>
+    now() - (bornAt.get(what) ?? now()) >= lastsMs;
+  const files = await startFiles(({ headers, path }) => {
+    const hasKey = headers.authorization || headers["x-key"] || headers["x-goog-api-key"];
+    if (hasKey) return reply(400, { error: "a store takes no key" });
+    return isOver(path, facts.linkMs) ? replyText(403, "the link has ended") : undefined;
+  });
+  /** By each id under which a task is known. */
   const tasks = new Map<string, Task & Plan>();
   const ordered: (Task & Plan)[] = [];
   const plans: Partial<Plan>[] = [];
   const guard = (seen: SeenRequest, route: RouteName): Answer | undefined => {
+    if (route === "openapi") return undefined;
     const fault = keyFault(facts.key, seen, key, now());
     if (fault) return fault;
     const [header = "", value] = facts.constant ?? [];
@@ -156,31 +189,39 @@ export async function startDeclaredService(
     const isDead = task.deadLinks > 0;
     if (isDead) task.deadLinks -= 1;
     const url = files.add({ bytes: file, type });
+    bornAt.set(new URL(url).pathname, now());
     if (isDead) files.remove(url);
     if (!facts.wantsKeyForFiles) return url;
     return `${origin()}${facts.base}/own/${new URL(url).pathname.slice("/files/".length)}`;
   };
   const advance = (task: Task & Plan): void => {
     if (task.state === "waiting") task.state = "running";
-    else if (task.state === "running") task.state = task.end;
+    else if (task.state === "running") {
+      task.state = task.end;
+      if (task.state === "done") task.url = linkTo(task);
+    }
   };
   const begun = (seen: SeenRequest, way: string): Answer => {
     const input = seen.body as JsonObject;
     const fault = facts.faultOf?.(input, way);
     if (fault !== undefined) return facts.invalid(fault);
-    const active = ordered.filter(({ state }) => state === "waiting" || state === "running");
-    if (facts.most && active.length >= facts.most.tasks) return facts.most.answer;
+    const { most } = facts;
+    const active = ordered.filter(({ state }) => most?.in.includes(state));
+    if (most && active.length >= most.tasks) return most.answer;
+    const ours = facts.ourId?.(input);
+    if (isOther && ours !== undefined && tasks.has(ours) && facts.isTaken) return facts.isTaken;
     const id = facts.hasLongIds ? `${longIds + BigInt(ordered.length)}` : randomUUID();
     const task: Task & Plan = {
       ...{ id, way, input, state: "waiting", url: "", lookUrl: "" },
-      ...{ ...usualPlan, ...plans.shift() },
+      ...{ ...usualPlan, ...planOf(input), ...plans.shift() },
     };
     task.lookUrl = `${(cluster ?? server).origin}/v1/get_result?id=${id}`;
-    tasks.set(id, task);
+    for (const known of [id, ...(ours === undefined ? [] : [ours])]) tasks.set(known, task);
+    bornAt.set(task, now());
     ordered.push(task);
     if (!facts.isWithin) return reply(200, facts.created(task));
     Object.assign(task, { state: task.end, url: linkTo(task) });
-    return facts.told(task);
+    return facts.told(task, isOther);
   };
   const found = (task: (Task & Plan) | undefined, of: (task: Task) => Answer): Answer =>
     task ? of(task) : facts.missing;
@@ -192,10 +233,10 @@ export async function startDeclaredService(
         const task = known as Task & Plan;
         // A look under another way does not find the task.
         if (parts.length > 1 && parts[0] !== task.way) return facts.missing;
-        if (task.pace === "looks") advance(task);
-        const isNew = task.url === "" || facts.hasFreshLinks === true;
-        if (task.state === "done" && isNew) task.url = linkTo(task);
-        return facts.told(task);
+        if (isOver(task, facts.recordMs)) return facts.missing;
+        if (task.state === "done" && facts.hasFreshLinks) task.url = linkTo(task);
+        else if (task.pace === "looks") advance(task);
+        return facts.told(task, isOther);
       }),
   };
   const routes: Route<RouteName>[] = [
@@ -204,6 +245,10 @@ export async function startDeclaredService(
       answer: (seen, [way = ""]) => begun(seen, way),
     },
     hasCluster ? { ...look, answer: () => facts.missing } : look,
+    ...Object.entries(facts.free ?? {}).map(([path, answer]) => freeRoute("free", path, answer)),
+    ...(facts.openapi
+      ? [freeRoute("openapi", facts.openapi.path, reply(200, facts.openapi.document))]
+      : []),
     ...(facts.result ? [resultRoute(facts.result)] : []),
     ...(facts.cancel ? [cancelRoute(facts.cancel)] : []),
     {
@@ -211,6 +256,15 @@ export async function startDeclaredService(
       answer: (_, [path = ""]) => replyText(302, "", { location: `${files.origin}/files/${path}` }),
     },
   ];
+
+  function freeRoute(name: RouteName, path: string, answer: Answer): Route<RouteName> {
+    return {
+      name,
+      method: "GET",
+      path: new RegExp(`^${RegExp.escape(path)}$`),
+      answer: () => answer,
+    };
+  }
 
   function resultRoute({ path, answer }: NonNullable<Facts["result"]>): Route<RouteName> {
     return {
@@ -220,15 +274,17 @@ export async function startDeclaredService(
   }
 
   function cancelRoute(cancel: NonNullable<Facts["cancel"]>): Route<RouteName> {
-    const { method, path, deletes = false, answer } = cancel;
+    const { method, path, deletes, answer } = cancel;
     return {
       ...{ name: "cancel", method, path },
       answer: (_, parts) =>
         found(tasks.get(parts.at(-1) ?? ""), (task) => {
-          if (cancel.in.includes(task.state)) task.state = "cancelled";
-          else if (deletes && task.state !== "running") tasks.delete(task.id);
-          else return facts.invalid("the task cannot be cancelled");
-          return answer(task);
+          const isToCancel = cancel.in.includes(task.state);
+          const isToDelete = deletes && !["waiting", "running", "cancelled"].includes(task.state);
+          if (!isToCancel && !isToDelete) return facts.invalid("the task cannot be cancelled");
+          if (isToCancel) task.state = "cancelled";
+          if (isToDelete || deletes === "all") tasks.delete(task.id);
+          return answer(task, isOther);
         }),
     };
   }
