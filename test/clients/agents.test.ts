@@ -114,7 +114,22 @@ describe("Claude Code", async () => {
     expect(refused).toHaveLength(1);
   });
 
-  test("the Agent SDK runs it", async ({ skip }) => {
+  test("counts what its context holds, at once and free of charge", async ({ skip }) => {
+    if (why) return skip(why);
+    await using home = await homeWithFile();
+    const caller = await world.caller();
+    const before = world.log.length;
+    const said = await home.run(ask("/context"), envOf("at-messages", caller.key));
+    expect(JSON.parse(said)).toMatchObject({ is_error: false });
+    const counted = world.log
+      .slice(before)
+      .flatMap((line) => /"\/v1\/messages\/count_tokens".*"status":(\d+)/.exec(line)?.[1] ?? []);
+    expect(counted.length).toBeGreaterThan(10);
+    expect(new Set(counted)).toEqual(new Set(["200"]));
+    expect((await caller.settled()).monthSpend).toBe(0);
+  });
+
+  test("the Agent SDK runs it, with its key as x-api-key", async ({ skip }) => {
     if (why) return skip(why);
     await using home = await homeWithFile();
     const caller = await world.caller();
@@ -130,7 +145,9 @@ describe("Claude Code", async () => {
        }
        console.log(JSON.stringify({ types, result }));`,
     );
-    const said = JSON.parse(await home.run("node agent.mjs", envOf("at-messages", caller.key)));
+    const { ANTHROPIC_AUTH_TOKEN: secret, ...env } = envOf("at-messages", caller.key);
+    const asked = home.run("node agent.mjs", { ...env, ANTHROPIC_API_KEY: secret });
+    const said = JSON.parse(await asked);
     expect(said.result).toBe(answer);
     const turns = said.types.filter((type: string) => type === "assistant" || type === "user");
     expect(turns.at(-1)).toBe("assistant");
