@@ -1,23 +1,14 @@
-import { create } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { SnapshotSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Options, prepare, refusalOf } from "../../../test/contract/usage.prepare.ts";
-import { snapshotWith } from "../../../test/contract/usage.world.ts";
 import { testUpstream } from "../../../test/support/text-requests.ts";
+import { nativeSnapshot } from "./messages.fixture.ts";
 import { hashesToRemember } from "./opaque.ts";
 
 const operation = "messages";
 const hi = { role: "user", content: "hi" };
 /** The models' upstreams speak Messages, and know a type of block more. */
-const added = (blockTypes: string[] = ["novel"], others: string[] = blockTypes) => {
-  const snapshot = create(SnapshotSchema, snapshotWith());
-  const at = (name: string, types: string[]) =>
-    testUpstream("ANTHROPIC", { name, blockTypes: types });
-  for (const name of Object.keys(snapshot.upstreams)) {
-    snapshot.upstreams[name] = at(name, name === "up" ? blockTypes : others);
-  }
-  return snapshot;
-};
+const added = (blockTypes: string[] = ["novel"], others: string[] = blockTypes) =>
+  nativeSnapshot((name) => ({ blockTypes: name === "up" ? blockTypes : others }));
 const withBlock = (block: object, role = "assistant") => ({
   ...{ model: "chat-1", max_tokens: 100 },
   messages: [hi, { role: "assistant", content: "A" }, hi].with(role === "user" ? 2 : 1, {
@@ -68,6 +59,21 @@ test("state in such a block goes to the account that it was made for, and else i
   expect(await refused(sealed, { makers })).toBe(
     "invalid_value messages[1].content[1].parts[0].encrypted_content",
   );
+});
+
+test("thinking goes back with the key that it was made with", async () => {
+  const snapshot = nativeSnapshot();
+  const signature = "c2lnbmF0dXJlIG9mIGEgbWVzc2FnZQ==";
+  const [hash = ""] = await hashesToRemember(signature);
+  // The lanes of two keys of one upstream.
+  snapshot.upstreams["up#2"] = testUpstream("ANTHROPIC", { name: "up#2" });
+  for (const model of snapshot.models) model.fallbackUpstreams = ["up#2"];
+  for (const upstream of ["up", "up#2"]) {
+    const makers = [{ hash, accountId: "acct_1", upstream }];
+    const body = withBlock({ type: "thinking", thinking: "", signature });
+    const { upstreams, isPinned } = await prepare(body, { operation, snapshot, makers });
+    expect([upstreams.map(({ name }) => name), isPinned]).toEqual([[upstream], true]);
+  }
 });
 
 test("a reference to a tool may stand in a result, at such an upstream alone", async () => {

@@ -26,6 +26,10 @@ export interface FoundBlocks {
   leftOut: Set<string>;
   /** Does the upstream speak Messages itself? Then everything within known blocks is sent. */
   isNative: boolean;
+  /** The upstreams that do, if the request goes to those alone. */
+  natives: readonly Upstream[];
+  /** Types of tools that the upstream describes to the model itself. */
+  described: Set<string>;
   /** Types of blocks beside the known ones that pass as they came. */
   added: ReadonlySet<string>;
 }
@@ -33,7 +37,9 @@ export interface FoundBlocks {
 /** Nothing found so far, in a request to this model. `natives`: the upstreams that speak Messages themselves, if it goes to those. */
 export function newFoundBlocks(spec: ChatSpec, natives: readonly Upstream[]): FoundBlocks {
   return {
+    natives,
     isNative: natives.length > 0,
+    described: new Set(),
     added: addedTypesOf(natives),
     ...{ spec, count: 0, images: [], files: [], opaque: [], inputs: [] },
     names: new CalledNames(),

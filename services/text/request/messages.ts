@@ -22,7 +22,8 @@ import {
 import { checkBodyFields } from "./messages-fields.ts";
 import { checkNative, keepTurns } from "./messages-native.ts";
 import { checkThinking } from "./messages-thinking.ts";
-import { refuseTool, takesTool } from "./tools.ts";
+import { checkOwnTool } from "./messages-tools.ts";
+import { descriptionTokens, refuseTool, takesTool } from "./tools.ts";
 
 /** Fields of Messages that name state or money of the operator's account at Anthropic. */
 const operators = ["container", "mcp_servers", "fallbacks", "fallback_credit_token"] as const;
@@ -63,7 +64,7 @@ export function* checkMessages(
     refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "max_tokens" });
   }
   const leastOutput = checkThinking(body, spec);
-  const maxOutputTokens = outputLimit(body, "max_tokens", spec) ?? 1;
+  const maxOutputTokens = outputLimit(body, "max_tokens", spec, isNative ? 0 : 1) ?? 1;
   checkStops(body);
   const found = newFoundBlocks(spec, natives);
   const tools = checkTools(body, spec, found);
@@ -94,7 +95,8 @@ export function* checkMessages(
     callerInstructions: null,
     hosted: false,
     hostedTypes: [],
-    toolTokens: isNative && tools > 0 ? messagesToolTokens : 0,
+    toolTokens:
+      isNative && tools > 0 ? messagesToolTokens + found.described.size * descriptionTokens : 0,
     nameBytes: found.names.bytes + argumentBytes,
     maxOutputTokens,
     ...(maxOutputTokens > leastWishedTokens && {
@@ -153,16 +155,12 @@ function checkTools(body: JsonObject, spec: ChatSpec, found: FoundBlocks): numbe
 
 function checkTool(tool: JsonObject, param: string, spec: ChatSpec, found: FoundBlocks): void {
   const type = fieldOf(tool, "type") ?? "custom";
-  if (type !== "custom") {
-    const message = "The model takes tools of the type 'custom' alone. Leave this one out.";
-    unsupported(`${param}.type`, message);
-  }
-  if (!takesTool(spec, "function")) refuseTool(`${param}.type`, spec);
+  if (type === "custom") {
+    if (!takesTool(spec, "function")) refuseTool(`${param}.type`, spec);
+    const schema = `${param}.input_schema`;
+    objectAt(fieldOf(tool, "input_schema") ?? missing(schema), schema);
+  } else checkOwnTool(`${type}`, `${param}.type`, found);
   requiredString(tool, "name", { min: 1 }, `${param}.name`);
-  objectAt(
-    fieldOf(tool, "input_schema") ?? missing(`${param}.input_schema`),
-    `${param}.input_schema`,
-  );
   const callers = fieldOf(tool, "allowed_callers");
   if (Array.isArray(callers) && !callers.includes("direct")) {
     unsupported(`${param}.allowed_callers`, "Tools are called by the model itself: 'direct'.");

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /** The version of the API whose shapes are used here. Anthropic has had one since 2023. */
 export const apiVersion = "2023-06-01";
@@ -12,6 +12,9 @@ const withFields = {
     Array.isArray(tools) && tools.some((tool) => isJsonObject(tool) && isAdvanced(tool)),
   "context-management-": (body: JsonObject) => body.context_management !== undefined,
   "compact-": never,
+  "computer-use-": ({ tools }: JsonObject, beta: string) =>
+    Array.isArray(tools) &&
+    tools.some((tool) => isJsonObject(tool) && betaOfTool(tool.type) === beta),
   "fast-mode-": never,
   "files-api-": never,
   "mcp-client-": never,
@@ -20,6 +23,12 @@ const withFields = {
   "thinking-binding-controls-": ({ thinking }: JsonObject) =>
     isJsonObject(thinking) && thinking.block_binding !== undefined,
 } as const;
+
+/** The beta that a tool of this type needs: of the same date. Undefined: none. */
+export function betaOfTool(type: JsonValue | undefined): string | undefined {
+  const date = typeof type === "string" ? /^computer_(\d{4})(\d{2})(\d{2})$/.exec(type) : null;
+  return date ? `computer-use-${date.slice(1).join("-")}` : undefined;
+}
 
 function never(_: JsonObject): boolean {
   return false;
@@ -56,6 +65,6 @@ export function betasOf(
   const features = Object.entries(withFields);
   return betas.filter((beta) => {
     const [, isIn] = features.find(([feature]) => beta.startsWith(feature)) ?? [];
-    return isIn ? isIn(body) : asked.includes(beta);
+    return isIn ? isIn(body, beta) : asked.includes(beta);
   });
 }

@@ -12,12 +12,14 @@ export const anthropic = {
 } as const satisfies Capabilities;
 
 /**
- * The beta features that an upstream may be asked for, where the catalog does not say. They are those of Claude Code 2.1, and those of
- * caches and of preserved thinking. None of them costs what a catalog cannot price.
+ * The beta features that an upstream may be asked for, where the catalog does not say. They are those of Claude Code 2.1, of the
+ * computer tool, of caches and of preserved thinking. None of them costs what a catalog cannot price.
  */
 export const usualBetas = [
   "advanced-tool-use-2025-11-20",
   "claude-code-20250219",
+  "computer-use-2025-01-24",
+  "computer-use-2025-11-24",
   "context-management-2025-06-27",
   "effort-2025-11-24",
   "extended-cache-ttl-2025-04-11",

@@ -19,6 +19,7 @@ import { completionBody } from "./completions.ts";
 import { Conversations, useConversations } from "./conversations.tsx";
 import { CopyAs } from "./copy-as.tsx";
 import { Estimate } from "./estimate.tsx";
+import { messagesBody } from "./messages.ts";
 import { linkTo, useSettings } from "./settings.ts";
 
 /** A conversation with a model, or the same one with two models side by side. */
@@ -111,6 +112,7 @@ export function Chat({ model, models }: { model: Model; models: readonly Model[]
 function RequestAsCode({ ask, link }: { ask: Ask | undefined; link: string }) {
   if (!ask) return null;
   const { body, isResponses } = ask;
+  const messages = messagesBody(body);
   return (
     <CopyAs
       snippet={
@@ -118,6 +120,7 @@ function RequestAsCode({ ask, link }: { ask: Ask | undefined; link: string }) {
           ? { path: "/responses", body }
           : { path: "/chat/completions", body: completionBody(body) }
       }
+      others={messages ? [{ path: "/messages", body: messages }] : []}
       link={link}
     />
   );

@@ -31,15 +31,19 @@ export interface Usage {
 }
 
 type Message = Record<string, unknown>;
-interface Part {
+/** A part of a message. */
+export interface GivenPart {
   type: string;
   text?: string;
   image_url?: string;
+  filename?: string;
+  file_data?: string;
 }
-interface GivenItem {
+/** An item of the page's conversation. */
+export interface GivenItem {
   type?: string;
   role?: string;
-  content?: string | Part[];
+  content?: string | GivenPart[];
   call_id?: string;
   name?: string;
   arguments?: string;
@@ -95,7 +99,7 @@ function contentOf({ role, content = "" }: GivenItem): unknown {
   return content.map(partOf);
 }
 
-function partOf(part: Part): unknown {
+function partOf(part: GivenPart): unknown {
   const { type, text, image_url: url, ...file } = part;
   if (type === "input_image") return { type: "image_url", image_url: { url } };
   if (type === "input_file") return { type: "file", file };

@@ -1,9 +1,13 @@
 /** The beginning of a call by curl: its address, key and type. */
 export function curlTo(base: string, path: string): string {
+  const key =
+    path === "/messages"
+      ? '-H "x-api-key: $KEY" -H "anthropic-version: 2023-06-01"'
+      : '-H "Authorization: Bearer $KEY"';
   return [
     "export KEY=gm_…",
     `curl -N ${base}${path} \\`,
-    '  -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\',
+    `  ${key} -H "Content-Type: application/json" \\`,
   ].join("\n");
 }
 

@@ -12,6 +12,7 @@ export interface Snippet {
   path:
     | "/responses"
     | "/chat/completions"
+    | "/messages"
     | "/images/generations"
     | "/videos/generations"
     | "/music/generations"
@@ -29,10 +30,33 @@ export type Language = "curl" | "python" | "typescript";
 const inlineFile = /^(data:[a-z]+\/[a-z\d.+-]+;base64,).{24,}$/s;
 /** Base64 without an address, as audio has it. Words have blanks long before this length. */
 const inlineBytes = /^([A-Za-z\d+/]{24})[A-Za-z\d+/]{200,}={0,2}$/;
-/** The call of OpenAI's official clients for text, and the place of the text in its answer. */
+
+/** An official client in a language: its import, and how it is made. */
+type Client = Record<"python" | "typescript", (base: string) => readonly string[]>;
+
+const openAi: Client = {
+  python: (base) => ["from openai import OpenAI", "", pythonClient(base)],
+  typescript: (base) => ['import OpenAI from "openai";', "", typescriptClient(base)],
+};
+/** It takes the base URL without its version. */
+const anthropic: Client = {
+  python: () => [
+    "from anthropic import Anthropic",
+    "",
+    `client = Anthropic(base_url="${location.origin}", api_key=os.environ["KEY"])`,
+  ],
+  typescript: () => [
+    'import Anthropic from "@anthropic-ai/sdk";',
+    "",
+    `const client = new Anthropic({ baseURL: "${location.origin}", apiKey: process.env.KEY });`,
+  ],
+};
+
+/** The call of an official client for text, and the place of the text in its answer. */
 interface TextCall {
+  client: Client;
   method: string;
-  whole: string;
+  whole: { python: string; typescript: string };
   /** Tests whether a piece of a stream has text, in Python and in TypeScript. */
   test: string;
   inTypescript: string;
@@ -42,18 +66,34 @@ interface TextCall {
 
 const texts: Record<string, TextCall> = {
   "/responses": {
+    client: openAi,
     method: "responses.create",
-    whole: "response.output_text",
+    whole: { python: "response.output_text", typescript: "response.output_text" },
     test: 'event.type == "response.output_text.delta"',
     inTypescript: 'event.type === "response.output_text.delta"',
     piece: "event.delta",
   },
   "/chat/completions": {
+    client: openAi,
     method: "chat.completions.create",
-    whole: "response.choices[0].message.content",
+    whole: {
+      python: "response.choices[0].message.content",
+      typescript: "response.choices[0].message.content",
+    },
     test: "event.choices and event.choices[0].delta.content",
     inTypescript: "event.choices[0]?.delta.content",
     piece: "event.choices[0].delta.content",
+  },
+  "/messages": {
+    client: anthropic,
+    method: "messages.create",
+    whole: {
+      python: '"".join(one.text for one in response.content if one.type == "text")',
+      typescript: 'response.content.map((one) => (one.type === "text" ? one.text : "")).join("")',
+    },
+    test: 'event.type == "content_block_delta" and event.delta.type == "text_delta"',
+    inTypescript: 'event.type === "content_block_delta" && event.delta.type === "text_delta"',
+    piece: "event.delta.text",
   },
 };
 
@@ -91,9 +131,7 @@ function pythonText(base: string, text: TextCall, body: Record<string, unknown>)
   const call = `client.${text.method}(\n${pythonArguments(body)})`;
   return [
     "import os",
-    "from openai import OpenAI",
-    "",
-    pythonClient(base),
+    ...text.client.python(base),
     ...(body.stream
       ? [
           `stream = ${call}`,
@@ -101,16 +139,14 @@ function pythonText(base: string, text: TextCall, body: Record<string, unknown>)
           `    if ${text.test}:`,
           `        print(${text.piece}, end="", flush=True)`,
         ]
-      : [`response = ${call}`, `print(${text.whole})`]),
+      : [`response = ${call}`, `print(${text.whole.python})`]),
   ].join("\n");
 }
 
 function typescriptText(base: string, text: TextCall, body: Record<string, unknown>): string {
   const call = `await client.${text.method}(${JSON.stringify(body, null, 2)})`;
   return [
-    'import OpenAI from "openai";',
-    "",
-    typescriptClient(base),
+    ...text.client.typescript(base),
     ...(body.stream
       ? [
           `const stream = ${call};`,
@@ -118,6 +154,6 @@ function typescriptText(base: string, text: TextCall, body: Record<string, unkno
           `  if (${text.inTypescript}) process.stdout.write(${text.piece});`,
           "}",
         ]
-      : [`const response = ${call};`, `console.log(${text.whole});`]),
+      : [`const response = ${call};`, `console.log(${text.whole.typescript});`]),
   ].join("\n");
 }
