@@ -22,6 +22,9 @@ export type Cbor =
 /** Levels of a value that is read. Manifests have some six. */
 const maxDepth = 16;
 
+/** Values of one box that are read, those within others counted. A claim about a hundred parts has some 2,000. */
+const maxValues = 20_000;
+
 /** The bytes are not CBOR of the kind that manifests have: all lengths are given, and integers have at most 53 bits. */
 export class CborError extends Error {
   override readonly name = "CborError";
@@ -85,12 +88,14 @@ export function decodeCbor(bytes: Uint8Array): Cbor {
 class Reader {
   readonly #bytes: Buffer;
   #at = 0;
+  #values = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
   value(depth: number): Cbor {
+    if (++this.#values > maxValues) throw new CborError("too many values");
     if (depth > maxDepth) throw new CborError("too deep");
     const first = this.#take(1)[0] ?? 0;
     const major = first >> 5;

@@ -1,3 +1,5 @@
+import { joinInTurns, piecesOf, turn } from "#kit/base/in-turns.ts";
+
 /** The type of boxes of C2PA in an MP4. */
 export const c2paType = Buffer.from("d8fec3d61b0e483c92975828877ec481", "hex");
 
@@ -26,6 +28,9 @@ const none: Buffer = Buffer.alloc(0);
 
 /** Boxes of an index, and of a file's beginning, that are gone through: some 30 for each track, and two for each second in fragments. */
 export const maxBoxes = 20_000;
+
+/** Offsets in an index: an hour in pieces of one frame has some 300,000. More would take longer than one turn may. */
+const maxOffsets = 500_000;
 
 /** A file that has a manifest already. */
 export class MarkedError extends Error {
@@ -65,8 +70,18 @@ export async function* shifted(
       else {
         box.parts.push(bytes);
         if (box.leftBytes === 0) {
-          const whole = moved(Buffer.concat(box.parts), shift);
-          yield { bytes: whole, begins: box.type, isHashed };
+          const whole = await joinInTurns(box.parts);
+          moveWithin(whole, shift, { boxes: maxBoxes, offsets: maxOffsets });
+          for await (const piece of piecesOf(whole)) {
+            const first = piece.byteOffset === whole.byteOffset ? box.type : undefined;
+            yield {
+              bytes: Buffer.from(piece.buffer, piece.byteOffset, piece.length),
+              begins: first,
+              isHashed,
+            };
+            // Its reader hashes or stores the piece, and may not wait for anything meanwhile.
+            await turn();
+          }
         }
       }
       if (box.leftBytes === 0) box = undefined;
@@ -115,14 +130,14 @@ const ways: ReadonlySet<string> = new Set([
   ...["moov", "trak", "mdia", "minf", "stbl", "moof", "traf", "mfra"],
 ]);
 
-/** A copy of an index, with its offsets from the file's beginning moved by `shift`. */
-function moved(whole: Buffer, shift: number): Buffer {
-  const copy = Buffer.from(whole);
-  moveWithin(copy, shift, { boxes: maxBoxes });
-  return copy;
+/** How many more boxes and offsets of an index are gone through. */
+interface Left {
+  boxes: number;
+  offsets: number;
 }
 
-function moveWithin(boxes: Buffer, shift: number, left: { boxes: number }): void {
+/** Moves the offsets from the file's beginning that boxes hold. */
+function moveWithin(boxes: Buffer, shift: number, left: Left): void {
   for (let at = 0; at < boxes.length; ) {
     const head = headAt(boxes, at);
     if (left.boxes-- === 0) throw new LayoutError("an index has too many boxes");
@@ -131,28 +146,27 @@ function moveWithin(boxes: Buffer, shift: number, left: { boxes: number }): void
     }
     const body = boxes.subarray(at + head.headBytes, at + head.size);
     if (ways.has(head.type)) moveWithin(body, shift, left);
-    else movers[head.type]?.(body, shift);
+    const offsets = places[head.type]?.(body);
+    if (offsets) moveEach(body, offsets, shift, left);
     at += head.size;
   }
 }
 
-const movers: Readonly<Record<string, (body: Buffer, shift: number) => void>> = {
-  stco: (body, shift) =>
-    moveEach(body, { from: 8, count: count(body, 4), stride: 4, long: false }, shift),
-  co64: (body, shift) =>
-    moveEach(body, { from: 8, count: count(body, 4), stride: 8, long: true }, shift),
-  tfhd(body, shift) {
+/** Where boxes hold such offsets. Undefined: this one holds none. */
+const places: Readonly<Record<string, (body: Buffer) => Offsets | undefined>> = {
+  stco: (body) => ({ from: 8, count: count(body, 4), stride: 4, long: false }),
+  co64: (body) => ({ from: 8, count: count(body, 4), stride: 8, long: true }),
+  tfhd(body) {
     // Its first optional field is an offset from the file's beginning.
     const hasOffset = body.length >= 4 && (body.readUInt32BE(0) & 1) !== 0;
-    if (hasOffset) moveEach(body, { from: 8, count: 1, stride: 8, long: true }, shift);
+    return hasOffset ? { from: 8, count: 1, stride: 8, long: true } : undefined;
   },
-  tfra(body, shift) {
+  tfra(body) {
     const long = body[0] === 1;
     const sizes = count(body, 8);
     const field = long ? 8 : 4;
     const numbers = 3 + (sizes & 3) + ((sizes >> 2) & 3) + ((sizes >> 4) & 3);
-    const entries = { from: 16 + field, count: count(body, 12), stride: 2 * field + numbers, long };
-    moveEach(body, entries, shift);
+    return { from: 16 + field, count: count(body, 12), stride: 2 * field + numbers, long };
   },
 };
 
@@ -170,7 +184,14 @@ interface Offsets {
   long: boolean;
 }
 
-function moveEach(body: Buffer, { from, count, stride, long }: Offsets, shift: number): void {
+function moveEach(
+  body: Buffer,
+  { from, count, stride, long }: Offsets,
+  shift: number,
+  left: Left,
+): void {
+  left.offsets -= count;
+  if (left.offsets < 0) throw new LayoutError("an index has too many offsets");
   const lastEnd = from + (count - 1) * stride + (long ? 8 : 4);
   if (count > 0 && lastEnd > body.length) throw new LayoutError("a box does not fit");
   for (let index = 0, at = from; index < count; index++, at += stride) {

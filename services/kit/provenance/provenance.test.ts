@@ -84,6 +84,14 @@ describe("an image", () => {
     expect(readOrigin(marked, "image/png")).toEqual({ ...said, madeByAi: false });
   });
 
+  withCertificates("in too many parts stays as it is", async () => {
+    const png = await picture("png");
+    const empty = box("abCd", Buffer.alloc(4)).fill(0, 0, 4);
+    const parts = Buffer.concat(Array(30_000).fill(empty));
+    const many = Buffer.concat([png.subarray(0, 33), parts, png.subarray(33)]);
+    expect(await markImage(many, "image/png", mark)).toBe("layout");
+  });
+
   withCertificates("with a manifest that is no manifest is told apart", async () => {
     const marked = await whole(await markImage(await picture("png"), "image/png", mark));
     const at = marked.indexOf("c2pa.claim.v2");
@@ -166,6 +174,14 @@ describe("an MP4", () => {
     ["has items", Buffer.concat([type, box("meta", Buffer.alloc(8)), media])],
     ["is cut short", indexFirst.subarray(0, -3)],
     ["has more offsets than its index", Buffer.concat([type, stbl(box("stco", be32(0, 9, 1)))])],
+    [
+      "has too many offsets",
+      Buffer.concat([type, stbl(box("stco", be32(0, 600_000), Buffer.alloc(2_400_000)))]),
+    ],
+    [
+      "has too many boxes",
+      Buffer.concat([type, stbl(Buffer.concat(Array(30_000).fill(box("free"))))]),
+    ],
     ["has an offset too far", Buffer.concat([type, stbl(box("stco", be32(0, 1, 0xffff_fff0)))])],
   ])("that %s stays as it is", async (_, plain) => {
     expect(await marked(plain)).toBe("layout");
@@ -174,6 +190,10 @@ describe("an MP4", () => {
   withCertificates("in large pieces is passed on whole", async () => {
     const plain = Buffer.concat([type, box("mdat", Buffer.alloc(24 * 1024 * 1024))]);
     const open = () => piecesOf(plain) as AsyncIterable<Buffer>;
+    const index = stbl(box("free", Buffer.alloc(9 * 1024 * 1024, "index")));
+    const large = Buffer.concat([type, index, media]);
+    const withIndex = await whole(await marked(large, 1024 * 1024));
+    expect(withIndex.subarray(-index.length).equals(large.subarray(-index.length))).toBe(true);
     const bytes = await whole(await markMp4(open, mark));
     expect(bytes.subarray(-1024).equals(plain.subarray(-1024))).toBe(true);
     expect(readOrigin(bytes.subarray(0, 64 * 1024), "video/mp4")).toEqual(said);
