@@ -171,9 +171,12 @@ const tool = component(
   "MessageTool",
   fieldsOf(
     {
+      "type?": string(
+        "`custom`, or a tool of Anthropic's own that the model takes, like `bash_20250124`.",
+      ),
       name: string("Its name."),
       "description?": string("What it does."),
-      input_schema: anyObject,
+      "input_schema?": anyObject,
     },
     { ...open, description: "A tool that the caller carries out." },
   ),
@@ -228,8 +231,8 @@ const request = component(
       ...countedFields,
       max_tokens: integer(
         "The bound of the output. Above 4,096 it may fall to what the balance pays for, never below 4,096, and " +
-          "`x-genmesh-max-tokens` names it then.",
-        { minimum: 1 },
+          "`x-genmesh-max-tokens` names it then. 0 at an upstream that speaks Messages only fills its cache.",
+        { minimum: 0 },
       ),
       "stop_sequences?": arrayOf({ type: "string" }, "Sequences at which the text ends."),
       ...optional({ temperature: number("Of sampling."), top_p: number("Of sampling.") }),

@@ -9,6 +9,7 @@ import { conversationReasons, errors, paidTextReasons } from "./error-answers.ts
 import { costHeader } from "./errors.ts";
 import { bodyLimitsBytes, deadlinesMs } from "./limits.ts";
 import {
+  betasOf,
   callerOf,
   conversationOf,
   ignoredParametersHeader,
@@ -124,7 +125,9 @@ export async function answerAsItComes(
   using silence = edge.silences.watch(() => void speak());
   try {
     const conversation = conversationOf(request.headers);
-    const answer = await edge.text.answer({ ...asked, conversation, takesPieces: true }, call);
+    const isMessage = asked.operation === Operation.MESSAGES;
+    const told = { conversation, ...(isMessage && { betas: betasOf(request.headers) }) };
+    const answer = await edge.text.answer({ ...asked, ...told, takesPieces: true }, call);
     if (answer.kind !== "events") {
       isOver = true;
       if (events) throw unexpected(answer);

@@ -73,7 +73,7 @@ export function createTranscription(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "POST",
     url: "/audio/transcriptions",
-    config: { scope: Scope.TEXT, idempotent: true },
+    config: { scope: Scope.TEXT, idempotent: true, takesForm: true },
     schema: createTranscriptionSchema,
     handler: async (request, reply) => {
       const form = await readForm(edge.bodies, request, reply, bodyLimitsBytes.soundForm);
