@@ -99,8 +99,8 @@ export interface GatewaySettings {
   connections?: Omit<ConnectionBounds, "isShared">;
   /** Files that are sent to callers at once. Default: `downloadShare`. */
   downloads?: FairShareBounds;
-  /** Does this process send traces to a collector? Default: no. */
-  traces?: boolean;
+  /** The form of accounts in the traces that this process sends to a collector. Undefined: it sends none. */
+  traces?: "id" | "hash" | undefined;
   /** The console. Absent: it is off. */
   console?: ConsoleSettings;
   /** How responses are offered over WebSockets. False: they are not. Default: `socketBounds`. */

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { METHODS } from "node:http";
 import { context, propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
 import type { FastifyInstance, FastifyRequest } from "fastify";
@@ -12,6 +13,7 @@ import { trustedAddresses } from "../trusted.ts";
  */
 export function tracing(app: FastifyInstance, edge: Edge): void {
   if (!edge.settings.traces) return;
+  const hashesAccounts = edge.settings.traces === "hash";
   const isTrusted = trustedAddresses(edge.settings.trustProxy);
   app.addHook("onRequest", (request, reply, done) => {
     // The platform's probes call every few seconds.
@@ -20,9 +22,26 @@ export function tracing(app: FastifyInstance, edge: Edge): void {
       ? propagation.extract(ROOT_CONTEXT, request.headers)
       : ROOT_CONTEXT;
     const span = beginTrace(specOf(request), parent);
-    if (span.isRecording()) reply.raw.once("close", () => end(span, endedStatus(reply)));
+    if (span.isRecording()) {
+      reply.raw.once("close", () => {
+        span.setAttributes(callerOfSpan(request, hashesAccounts));
+        end(span, endedStatus(reply));
+      });
+    }
     context.with(trace.setSpan(ROOT_CONTEXT, span), done);
   });
+}
+
+/** The account may be hashed: a trace leaves the operator's own stores. */
+function callerOfSpan({ caller }: FastifyRequest, hashesAccounts: boolean): Attributes {
+  const id = caller?.principal.accountId;
+  if (!id) return {};
+  return { "genmesh.account.id": hashesAccounts ? hashOf(id) : id };
+}
+
+/** 16 hexadecimal characters: ids are random, so as many tell them apart. */
+function hashOf(accountId: string): string {
+  return createHash("sha256").update(accountId).digest("hex").slice(0, 16);
 }
 
 function specOf(request: FastifyRequest) {
@@ -35,6 +54,7 @@ function specOf(request: FastifyRequest) {
       "http.request.method": method,
       "http.route": route,
       "url.scheme": request.protocol === "https" ? "https" : "http",
+      "genmesh.request.id": request.id,
     },
   } as const;
 }

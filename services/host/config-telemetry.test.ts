@@ -11,7 +11,11 @@ describe("telemetry's variables", () => {
     expect(read({})).toBeUndefined();
     expect(read({ OTEL_SERVICE_NAME: "x", OTEL_TRACES_SAMPLER: "always_on" })).toBeUndefined();
     expect(read({ ...on, OTEL_SDK_DISABLED: "true" })).toBeUndefined();
-    const none = { OTEL_TRACES_EXPORTER: "none", OTEL_METRICS_EXPORTER: "none" };
+    const none = {
+      OTEL_TRACES_EXPORTER: "none",
+      OTEL_METRICS_EXPORTER: "none",
+      OTEL_LOGS_EXPORTER: "none",
+    };
     expect(read({ ...on, ...none })).toBeUndefined();
   });
 
@@ -23,8 +27,10 @@ describe("telemetry's variables", () => {
         url: `${endpoint}/v1/traces`,
         intervalMs: 5_000,
         sampler: { ratio: 1, isParentBased: true },
+        accounts: "id",
       },
       metrics: { ...common, url: `${endpoint}/v1/metrics`, intervalMs: 60_000 },
+      logs: { ...common, url: `${endpoint}/v1/logs`, intervalMs: 1_000 },
       resource: { "service.name": "genmesh-text" },
     });
     expect(read(on, "all")?.resource).toEqual({ "service.name": "genmesh" });

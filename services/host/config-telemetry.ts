@@ -20,16 +20,25 @@ export interface ExportConfig {
   intervalMs: number;
 }
 
+/** The traces that are sent. */
+export interface TraceConfig extends ExportConfig {
+  sampler: SamplerConfig;
+  /** The form of accounts: their ids, or a hash of each. */
+  accounts: "id" | "hash";
+}
+
 /** The data that is sent, and its targets. Undefined: that kind is not sent. */
 export interface TelemetryConfig {
-  traces: (ExportConfig & { sampler: SamplerConfig }) | undefined;
+  traces: TraceConfig | undefined;
   metrics: ExportConfig | undefined;
+  /** The lines of the log. They go to standard error as well. */
+  logs: ExportConfig | undefined;
   /** `service.name` and the other attributes that tell this process from others. */
   resource: Readonly<Record<string, string>>;
 }
 
 /** Kinds of data that can be sent, by their names in variables. */
-type Signal = "traces" | "metrics";
+type Signal = "traces" | "metrics" | "logs";
 
 const samplers = [
   "always_on",
@@ -41,7 +50,13 @@ const samplers = [
 ] as const;
 
 /** Milliseconds: OpenTelemetry's own defaults. */
-const defaults = { timeoutMs: 10_000, traces: 5_000, metrics: 60_000 } as const;
+const defaults = { timeoutMs: 10_000, traces: 5_000, metrics: 60_000, logs: 1_000 } as const;
+/** Variables for the milliseconds between two exports. */
+const intervals = {
+  traces: "OTEL_BSP_SCHEDULE_DELAY",
+  metrics: "OTEL_METRIC_EXPORT_INTERVAL",
+  logs: "OTEL_BLRP_SCHEDULE_DELAY",
+} as const;
 /** Milliseconds: an hour. Figures that are sent more rarely come too late, and one export must end before the next. */
 const maxIntervalMs = 3_600_000;
 
@@ -53,10 +68,16 @@ export function telemetryConfig(read: EnvReader, role: Role): TelemetryConfig | 
   if (read.flag("OTEL_SDK_DISABLED")) return undefined;
   const traces = exportConfig(read, "traces");
   const metrics = exportConfig(read, "metrics");
-  if (!traces && !metrics) return undefined;
+  const logs = exportConfig(read, "logs");
+  if (!traces && !metrics && !logs) return undefined;
   return {
-    traces: traces && { ...traces, sampler: samplerConfig(read) },
+    traces: traces && {
+      ...traces,
+      sampler: samplerConfig(read),
+      accounts: read.choice("GENMESH_TRACE_ACCOUNTS", ["id", "hash"], "id"),
+    },
     metrics,
+    logs,
     resource: {
       ...pairs(read, "OTEL_RESOURCE_ATTRIBUTES"),
       "service.name": read.text("OTEL_SERVICE_NAME") ?? serviceName(read, role),
@@ -79,12 +100,11 @@ function exportConfig(read: EnvReader, signal: Signal): ExportConfig | undefined
     return read.text(own) === undefined ? `OTEL_EXPORTER_OTLP_${end}` : own;
   };
   read.choice(ownOr("PROTOCOL"), ["http/protobuf"], "http/protobuf");
-  const interval = signal === "traces" ? "OTEL_BSP_SCHEDULE_DELAY" : "OTEL_METRIC_EXPORT_INTERVAL";
   return {
     url,
     headers: pairs(read, ownOr("HEADERS")),
     timeoutMs: read.integer(ownOr("TIMEOUT"), defaults.timeoutMs, 1, maxIntervalMs),
-    intervalMs: read.integer(interval, defaults[signal], 1, maxIntervalMs),
+    intervalMs: read.integer(intervals[signal], defaults[signal], 1, maxIntervalMs),
   };
 }
 

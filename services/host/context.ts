@@ -46,7 +46,10 @@ export function createHostContext(config: Config, options: ProcessOptions): Host
     correctedClock: clock,
     ids: options.ids ?? randomIds,
     metrics,
-    inferences: createInferences({ metrics }),
+    inferences: createInferences({
+      metrics,
+      timesChunks: config.telemetry?.metrics !== undefined,
+    }),
     payers: createPayers({ clock }),
     workshop: createWorkshop(),
   };

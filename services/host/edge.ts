@@ -76,7 +76,7 @@ export async function openEdge(
       ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
       corsOrigins: config.corsOrigins,
       webSockets: config.webSockets,
-      traces: config.telemetry?.traces !== undefined,
+      traces: config.telemetry?.traces?.accounts,
       ...(config.trustProxy.length === 0 ? {} : { trustProxy: config.trustProxy.join(",") }),
       ...(config.security ? { security: config.security } : {}),
       ...(config.console ? { console: consoleSettings(config.console, deps.operatorToken) } : {}),

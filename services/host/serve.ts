@@ -15,7 +15,8 @@ const aliveTickMs = 60 * 60_000;
 /** Runs until SIGTERM or SIGINT, then drains. A second signal ends the drain at once. */
 export async function serve(config: Config): Promise<void> {
   const fields = config.telemetry && traceFields;
-  const log = createLogger(config.logLevel, await terminal(config), fields);
+  const forward = config.telemetry?.logs && (await import("./telemetry-logs.ts")).forwardLine;
+  const log = createLogger(config.logLevel, await terminal(config), fields, forward);
   const metrics = createMetrics({ processMetrics: true });
   const stop = new AbortController();
   const hurry = new AbortController();

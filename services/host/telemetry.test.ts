@@ -20,6 +20,7 @@ import { type Collector, startCollector } from "../../test/support/otlp.ts";
 import { promptly } from "../../test/support/promptly.ts";
 import type { SamplerConfig, TelemetryConfig } from "./config-telemetry.ts";
 import { startTelemetry } from "./telemetry.ts";
+import { forwardLine } from "./telemetry-logs.ts";
 
 const log = createLogger("silent");
 const always = { ratio: 1, isParentBased: true };
@@ -37,13 +38,36 @@ function start(config: TelemetryConfig, metrics = createMetrics()): AsyncDisposa
 function configFor(collector: Collector, sampler: SamplerConfig = always): TelemetryConfig {
   const common = { headers: {}, timeoutMs: 1_000, intervalMs: 60_000 };
   return {
-    traces: { ...common, url: `${collector.url}/v1/traces`, sampler },
+    traces: { ...common, url: `${collector.url}/v1/traces`, sampler, accounts: "id" },
     metrics: { ...common, url: `${collector.url}/v1/metrics` },
+    logs: { ...common, url: `${collector.url}/v1/logs` },
     resource: { "service.name": "test" },
   };
 }
 
 describe("telemetry", () => {
+  test("sends the lines of the log with their traces, and none once it has ended", async () => {
+    await using collector = await startCollector();
+    const lines: string[] = [];
+    const write = (line: string) => void lines.push(line);
+    const told = createLogger("info", { write }, traceFields, forwardLine);
+    told.info("too early");
+    const span = request();
+    {
+      await using _telemetry = start(configFor(collector));
+      const traced = request();
+      runIn(traced, () => told.warn({ jobId: "job_1" }, "a word"));
+    }
+    told.info("too late");
+    const sent = Buffer.concat(collector.bodies).toString("latin1");
+    expect(sent).toContain("a word");
+    expect(sent).toContain("job_1");
+    expect(sent).not.toMatch(/too (?:early|late)/);
+    expect(lines).toHaveLength(3);
+    expect(JSON.parse(lines[1] ?? "").trace_id).toMatch(/^[0-9a-f]{32}$/);
+    expect(span.isRecording()).toBe(false);
+  });
+
   test("is nothing where no collector is configured", async () => {
     const span = request();
     expect(span.isRecording()).toBe(false);

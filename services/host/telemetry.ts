@@ -4,9 +4,11 @@ import {
   ExportResultCode,
   W3CTraceContextPropagator,
 } from "@opentelemetry/core";
+import { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-proto";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-proto";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import { resourceFromAttributes } from "@opentelemetry/resources";
+import { BatchLogRecordProcessor, type LogRecordProcessor } from "@opentelemetry/sdk-logs";
 import { type IMetricReader, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { NodeSDK } from "@opentelemetry/sdk-node";
 import {
@@ -27,12 +29,16 @@ const limits = {
   waitingSpans: 4_096,
   /** Spans in one request to the collector. */
   spansAtOnce: 512,
+  /** Lines of the log that wait to be sent, a few MiB. Further ones are on standard error alone. */
+  waitingLines: 4_096,
+  /** Lines in one request to the collector. */
+  linesAtOnce: 512,
   /** Milliseconds in which a stopping process sends its data. Unsent data is lost after that. */
   flushMs: 3_000,
 } as const;
 
 /**
- * Sends the traces of this process, and the metrics in `metrics`, to a collector, until it is disposed of. This is the only file that
+ * Sends the traces and log of this process, and the metrics in `metrics`, to a collector, until it is disposed of. This is the only file that
  * loads OpenTelemetry's SDK, and it is loaded only where a collector is configured. A collector that is away is logged once, and
  * changes nothing else.
  */
@@ -49,7 +55,7 @@ export function startTelemetry(
     ...(config.traces ? { sampler: samplerOf(config.traces.sampler) } : {}),
     spanProcessors: config.traces ? [spansTo(config.traces, log)] : [],
     metricReaders: config.metrics ? [metricsTo(config.metrics, metrics, log)] : [],
-    logRecordProcessors: [],
+    logRecordProcessors: config.logs ? [linesTo(config.logs, log)] : [],
     // Spans are begun by hand. Patched libraries would record callers' URLs, and add headers to guarded fetches.
     instrumentations: [],
   });
@@ -79,6 +85,16 @@ function spansTo(config: ExportConfig, log: Logger): SpanProcessor {
   });
 }
 
+function linesTo(config: ExportConfig, log: Logger): LogRecordProcessor {
+  return new BatchLogRecordProcessor({
+    exporter: watched(new OTLPLogExporter(collectorOf(config)), "logs", log),
+    maxQueueSize: limits.waitingLines,
+    maxExportBatchSize: limits.linesAtOnce,
+    scheduledDelayMillis: config.intervalMs,
+    exportTimeoutMillis: config.timeoutMs,
+  });
+}
+
 function metricsTo(config: ExportConfig, metrics: Metrics, log: Logger): IMetricReader {
   return new PeriodicExportingMetricReader({
     exporter: watched(new OTLPMetricExporter(collectorOf(config)), "metrics", log),
@@ -100,7 +116,7 @@ interface Exporter<T> {
 /** Logs when sending begins to fail, and when it works again. The SDK would log nothing. */
 function watched<T, E extends Exporter<T>>(
   exporter: E & Exporter<T>,
-  signal: "traces" | "metrics",
+  signal: "traces" | "metrics" | "logs",
   log: Logger,
 ): E {
   let isAway = false;

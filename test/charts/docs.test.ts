@@ -20,7 +20,7 @@ function installations(page: string): string[][] {
   );
 }
 
-const pages = ["docs/running.md", "docs/operations.md"];
+const pages = ["docs/running.md", "docs/operations.md", "charts/genmesh/README.md"];
 
 test.each(await findHelms())("$name takes the installations of the pages", async (helm) => {
   const all = pages.flatMap(installations);

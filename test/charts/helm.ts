@@ -13,6 +13,7 @@ const apiVersions = [
   "cert-manager.io/v1",
   "keda.sh/v1alpha1",
   "gateway.networking.k8s.io/v1",
+  "external-secrets.io/v1",
 ];
 const run = promisify(execFile);
 /** Characters that a rendering may have: the largest has some 150,000. */

@@ -6,7 +6,10 @@ import { findTool, root, type Tool } from "./helm.ts";
 import { examples, type Manifest, rendered } from "./rendered.ts";
 
 /** Kinds of other products. Their schemas come with those. */
-const foreign = ["Certificate", "HTTPRoute", "PrometheusRule", "ScaledObject", "ServiceMonitor"];
+const foreign = [
+  ...["BackendTLSPolicy", "Certificate", "ExternalSecret", "GRPCRoute", "HTTPRoute"],
+  ...["PrometheusRule", "ScaledObject", "ServiceMonitor"],
+];
 const files = [
   ...examples.map((example) => `charts/genmesh/examples/${example}.rendered.yaml`),
   "charts/genmesh-backing/examples/default.rendered.yaml",

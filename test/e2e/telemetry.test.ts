@@ -75,32 +75,34 @@ async function streamAnAnswer() {
       ],
     },
   ];
-  const events = await caller.stream(
+  const stream = await caller.open(
     "/responses",
-    { model: "scripted", input },
+    { model: "scripted", input, max_output_tokens: 100 },
     {
       headers: { ...headers, traceparent: sampledBefore },
       idempotencyKey: `${told.idempotencyKey}-${++asked}`,
     },
   );
+  const events = await stream.rest();
   expect(events.at(-1)?.data).toBe("[DONE]");
+  const { id } = events[0]?.json.response;
   const isLast = ({ name }: SeenSpan) => name === "chat scripted";
-  return traceOf("/v1/responses", isLast, collector);
+  return { ...(await traceOf("/v1/responses", isLast, collector)), answered: stream.headers, id };
 }
 
 async function makeAnImage() {
   collector.spans.length = 0;
   const body = { model: "scripted-image", prompt: told.prompt, size: "64x64" };
-  await ended(caller, await submit(caller, "images", body, { headers }));
+  const job = await ended(caller, await submit(caller, "images", body, { headers }));
   const isLast = ({ name }: SeenSpan) => name === "run image job";
-  return traceOf("/v1/images/generations", isLast, collector);
+  return { ...(await traceOf("/v1/images/generations", isLast, collector)), job };
 }
 
 describe("one process", () => {
   oneProcessOnly();
 
   test("a streamed answer is one trace, from the edge to the upstream and the books", async () => {
-    const { root, spans } = await streamAnAnswer();
+    const { root, spans, answered, id } = await streamAnAnswer();
     expect(below("", spans)).toEqual({
       "server POST /v1/responses": {
         ...transaction,
@@ -112,6 +114,8 @@ describe("one process", () => {
       "http.route": "/v1/responses",
       "http.response.status_code": 200,
       "url.scheme": "http",
+      "genmesh.request.id": answered.get("x-request-id"),
+      "genmesh.account.id": caller.accountId,
     });
     const inference = spans.find(({ name }) => name === "chat scripted");
     expect(inference?.attributes).toMatchObject({
@@ -122,6 +126,11 @@ describe("one process", () => {
       "gen_ai.response.time_to_first_chunk": expect.any(Number),
       "gen_ai.usage.input_tokens": 10,
       "gen_ai.usage.output_tokens": 5,
+      "gen_ai.response.id": id,
+      "gen_ai.response.model": "up-model",
+      "gen_ai.response.finish_reasons": ["stop"],
+      "gen_ai.request.max_tokens": 100,
+      "genmesh.request.id": answered.get("x-request-id"),
     });
     expect(spans.filter(({ failed }) => failed)).toEqual([]);
     expect(spans.every(({ startedAt, endedAt }) => startedAt <= endedAt)).toBe(true);
@@ -129,7 +138,8 @@ describe("one process", () => {
   });
 
   test("an image is one trace, through the queue to the worker's last write", async () => {
-    const { spans } = await makeAnImage();
+    const { root, spans, job } = await makeAnImage();
+    expect(root.attributes["genmesh.job.id"]).toBe(job.id);
     expect(below("", spans)).toEqual({
       "server POST /v1/images/generations": rpc("media.v1.MediaService/SubmitJob", {
         ...transaction,
@@ -224,7 +234,7 @@ describe("any world", () => {
     );
     await until("metrics", () => collector.metrics().length > 20);
     const everything = Buffer.concat(collector.bodies).toString("latin1");
-    for (const word of [...Object.values(told), caller.key, caller.accountId, "up-key-5f2c9d"]) {
+    for (const word of [...Object.values(told), caller.key, "up-key-5f2c9d"]) {
       expect(everything).not.toContain(word);
     }
     const rules = Object.values(spanRules);

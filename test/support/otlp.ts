@@ -132,15 +132,17 @@ function double(fields: Fields, number: number): number {
 
 function attributesOf(fields: Fields, number: number): Record<string, unknown> {
   return Object.fromEntries(
-    messages(fields, number).map((pair) => {
-      const [value] = messages(pair, 2);
-      if (!value) return [text(pair, 1), undefined];
-      if (value.has(2)) return [text(pair, 1), integer(value, 2) === 1n];
-      if (value.has(3)) return [text(pair, 1), Number(integer(value, 3))];
-      if (value.has(4)) return [text(pair, 1), double(value, 4)];
-      return [text(pair, 1), text(value, 1)];
-    }),
+    messages(fields, number).map((pair) => [text(pair, 1), valueOf(messages(pair, 2)[0])]),
   );
+}
+
+function valueOf(value: Fields | undefined): unknown {
+  if (!value) return undefined;
+  if (value.has(2)) return integer(value, 2) === 1n;
+  if (value.has(3)) return Number(integer(value, 3));
+  if (value.has(4)) return double(value, 4);
+  if (value.has(5)) return messages(value, 5).flatMap((list) => messages(list, 1).map(valueOf));
+  return text(value, 1);
 }
 
 function spansIn(body: Uint8Array): SeenSpan[] {

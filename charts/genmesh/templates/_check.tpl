@@ -50,6 +50,22 @@
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.enabled needs httpRoute.parentRefs: the Gateway that it belongs to." -}}
 {{- end -}}
+{{- with .Values.grpcRoute -}}
+{{- if and .enabled (not .parentRefs) -}}
+{{- fail "grpcRoute.enabled needs grpcRoute.parentRefs: the Gateway that it belongs to." -}}
+{{- end -}}
+{{- if and .enabled (not $.Values.grpc.enabled) -}}
+{{- fail "grpcRoute.enabled needs grpc.enabled: the Services that it leads to." -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.backendTlsPolicy -}}
+{{- if and .enabled (not (and $.Values.tls.enabled .caCertificateRefs)) -}}
+{{- fail "backendTlsPolicy.enabled needs tls.enabled, and backendTlsPolicy.caCertificateRefs: the ConfigMap with the authority of the gateway's certificate." -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.externalSecrets.secrets (not .Values.externalSecrets.secretStoreRef.name) -}}
+{{- fail "externalSecrets.secrets needs externalSecrets.secretStoreRef.name: the store that they come from." -}}
+{{- end -}}
 {{- if and .Values.monitoring.serviceMonitor.enabled .Values.networkPolicy.enabled (not .Values.networkPolicy.metricsFrom) -}}
 {{- fail "monitoring.serviceMonitor.enabled beside networkPolicy.enabled needs networkPolicy.metricsFrom: the pods of your Prometheus, which could scrape nothing otherwise." -}}
 {{- end -}}

@@ -21,8 +21,7 @@ spec:
   activeDeadlineSeconds: 600
   template:
     metadata:
-      labels:
-        {{- include "genmesh.podLabels" (list $root .component) | nindent 8 }}
+      {{- include "genmesh.sidePod" (list $root .component) | nindent 6 }}
     spec:
       {{- include "genmesh.jobPod" . | nindent 6 }}
 {{- end }}

@@ -35,11 +35,15 @@ media-worker:
 {{- define "genmesh.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
-{{- else if contains .Chart.Name .Release.Name -}}
+{{- else if contains (include "genmesh.name" .) .Release.Name -}}
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name (include "genmesh.name" .) | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
+{{- end }}
+
+{{- define "genmesh.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 40 | trimSuffix "-" -}}
 {{- end }}
 
 {{- define "genmesh.serviceAccountName" -}}
@@ -67,7 +71,7 @@ media-worker:
 {{/* Labels that never change: (list root component). */}}
 {{- define "genmesh.selector" -}}
 {{- $root := index . 0 -}}
-app.kubernetes.io/name: {{ $root.Chart.Name }}
+app.kubernetes.io/name: {{ include "genmesh.name" $root }}
 app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
@@ -78,6 +82,20 @@ app.kubernetes.io/component: {{ index . 1 }}
 app.kubernetes.io/part-of: genmesh
 {{- with (index . 0).Values.commonLabels }}
 {{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Labels and annotations of a pod that is no role's: (list root component). */}}
+{{- define "genmesh.sidePod" -}}
+{{- $root := index . 0 -}}
+labels:
+  {{- include "genmesh.podLabels" . | nindent 2 }}
+  {{- with $root.Values.defaults.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $root.Values.defaults.podAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 

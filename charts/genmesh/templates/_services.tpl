@@ -1,3 +1,8 @@
+{{/* The gRPC service of a role: genmesh.text.v1.TextService. */}}
+{{- define "genmesh.grpcService" -}}
+genmesh.{{ . }}.v1.{{ title . }}Service
+{{- end }}
+
 {{/*
 A headless Service, by which peers find every pod (they balance their calls themselves) and Prometheus scrapes. gRPC callers and
 public callers have Services with an address of their own.

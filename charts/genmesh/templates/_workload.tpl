@@ -24,6 +24,7 @@ spec:
   {{- if not (or $own.autoscaling.enabled (and (eq $role "media-worker") $root.Values.keda.enabled)) }}
   replicas: {{ int $own.replicas }}
   {{- end }}
+  revisionHistoryLimit: {{ int $own.revisionHistoryLimit }}
   selector:
     matchLabels:
       {{- include "genmesh.selector" . | nindent 6 }}
@@ -39,7 +40,7 @@ spec:
         {{- with $own.podLabels }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
-      {{- with $own.podAnnotations }}
+      {{- with include "genmesh.podAnnotations" (list $root $role $own) | fromYaml }}
       annotations:
         {{- toYaml . | nindent 8 }}
       {{- end }}
@@ -48,6 +49,15 @@ spec:
       {{- include "genmesh.podBasics" $root | nindent 6 }}
       terminationGracePeriodSeconds: {{ add $shutdown.preStopSeconds $shutdown.drainSeconds 15 }}
       {{- include "genmesh.placement" (list $root $role $own) | nindent 6 }}
+      {{- range $key := list "hostAliases" "dnsConfig" }}
+      {{- with index $own $key }}
+      {{- toYaml (dict $key .) | nindent 6 }}
+      {{- end }}
+      {{- end }}
+      {{- with $own.initContainers }}
+      initContainers:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       containers:
         - name: {{ $role }}
           {{- include "genmesh.containerBasics" $root | nindent 10 }}
@@ -73,11 +83,13 @@ spec:
             {{- end }}
             - { name: ops, containerPort: 9091 }
           {{- include "genmesh.probes" $root | nindent 10 }}
-          {{- if gt (int $shutdown.preStopSeconds) 0 }}
+          {{- $lifecycle := $own.lifecycle | default dict }}
+          {{- if and (gt (int $shutdown.preStopSeconds) 0) (not $lifecycle.preStop) }}
+          {{- $lifecycle = merge (dict "preStop" (dict "sleep" (dict "seconds" (int $shutdown.preStopSeconds)))) $lifecycle }}
+          {{- end }}
+          {{- with $lifecycle }}
           lifecycle:
-            preStop:
-              sleep:
-                seconds: {{ int $shutdown.preStopSeconds }}
+            {{- toYaml . | nindent 12 }}
           {{- end }}
           {{- with $own.resources }}
           resources:
@@ -85,14 +97,40 @@ spec:
           {{- end }}
           volumeMounts:
             {{- include "genmesh.mounts" . | nindent 12 }}
+            {{- if $own.projectedTokens }}
+            - { name: tokens, mountPath: /var/run/secrets/genmesh/tokens, readOnly: true }
+            {{- end }}
             {{- with $own.extraVolumeMounts }}
             {{- toYaml . | nindent 12 }}
             {{- end }}
+        {{- with $own.extraContainers }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
       volumes:
         {{- include "genmesh.volumes" (list $root $role $own) | nindent 8 }}
+        {{- with $own.projectedTokens }}
+        - name: tokens
+          projected:
+            sources:
+              {{- range . }}
+              - serviceAccountToken:
+                  {{- toYaml . | nindent 18 }}
+              {{- end }}
+        {{- end }}
         {{- with $own.extraVolumes }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+{{- end }}
+
+{{/* Annotations of a role's pods, with the checksum of a catalog that the chart makes: (list root role settings). */}}
+{{- define "genmesh.podAnnotations" -}}
+{{- $root := index . 0 -}}
+{{- $own := index . 2 -}}
+{{- $all := $own.podAnnotations | default dict -}}
+{{- if and (eq (index . 1) "catalog") $own.checksums $root.Values.catalog.content -}}
+{{- $all = merge (dict "checksum/catalog" (sha256sum $root.Values.catalog.content)) $all -}}
+{{- end -}}
+{{- toYaml $all -}}
 {{- end }}
 
 {{/* Liveness shows that the process works, readiness that it will serve requests. */}}

@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { joinInTurns } from "#kit/base/in-turns.ts";
 import { imageMimeTypes, sniffFormat } from "#kit/images/sniff.ts";
+import { noteOnSpan } from "#kit/telemetry/spans.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { BodyForm, ImageAnswer, JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
@@ -68,6 +69,7 @@ export function editImages(app: FastifyInstance, edge: Edge): void {
       );
       if (!job) throw new Error("media accepted no job");
       notePaid(edge, request);
+      noteOnSpan({ "genmesh.job.id": job.jobId });
       noteReplayed(reply, replayed);
       const untilMs = begunAtMs + (preferredWaitMs(request.headers.prefer) ?? imageWaitMs);
       const wanted = answer || ImageAnswer.B64_JSON;

@@ -9,6 +9,7 @@ import {
   musicModes,
   videoSizes,
 } from "#common/words/request-bounds.ts";
+import { noteOnSpan } from "#kit/telemetry/spans.ts";
 import { BodyForm, ImageAnswer } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import {
@@ -198,6 +199,7 @@ export function submitJob(app: FastifyInstance, edge: Edge): void {
         );
         if (!job) throw new Error("media accepted no job");
         notePaid(edge, request);
+        noteOnSpan({ "genmesh.job.id": job.jobId });
         noteReplayed(reply, replayed);
         if (answer !== ImageAnswer.UNSPECIFIED) {
           const untilMs = begunAtMs + (waitMs ?? imageWaitMs);

@@ -8,15 +8,20 @@ export type LogLevel = (typeof logLevels)[number];
 
 /**
  * JSON lines on standard error (standard output carries only the ready line). `fields` is called for each line, and its result is
- * part of the line.
+ * part of the line. `forward` gets each line before it is written, and returns it.
  */
 export function createLogger(
   level: LogLevel,
   stream: DestinationStream = standardError(),
   fields?: () => object,
+  forward?: (line: string) => string,
 ): Logger {
   const timestamp = pino.stdTimeFunctions.isoTime;
-  return pino({ level, base: null, timestamp, ...(fields ? { mixin: fields } : {}) }, stream);
+  const more = {
+    ...(fields ? { mixin: fields } : {}),
+    ...(forward ? { hooks: { streamWrite: forward } } : {}),
+  };
+  return pino({ level, base: null, timestamp, ...more }, stream);
 }
 
 /** Characters of lines that are written together: a write for each line costs more than the line. */

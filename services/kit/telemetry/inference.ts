@@ -16,11 +16,29 @@ export interface InferenceCall {
   isStream?: boolean;
 }
 
+/** Facts of a generation that only its span has. */
+export interface InferenceFacts {
+  /** The most tokens of output that the upstream may make. Undefined: its own maximum. */
+  maxTokens?: number | undefined;
+  /** The id of the answer, as its caller sees it. */
+  responseId?: string;
+  /** The model's name at the upstream. */
+  upstreamModel?: string;
+  /** The `x-request-id` of the caller's answer. */
+  requestId?: string;
+  /** The reason why the answer ended, in OpenAI's words. */
+  finishReason?: string;
+}
+
 /** Usage that an upstream reported. */
 export interface InferenceUsage {
   inputTokens: number;
   cachedInputTokens: number;
   outputTokens: number;
+  /** A subset of the output tokens. Absent: it was not reported. */
+  reasoningTokens?: number;
+  /** `cacheWrite`: input tokens that were written to a cache. */
+  details?: { cacheWrite?: number };
 }
 
 /** A generation that is under way. Nothing here throws. */
@@ -29,9 +47,11 @@ export interface Inference {
   readonly isTraced: boolean;
   /** Runs `work` as part of it. */
   run<T>(work: () => T): T;
-  /** The first piece of a stream has come. */
-  firstChunk(): void;
+  /** A piece of a stream has come. */
+  chunk(): void;
   used(usage: InferenceUsage): void;
+  /** Adds facts to its span. Skip the call where {@link isTraced} is false. */
+  note(facts: InferenceFacts): void;
   /** Called once. `error`: a word for the fault. */
   end(error?: string): void;
 }
@@ -65,9 +85,18 @@ export function errorOfAbort({ reason }: Pick<AbortSignal, "reason">): string {
 /** Seconds: the buckets of the conventions, and further ones up to the longest jobs. */
 const secondsBuckets = Array.from({ length: 18 }, (_, i) => 0.01 * 2 ** i);
 
+/** Seconds: the buckets of the conventions for the time between two chunks. */
+const chunkBuckets = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5];
+
+interface InferencesOptions {
+  metrics: Metrics;
+  /** Is the time between two chunks observed? It is a call for each chunk. Default: no. */
+  timesChunks?: boolean;
+}
+
 /** Makes it. Each process has one, because its metrics have one registry. */
-export function createInferences({ metrics }: { metrics: Metrics }): Inferences {
-  const count = countersOf(metrics);
+export function createInferences({ metrics, timesChunks = false }: InferencesOptions): Inferences {
+  const count = countersOf(metrics, timesChunks);
   return {
     begin(call) {
       const { operation, provider, model } = call;
@@ -78,10 +107,17 @@ export function createInferences({ metrics }: { metrics: Metrics }): Inferences 
       const span = startSpan(specOf(call));
       let hasBegun = false;
       let isOver = false;
+      let chunkMs = 0;
       return {
         isTraced: span.isRecording(),
         run: (work) => runIn(span, work),
-        firstChunk() {
+        chunk() {
+          if (count.outputChunk && !isOver) {
+            const beforeMs = chunkMs;
+            chunkMs = performance.now();
+            const waitedS = (chunkMs - beforeMs) / 1_000;
+            if (hasBegun) count.outputChunk.of(operation, provider, model).observe(waitedS);
+          }
           if (hasBegun || isOver) return;
           hasBegun = true;
           count.firstChunk.of(operation, provider, model).observe(seconds());
@@ -94,12 +130,22 @@ export function createInferences({ metrics }: { metrics: Metrics }): Inferences 
           count.input.of(operation, provider, model).value += usage.inputTokens;
           count.cachedInput.of(operation, provider, model).value += usage.cachedInputTokens;
           count.output.of(operation, provider, model).value += usage.outputTokens;
+          const { reasoningTokens, details } = usage;
+          if (reasoningTokens) {
+            count.reasoning.of(operation, provider, model).value += reasoningTokens;
+          }
+          if (details?.cacheWrite) {
+            count.cacheWrite.of(operation, provider, model).value += details.cacheWrite;
+          }
           span.setAttributes({
             "gen_ai.usage.input_tokens": usage.inputTokens,
             "gen_ai.usage.cache_read.input_tokens": usage.cachedInputTokens,
+            "gen_ai.usage.cache_write.input_tokens": details?.cacheWrite,
             "gen_ai.usage.output_tokens": usage.outputTokens,
+            "gen_ai.usage.reasoning.output_tokens": reasoningTokens,
           } satisfies Attributes);
         },
+        note: (facts) => void span.setAttributes(attributesOf(facts)),
         end(error) {
           if (isOver) return;
           isOver = true;
@@ -122,7 +168,7 @@ export function followedStream<T>(
   return staged(pieces, {
     ...(inference.isTraced ? { enter: inference.run } : {}),
     pass(piece) {
-      inference.firstChunk();
+      inference.chunk();
       note(piece);
       return piece;
     },
@@ -137,7 +183,29 @@ export function followedStream<T>(
 
 /** A counter takes no negative number, and an upstream may report anything. */
 function isBelievable(usage: InferenceUsage): boolean {
-  return Object.values(usage).every((count) => Number.isFinite(count) && count >= 0);
+  const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens = 0, details } = usage;
+  return (
+    isCount(inputTokens) &&
+    isCount(cachedInputTokens) &&
+    isCount(outputTokens) &&
+    isCount(reasoningTokens) &&
+    isCount(details?.cacheWrite ?? 0)
+  );
+}
+
+function isCount(count: number): boolean {
+  return Number.isFinite(count) && count >= 0;
+}
+
+function attributesOf(facts: InferenceFacts): Attributes {
+  const { maxTokens, responseId, upstreamModel, requestId, finishReason } = facts;
+  return {
+    "gen_ai.request.max_tokens": maxTokens,
+    "gen_ai.response.id": responseId,
+    "gen_ai.response.model": upstreamModel,
+    "gen_ai.response.finish_reasons": finishReason ? [finishReason] : undefined,
+    "genmesh.request.id": requestId,
+  };
 }
 
 function specOf({ operation, provider, model, output, isStream }: InferenceCall) {
@@ -154,7 +222,7 @@ function specOf({ operation, provider, model, output, isStream }: InferenceCall)
   } as const;
 }
 
-function countersOf(metrics: Metrics) {
+function countersOf(metrics: Metrics, timesChunks: boolean) {
   const labels = ["operation", "provider", "model"] as const;
   return {
     duration: metrics.histogram(
@@ -173,6 +241,24 @@ function countersOf(metrics: Metrics) {
       "From sending a request to the first piece of its stream.",
       labels,
       secondsBuckets,
+    ),
+    outputChunk: timesChunks
+      ? metrics.histogram(
+          "genmesh_inference_output_chunk_seconds",
+          "From one piece of a stream to the next. Only where metrics go to a collector.",
+          labels,
+          chunkBuckets,
+        )
+      : undefined,
+    cacheWrite: metrics.counter(
+      "genmesh_inference_cache_write_input_tokens_total",
+      "Input tokens, of those reported, that upstreams wrote to a cache.",
+      labels,
+    ),
+    reasoning: metrics.counter(
+      "genmesh_inference_reasoning_output_tokens_total",
+      "Output tokens, of those reported, that were reasoning.",
+      labels,
     ),
     input: metrics.counter(
       "genmesh_inference_input_tokens_total",

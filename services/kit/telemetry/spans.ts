@@ -14,7 +14,9 @@ import { codeName } from "./codes.ts";
 import { type AttributeName, type SpanFamily, spanRules } from "./schema.ts";
 
 /** Attributes of a span. Undefined ones are left out. */
-export type Attributes = Partial<Record<AttributeName, string | number | boolean | undefined>>;
+export type Attributes = Partial<
+  Record<AttributeName, string | number | boolean | string[] | undefined>
+>;
 
 /** A span to be begun. */
 export interface SpanSpec {
@@ -85,6 +87,11 @@ async function recorded<T>(spec: SpanSpec, work: (span: Span) => Promise<T>): Pr
   } finally {
     span.end();
   }
+}
+
+/** Adds attributes to the active span. Nothing where there is no trace. */
+export function noteOnSpan(attributes: Attributes): void {
+  trace.getActiveSpan()?.setAttributes(attributes);
 }
 
 /** Marks a span's work as failed, with a word of this code, a status, or an error's class. Never with an error's text. */

@@ -2,6 +2,7 @@ import { ErrorReason, type Reason } from "#kit/base/errors.ts";
 import type { Stop } from "#kit/base/stop.ts";
 import { type Flow, Pushed, pushTo, type Sink } from "#kit/stream/push-stream.ts";
 import type { Clock } from "#kit/time/clock.ts";
+import { finishReasonOf } from "../../upstreams/text/finish-reason.ts";
 import { largeAnswerBytes } from "../../upstreams/text/limits.ts";
 import type {
   AnswerEvent,
@@ -21,7 +22,7 @@ import { lastFramesWithUsage } from "../metering/shown-usage.ts";
 import type { Finished, Metered } from "../paid/paid-request.ts";
 import type { PreparedRequest } from "../request/prepared.ts";
 import type { KeptAnswer } from "../store/store.ts";
-import { failureFor, failureOfEnd, finishReasonOf } from "./answer-facts.ts";
+import { failureFor, failureOfEnd } from "./answer-facts.ts";
 import { failedEvent } from "./failed-event.ts";
 import { type Collector, createCollector, keepable } from "./replay.ts";
 import { stopped, stopReasonOf } from "./stop-reason.ts";

@@ -11,6 +11,7 @@ import { staged } from "#kit/stream/stages.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { BlockBinding } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { failureOf, inputParamOf, type UpstreamFailure } from "../../upstreams/text/failure.ts";
+import { finishReasonOf } from "../../upstreams/text/finish-reason.ts";
 import type {
   JsonAnswer,
   StreamAnswer,
@@ -28,7 +29,7 @@ import type { ShownCharge } from "../metering/shown-usage.ts";
 import type { Metered } from "../paid/paid-request.ts";
 import type { PreparedRequest } from "../request/prepared.ts";
 import { counterFor, countOrGuess, type TokenCounter } from "../tokens/count.ts";
-import { failureFor, failureOfError, finishReasonOf } from "./answer-facts.ts";
+import { failureFor, failureOfError } from "./answer-facts.ts";
 import type { AnswerRoom, AnswerRooms } from "./answer-room.ts";
 import { EventRun } from "./event-run.ts";
 import type { Answer } from "./joins.ts";

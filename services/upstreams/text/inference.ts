@@ -3,11 +3,14 @@ import {
   followedStream,
   type Inference,
   type InferenceCall,
+  type InferenceFacts,
   type Inferences,
 } from "#kit/telemetry/inference.ts";
 import { errorType } from "#kit/telemetry/spans.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { answerIdOf } from "./answer-defaults.ts";
 import { failureOf } from "./failure.ts";
+import { finishReasonOf } from "./finish-reason.ts";
 import type { Driver } from "./http-driver.ts";
 import type {
   AnswerEvent,
@@ -28,6 +31,7 @@ export function withInference(
 ): Promise<JsonAnswer | StreamAnswer> {
   if (!inferences) return driver(request, upstream);
   const inference = inferences.begin(callOf(request, upstream));
+  if (inference.isTraced) inference.note(factsOfSpan(request));
   const failed = (error: unknown): never => {
     const kind = failureOf(error)?.kind ?? errorType(error);
     inference.end(request.signal.aborted ? errorOfAbort(request.signal) : kind);
@@ -35,11 +39,16 @@ export function withInference(
   };
   const answered = (answer: JsonAnswer | StreamAnswer) => {
     if (answer.kind === "json") {
+      if (inference.isTraced) noteFinish(inference, answer.body, answer.ending);
       ended(inference, answer.usage, answer.ending);
       return answer;
     }
     const note = (events: readonly AnswerEvent[]) => {
-      for (const { usage, ending } of events) if (ending) ended(inference, usage, ending);
+      for (const { usage, ending, frame } of events) {
+        if (!ending) continue;
+        if (inference.isTraced) noteFinish(inference, frame, ending);
+        ended(inference, usage, ending);
+      }
     };
     return { ...answer, batches: followedStream(answer.batches, inference, note) };
   };
@@ -67,6 +76,16 @@ function callOf(request: UpstreamRequest, { name }: Upstream): InferenceCall {
     model: request.modelId,
     isStream: request.stream,
   };
+}
+
+function factsOfSpan(request: UpstreamRequest): InferenceFacts {
+  const { maxOutputTokens: maxTokens, upstreamModel, callId: requestId } = request;
+  return { maxTokens, upstreamModel, requestId, responseId: answerIdOf(request) };
+}
+
+/** A cut answer ends with an error, in the words of the conventions. */
+function noteFinish(inference: Inference, answer: JsonAnswer["body"], ending: Ending): void {
+  inference.note({ finishReason: finishReasonOf(answer, ending) || "error" });
 }
 
 function ended(inference: Inference, usage: ReportedUsage | undefined, ending: Ending): void {
