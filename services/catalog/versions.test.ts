@@ -177,6 +177,24 @@ describe("versions in the store", () => {
   });
 });
 
+test("a new file with a key can be named by the catalog file alone", async () => {
+  const upstream = (keyFile: string) => `
+upstreams:
+  main: { protocol: openai, baseUrl: "http://127.0.0.1:9", apiKeyFile: ${keyFile} }
+models: [{ id: voice-1, kind: speech, upstream: main, voices: [a], usdMicrosPerMillionCharacters: 1 }]
+`;
+  await writeFile(file, upstream("/keys/main"));
+  const { client, put } = await replica();
+  const { faults } = await put(upstream("/data/admin-token"), 0);
+  expect(faults.map(({ path }) => path)).toEqual(["upstreams.main.apiKeyFile"]);
+  expect((await client.checkDraft({ yaml: upstream("/x") })).faults).toHaveLength(1);
+  expect((await put(`${upstream("/keys/main")}# a comment`, 0)).faults).toEqual([]);
+  // A version that was in force may be in force again.
+  await put(priced(20), 1);
+  expect((await put(upstream("/keys/main"), 2)).faults).toHaveLength(1);
+  expect((await put(1, 2)).faults).toEqual([]);
+});
+
 test("where a file is the master, it can be read and not changed", async () => {
   const { client, price, put } = await replica({ isStored: false });
   expect(await client.getText({})).toMatchObject({ yaml: priced(20), isEditable: false });
