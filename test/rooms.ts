@@ -30,6 +30,7 @@ kit/rpc | what a service is, how services call each other, and who may call what
 kit/outside | which addresses outside may be fetched or called, how, and for how long | kit/base
 kit/upstream | how bytes go to an upstream and come back: sockets, bodies, places | kit/base, kit/time, kit/share, kit/stream
 kit/images | what an image is, and how a hostile one is decoded safely | kit/base, kit/time, kit/share
+kit/provenance | what a file says of its origin, and how that is written and signed | kit/base
 kit/sound | what formats of sound are called, and how long a sound is |
 kit/json-reader | how a large JSON body is read off the event loop | kit/base, kit/share, kit/threads
 kit/template | how a request is made from a template of the catalog, and its answer read | kit/base

@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { stripTypeScriptTypes } from "node:module";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { codeOf, type Snippet } from "./app/screens/playground/snippets.ts";
 
@@ -47,7 +48,7 @@ describe("code of a request", () => {
   test.each(["curl", "python", "typescript"] as const)(
     "%s: no inline image, no key, the place of this service",
     (language) => {
-      for (const path of ["/responses", "/images/generations", "/speech/generations"] as const) {
+      for (const path of ["/responses", "/images/generations", "/videos/generations"] as const) {
         const code = codeOf(language, { ...text, path });
         expect(code.length).toBeLessThan(2_000);
         expect(code).toContain("data:image/png;base64,…");
@@ -56,4 +57,28 @@ describe("code of a request", () => {
       }
     },
   );
+
+  const media: Snippet[] = [
+    { path: "/images/generations", body: { model: "m", prompt: awkward, seed: 7 } },
+    { path: "/videos/generations", body: { model: "m", prompt: awkward, seconds: 6 } },
+    { path: "/music/generations", body: { model: "m", mode: "lyrics", title: awkward } },
+    { path: "/audio/speech", body: { model: "m", input: awkward, response_format: "wav" } },
+    { path: "/audio/transcriptions", body: { model: "m", prompt: awkward }, file: "it's.mp3" },
+    { path: "/embeddings", body: { model: "m", input: [awkward, "b"] } },
+  ];
+  test.each(media)("$path: a shell and TypeScript read it, and files have endings", (snippet) => {
+    execFileSync("sh", ["-n", "-c", codeOf("curl", snippet)]);
+    const code = codeOf("typescript", snippet);
+    // Names of modules are no matter of the syntax.
+    expect(() => stripTypeScriptTypes(code)).not.toThrow();
+    const all = (["curl", "python", "typescript"] as const).map((one) => codeOf(one, snippet));
+    const names: Record<string, RegExp> = {
+      "/images/generations": /output_format|mimeType/,
+      "/videos/generations": /\.mp4|guess_extension/,
+      "/music/generations": /\.mp3|guess_extension/,
+      "/audio/speech": /speech\.wav/,
+      "/audio/transcriptions": /\.mp3/,
+    };
+    for (const one of all) expect(one).toMatch(names[snippet.path] ?? /embeddings/);
+  });
 });

@@ -35,6 +35,8 @@ export const maxIdCharacters = 128;
 export const maxNameCharacters = 200;
 /** Characters of a base URL or a description. */
 export const maxTextCharacters = 2000;
+/** Characters of a chain of certificates in PEM: 32 KiB of them, which base64 makes a third longer, and the lines around them. */
+export const maxCertificateCharacters = 65_536;
 /** Characters of a developer prompt. It is counted and charged with every request. */
 export const maxDeveloperPromptCharacters = 65_536;
 /** Bytes of a token of usual text. A developer prompt with more bytes for each token of a window leaves no room for a caller. */

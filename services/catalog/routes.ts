@@ -45,7 +45,8 @@ export function catalogRoutes({
     async checkDraft({ yaml }, { signal }) {
       const inForce = source.inForce();
       const draft = { text: yaml, workflows: inForce.workflows };
-      const job = { draft, folder: dirname(file), onlyKnownKeyFiles: isStored, inForce };
+      const folder = dirname(file);
+      const job = { draft, folder, onlyKnownKeyFiles: isStored, inForce, nowMs: clock.now() };
       const { workflows: _, ...verdict } = await drafts.check(job, signal);
       return verdict;
     },

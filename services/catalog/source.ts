@@ -4,7 +4,7 @@ import type { Metrics } from "#kit/base/metrics.ts";
 import type { FoundFault } from "#kit/base/valid-parts.ts";
 import type { Database } from "#kit/store/database.ts";
 import type { Workshop } from "#kit/threads/workshop.ts";
-import type { Clock } from "#kit/time/clock.ts";
+import { type Clock, systemClock } from "#kit/time/clock.ts";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type CatalogEvents, createCatalogEvents } from "./events.ts";
 import { type Fault, faultText, pathText } from "./faults.ts";
@@ -78,7 +78,7 @@ export function createSnapshotSource(context: SourceContext): SnapshotSource {
   };
   const changed = (found: CatalogRead) => {
     const before = inForce;
-    const next = judge(found, before, events);
+    const next = judge(found, before, events, clock.now());
     if (!next) return;
     put(next, found);
     if (next !== before) for (const listener of [...listeners]) listener();
@@ -93,7 +93,7 @@ export function createSnapshotSource(context: SourceContext): SnapshotSource {
     },
     async load() {
       const known = await read();
-      const { snapshot, faults } = verdictOf(known);
+      const { snapshot, faults } = verdictOf(known, clock.now());
       if (faults) throw new Error(refusalText(placeOf(context.file, known), faults));
       put(snapshot, known);
       events.loaded(snapshot);
@@ -107,8 +107,9 @@ function judge(
   read: CatalogRead,
   inForce: Snapshot | undefined,
   events: CatalogEvents,
+  nowMs: number,
 ): Snapshot | undefined {
-  const { snapshot, faults } = verdictOf(read);
+  const { snapshot, faults } = verdictOf(read, nowMs);
   if (faults) {
     events.refused(faults);
     return undefined;
@@ -121,8 +122,8 @@ function judge(
   return snapshot;
 }
 
-function verdictOf(read: CatalogRead): CatalogVerdict {
-  if (read.fault === undefined) return parseCatalog(read.text, read.workflows);
+function verdictOf(read: CatalogRead, nowMs: number): CatalogVerdict {
+  if (read.fault === undefined) return parseCatalog(read.text, read.workflows, nowMs);
   return { faults: [{ path: "", message: read.fault }] };
 }
 
@@ -158,7 +159,7 @@ export async function checkCatalogFile(
   if (read.fault !== undefined) {
     return { faults: [{ path: "", message: read.fault }], models: 0 };
   }
-  const { snapshot, faults } = parseCatalog(read.text, read.workflows);
+  const { snapshot, faults } = parseCatalog(read.text, read.workflows, systemClock.now());
   if (faults) return { faults, models: 0 };
   const { version, models } = snapshot;
   const found = (await ask(snapshot)).map((fault) => ({ ...fault, path: pathText(fault.path) }));

@@ -133,7 +133,7 @@ function sha256Of(text: string): string {
 
 /** The draft of a request, judged. */
 async function judged(
-  { drafts, source, file }: VersionRoutesDeps,
+  { drafts, source, file, clock }: VersionRoutesDeps,
   store: VersionStore,
   { text }: PutInForceRequest,
   signal: AbortSignal,
@@ -148,7 +148,7 @@ async function judged(
           onlyKnownKeyFiles: true,
           inForce,
         };
-  const { models, faults, workflows } = await drafts.check(job, signal);
+  const { models, faults, workflows } = await drafts.check({ ...job, nowMs: clock.now() }, signal);
   const draft: CatalogText = { text: job.draft.text, workflows };
   const isTooLarge = bytesOf(draft) > maxVersionBytes;
   return { models, draft, faults: isTooLarge ? [{ path: "", message: tooLarge }] : faults };

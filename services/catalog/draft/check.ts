@@ -1,6 +1,7 @@
 import { type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import {
+  ContentCredentialsSchema,
   DraftChange_Kind,
   ModelSchema,
   type Snapshot,
@@ -40,6 +41,8 @@ export interface DraftJob {
   /** Is a file that holds a key a fault where what is in force does not name it? Default: it is not. */
   onlyKnownKeyFiles?: boolean;
   inForce: CatalogText;
+  /** Milliseconds since the epoch. */
+  nowMs: number;
 }
 
 /** A verdict, and the workflow files that it is about. */
@@ -53,9 +56,10 @@ export function faultyDraft(message: string): JudgedDraft {
 
 /** Judges a draft in a thread. */
 export async function inThread(job: DraftJob): Promise<JudgedDraft> {
-  const { draft, folder, onlyKnownKeyFiles, inForce } = job;
+  const { draft, folder, onlyKnownKeyFiles, inForce, nowMs } = job;
   const workflows = folder === undefined ? draft.workflows : await found(draft, folder);
-  return { ...checkDraft({ ...draft, workflows }, inForce, onlyKnownKeyFiles), workflows };
+  const verdict = checkDraft({ ...draft, workflows }, inForce, nowMs, onlyKnownKeyFiles);
+  return { ...verdict, workflows };
 }
 
 /** The workflow files that a draft names. */
@@ -68,13 +72,14 @@ async function found({ text, workflows }: CatalogText, folder: string): Promise<
   return files;
 }
 
-/** Judges a draft, and compares it with what is in force. */
+/** Judges a draft at a time, and compares it with what is in force. */
 export function checkDraft(
   draft: CatalogText,
   inForce: CatalogText,
+  nowMs: number,
   onlyKnownKeyFiles = false,
 ): DraftVerdict {
-  const { snapshot: is, faults } = parseCatalog(draft.text, draft.workflows);
+  const { snapshot: is, faults } = parseCatalog(draft.text, draft.workflows, nowMs);
   if (faults) return refusedDraft(faults);
   const { snapshot: was } = parseCatalog(inForce.text, inForce.workflows);
   if (!was) throw new Error("what is in force has faults");
@@ -86,6 +91,7 @@ export function checkDraft(
     ...(was.developerPrompt === is.developerPrompt
       ? []
       : [changed("catalog", [{ path: "developerPrompt", before: "", after: "" }])]),
+    ...changesOf(credentialsOf(was), credentialsOf(is), () => "catalog"),
   ];
   return { models: is.models.length, faults: [], ...shortened(changes) };
 }
@@ -134,6 +140,12 @@ function upstreamsOf({ upstreams }: Snapshot): Map<string, JsonValue> {
   return new Map(
     Object.entries(upstreams).map(([name, one]) => [name, jsonOf(UpstreamSchema, one)]),
   );
+}
+
+/** As a part of the catalog that is always there, so that a change of it is one of the catalog. */
+function credentialsOf({ contentCredentials: one }: Snapshot): Map<string, JsonValue> {
+  const value = one ? { contentCredentials: jsonOf(ContentCredentialsSchema, one) } : {};
+  return new Map([["", value]]);
 }
 
 function jsonOf<D extends DescMessage>(schema: D, message: Message): JsonValue {

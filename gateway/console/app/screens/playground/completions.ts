@@ -92,9 +92,14 @@ function addMessage(messages: Message[], item: GivenItem): void {
 function contentOf({ role, content = "" }: GivenItem): unknown {
   if (typeof content === "string") return content;
   if (role === "assistant") return content.map(({ text = "" }) => text).join("");
-  return content.map(({ type, text, image_url: url }) =>
-    type === "input_image" ? { type: "image_url", image_url: { url } } : { type: "text", text },
-  );
+  return content.map(partOf);
+}
+
+function partOf(part: Part): unknown {
+  const { type, text, image_url: url, ...file } = part;
+  if (type === "input_image") return { type: "image_url", image_url: { url } };
+  if (type === "input_file") return { type: "file", file };
+  return type === "input_audio" ? part : { type: "text", text };
 }
 
 function toolOf({ type, ...tool }: Record<string, unknown>): Record<string, unknown> {
