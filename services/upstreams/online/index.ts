@@ -5,16 +5,17 @@ import type {
   Snapshot,
   Upstream,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { checkAnthropicOnline } from "../anthropic/online.ts";
+import { checkAnthropicOnline, listOfAnthropic } from "../anthropic/online.ts";
 import type { CallContext } from "../call.ts";
 import { checkComfyUiOnline } from "../comfyui/online.ts";
-import { checkElevenLabsOnline } from "../elevenlabs/online.ts";
+import { checkElevenLabsOnline, listOfElevenLabs } from "../elevenlabs/online.ts";
 import { checkFalOnline } from "../fal/online.ts";
 import { checkDeclaredOnline } from "../jobs/online.ts";
 import { type SampleRequest, sampleRequests } from "../jobs/requests.ts";
-import { checkListedOnline } from "../openai/online.ts";
+import { checkListedOnline, listOfOpenAi } from "../openai/online.ts";
 import { type ProtocolName, protocolName } from "../protocols.ts";
 import { checkReplicateOnline } from "../replicate/online.ts";
+import type { ModelList } from "./lists.ts";
 import { createRead, type Read } from "./read.ts";
 
 /** A fault of a model, or of one of its calls where that is given. */
@@ -42,6 +43,21 @@ const checks: Readonly<Record<Exclude<ProtocolName, "builtin">, OnlineCheck>> = 
   elevenlabs: checkElevenLabsOnline,
   jobs: checkDeclaredOnline,
 };
+
+/** Lists of models, by the protocols that have one. */
+const lists: { readonly [P in ProtocolName]?: ModelList } = {
+  openai: listOfOpenAi,
+  "chat-completions": listOfOpenAi,
+  genmesh: listOfOpenAi,
+  anthropic: listOfAnthropic,
+  elevenlabs: listOfElevenLabs,
+};
+
+/** The list of models that an upstream's protocol has. Undefined: it has none. */
+export function listOf({ protocol }: Upstream): ModelList | undefined {
+  const name = protocolName(protocol);
+  return name && lists[name];
+}
 
 /**
  * Asks the upstreams of a catalog whether they have what its active models need. That costs nothing: it reads descriptions, and

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Found, Read } from "./read.ts";
 
-/** How a protocol lists its models. */
+/** The list of models of a protocol. */
 export interface ModelList {
   /** Below the upstream's base URL. */
   path: string;

@@ -1,10 +1,6 @@
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { listOfAnthropic } from "../anthropic/online.ts";
 import { type CallContext, keyOf } from "../call.ts";
-import { listOfElevenLabs } from "../elevenlabs/online.ts";
-import { listOfOpenAi } from "../openai/online.ts";
-import { type ProtocolName, protocolName } from "../protocols.ts";
-import { checkOnline, namesOf } from "./index.ts";
+import { checkOnline, listOf, namesOf } from "./index.ts";
 import { type ModelList, readList } from "./lists.ts";
 import { createRead, type Read } from "./read.ts";
 
@@ -33,18 +29,9 @@ const maxNameCharacters = 200;
 /** Differences that are answered. */
 const maxFaults = 100;
 
-/** Lists of models, by the protocols that have one. */
-const lists: { readonly [P in ProtocolName]?: ModelList } = {
-  openai: listOfOpenAi,
-  "chat-completions": listOfOpenAi,
-  genmesh: listOfOpenAi,
-  anthropic: listOfAnthropic,
-  elevenlabs: listOfElevenLabs,
-};
-
 /**
  * Asks an upstream of the catalog, with its key. Generates nothing. Undefined where the catalog has no such upstream. Once `signal`
- * aborts, what is still unread is a difference. Never rejects.
+ * aborts, documents that are still unread count as differences. Never rejects.
  */
 export async function probeUpstream(
   snapshot: Snapshot,
@@ -55,7 +42,7 @@ export async function probeUpstream(
   const upstream = Object.hasOwn(snapshot.upstreams, name) ? snapshot.upstreams[name] : undefined;
   if (!upstream) return undefined;
   const read = createRead(context, { maxBytes, signal });
-  const list = lists[protocolName(upstream.protocol) ?? "builtin"];
+  const list = listOf(upstream);
   const served = snapshot.models.filter((one) => one.active && namesOf(one).includes(name));
   const found = await checkOnline(snapshot, context, { read, only: name });
   const faults = found.slice(0, maxFaults).map(({ path, message }) => ({

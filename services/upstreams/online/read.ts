@@ -19,7 +19,7 @@ export type Read = (
   more?: Pick<UpstreamCall, "key" | "headers">,
 ) => Promise<Found>;
 
-/** How documents are read. */
+/** Settings of a reader. */
 export interface ReadOptions {
   /** Bytes of a document. Default: {@link documentBytes}. */
   maxBytes?: number;
