@@ -52,7 +52,7 @@ upstreams/builtin | how built-in models are driven like an upstream | kit, commo
 upstreams/anthropic | how Anthropic's API is asked | kit, upstreams/online
 upstreams/chat-completions | what an upstream that speaks Chat Completions can do |
 upstreams/comfyui | how ComfyUI is asked | kit, upstreams/by-template, upstreams/media, upstreams/online
-upstreams/elevenlabs | how ElevenLabs is asked | kit, upstreams/media, upstreams/online
+upstreams/elevenlabs | how ElevenLabs is asked | upstreams/media, upstreams/online
 upstreams/fal | how fal is asked | kit, upstreams/by-template, upstreams/media, upstreams/online
 upstreams/genmesh | how another genmesh is asked | kit, upstreams/media, upstreams/openai, upstreams/text
 upstreams/jobs | how a vendor is asked whose HTTP the catalog declares | kit, upstreams/by-template, upstreams/media, upstreams/online

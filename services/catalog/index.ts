@@ -34,7 +34,10 @@ export function createCatalog(context: CatalogContext): Service {
     name: "catalog",
     rpc: [
       rpcService(CatalogService, {
-        ...catalogRoutes({ file, source, clock, drafts, closing: closing.signal }),
+        ...catalogRoutes({
+          ...{ file, source, clock, drafts, closing: closing.signal },
+          isStored: versions !== undefined,
+        }),
         ...versionRoutes({ file, source, versions, drafts, clock, look }),
       }),
     ],

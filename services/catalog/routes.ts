@@ -15,6 +15,8 @@ import type { SnapshotSource } from "./source.ts";
 interface CatalogRoutesDeps {
   /** Path of the catalog file. Workflow files lie beside it. */
   file: string;
+  /** Are versions in the store the master? */
+  isStored: boolean;
   source: SnapshotSource;
   clock: Clock;
   drafts: Pick<DraftChecker, "check">;
@@ -25,6 +27,7 @@ interface CatalogRoutesDeps {
 /** The methods that read the catalog in force, and judge drafts of it. */
 export function catalogRoutes({
   file,
+  isStored,
   source,
   clock,
   drafts,
@@ -42,7 +45,8 @@ export function catalogRoutes({
     async checkDraft({ yaml }, { signal }) {
       const inForce = source.inForce();
       const draft = { text: yaml, workflows: inForce.workflows };
-      const job = { draft, folder: dirname(file), inForce, nowMs: clock.now() };
+      const folder = dirname(file);
+      const job = { draft, folder, onlyKnownKeyFiles: isStored, inForce, nowMs: clock.now() };
       const { workflows: _, ...verdict } = await drafts.check(job, signal);
       return verdict;
     },

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createPeers } from "#common/agreements/peers.ts";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { randomIds } from "#kit/base/ids.ts";
@@ -16,6 +16,10 @@ import { manualClock } from "#kit/time/clock.ts";
 import type { PutInForceRequestSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { createCatalog } from "./index.ts";
 import { pollMs } from "./limits.ts";
+
+/** Its thread takes longer to start than to judge a draft. */
+const workshop = createWorkshop();
+afterAll(() => workshop[Symbol.asyncDispose]());
 
 let folder: string;
 let file: string;
@@ -38,12 +42,10 @@ async function replica({ isStored = true } = {}) {
   const log = createLogger("silent");
   const clock = manualClock();
   const sqlite = openSqlite(join(folder, "genmesh.sqlite"));
-  const workshop = createWorkshop();
   const database = isStored ? ({ kind: "sqlite", sqlite } as const) : undefined;
   const service = createCatalog({ file, database, clock, log, metrics: createMetrics(), workshop });
   onTestFinished(async () => {
     await service[Symbol.asyncDispose]();
-    await workshop[Symbol.asyncDispose]();
     sqlite[Symbol.dispose]();
   });
   const transport = createDirectTransport({
@@ -175,6 +177,24 @@ describe("versions in the store", () => {
     expect(rest.versions.map(({ number }) => number)).toEqual([1, 0]);
     expect(rest.nextPageToken).toBe("");
   });
+});
+
+test("a new file with a key can be named by the catalog file alone", async () => {
+  const upstream = (keyFile: string) => `
+upstreams:
+  main: { protocol: openai, baseUrl: "http://127.0.0.1:9", apiKeyFile: ${keyFile} }
+models: [{ id: voice-1, kind: speech, upstream: main, voices: [a], pricing: { usdMicrosPerMillionCharacters: 1 } }]
+`;
+  await writeFile(file, upstream("/keys/main"));
+  const { client, put } = await replica();
+  const { faults } = await put(upstream("/data/admin-token"), 0);
+  expect(faults.map(({ path }) => path)).toEqual(["upstreams.main.apiKeyFile"]);
+  expect((await client.checkDraft({ yaml: upstream("/x") })).faults).toHaveLength(1);
+  expect((await put(`${upstream("/keys/main")}# a comment`, 0)).faults).toEqual([]);
+  // A version that was in force may be in force again.
+  await put(priced(20), 1);
+  expect((await put(upstream("/keys/main"), 2)).faults).toHaveLength(1);
+  expect((await put(1, 2)).faults).toEqual([]);
 });
 
 test("where a file is the master, it can be read and not changed", async () => {

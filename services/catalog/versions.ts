@@ -145,6 +145,7 @@ async function judged(
       : {
           draft: { text: text.value ?? "", workflows: inForce.workflows },
           folder: dirname(file),
+          onlyKnownKeyFiles: true,
           inForce,
         };
   const { models, faults, workflows } = await drafts.check({ ...job, nowMs: clock.now() }, signal);

@@ -116,6 +116,11 @@ describe("every variable is taken", () => {
     expect(envToConfig({ MY_KEY: "k" }).secret("MY_KEY")).toBe("k");
   });
 
+  test("the installation's own secrets are no upstream's keys", () => {
+    const env = { GENMESH_ADMIN_TOKEN: "t".repeat(16), GENMESH_MESH_TOKEN: "m".repeat(16) };
+    for (const name of Object.keys(env)) expect(envToConfig(env).secret(name)).toBeUndefined();
+  });
+
   test("a key whose name is a path is read from that file", async () => {
     const folder = mkdtempSync(join(tmpdir(), "genmesh-keys-"));
     const file = join(folder, "key");

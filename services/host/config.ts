@@ -164,8 +164,18 @@ function catalogConfig(read: EnvReader, role: Role): CatalogConfig {
   return { file: path === "" ? shippedCatalog : resolve(path), isStored };
 }
 
+/** Variables with this installation's own secrets. No catalog can send them to an upstream. */
+const ownSecrets: ReadonlySet<string> = new Set([
+  ...["GENMESH_ADMIN_TOKEN", "GENMESH_MESH_TOKEN", "GENMESH_BOOTSTRAP_API_KEY"],
+  ...["GENMESH_DATABASE_URL", "GENMESH_QUEUE_URL", "GENMESH_BLOBS_URL"],
+  "OTEL_EXPORTER_OTLP_HEADERS",
+]);
+
 function secretsOf(env: Env): Config["secret"] {
-  return (name) => (isAbsolute(name) ? readKeyFile(name) : env[name]);
+  return (name) => {
+    if (isAbsolute(name)) return readKeyFile(name);
+    return ownSecrets.has(name) ? undefined : env[name];
+  };
 }
 
 /** The roles with a public port. */

@@ -108,6 +108,11 @@ const makers: Readonly<Record<Part, Maker>> = {
         plain: large.plain,
       }),
       health: await tools.health(),
+      probeUpstream: async (snapshot, name, signal) => {
+        const { probeUpstream } = await import("../upstreams/online/probe.ts");
+        const call = { secrets: context.config.secret, http: await tools.http() };
+        return await probeUpstream(snapshot, name, call, signal);
+      },
       large,
       counter: stack.use(createTokenCounter(context.workshop)),
       images: await tools.images(),

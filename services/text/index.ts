@@ -32,6 +32,7 @@ import { createMeter } from "./paid/meter.ts";
 import { createReaper } from "./paid/reaper.ts";
 import { createTextHolds } from "./paid/text-holds.ts";
 import { createTextPort } from "./port.ts";
+import { createProber, type ProbeUpstream } from "./prober.ts";
 import type { ImageSources } from "./request/images.ts";
 import { createTextRoutes } from "./routes.ts";
 import type { UsageStore } from "./store/store.ts";
@@ -54,6 +55,8 @@ export interface TextDeps {
   upstreams: TextUpstreams;
   /** The state of all processes. Operators ask the text service for it. */
   health: Pick<UpstreamHealth, "read">;
+  /** Asks an upstream which models it has. */
+  probeUpstream: ProbeUpstream;
   counter: TokenCounter;
   large: Pick<LargeAnswers, "run">;
   /** Threads for work that would block the event loop. */
@@ -97,7 +100,8 @@ export function createText(deps: TextDeps): Service & { port: TextPort } {
     rooms: createAnswerRooms(deps),
   });
   const port = createTextPort({ answering, reader });
-  const routes = createTextRoutes({ ...deps, port, answering, reaper, store, reader });
+  const prober = createProber(deps);
+  const routes = createTextRoutes({ ...deps, port, answering, reaper, store, reader, prober });
   const work = new AbortController();
   const sweeps = new AbortController();
   let loops: Promise<void>[] = [];

@@ -17,6 +17,7 @@ import type { Answering } from "./answers/answering.ts";
 import { eraseBatch, maxReviews } from "./base/limits.ts";
 import type { Reaper } from "./paid/reaper.ts";
 import { callOf } from "./port.ts";
+import type { Prober } from "./prober.ts";
 import { leaveBudgetOut } from "./request/messages-thinking.ts";
 import type { UsageStore } from "./store/store.ts";
 
@@ -29,6 +30,7 @@ export interface TextRoutesContext {
   store: UsageStore;
   ids: Ids;
   health: Pick<UpstreamHealth, "read">;
+  prober: Prober;
   /** Reads request bodies. */
   reader: JsonReader;
 }
@@ -90,6 +92,7 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
         })),
       };
     },
+    probeUpstream: ({ name }, { signal }) => context.prober.probe(name, signal),
     async listReviews({ accountId }) {
       const reviews = await store.reviews(accountId || undefined, maxReviews);
       return {

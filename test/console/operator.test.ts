@@ -146,6 +146,25 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     expect(opened.faults).toEqual([]);
   });
 
+  test("ask an upstream whether its key works, and which models it has", async () => {
+    const { world } = owned;
+    await visit(page, origin, "/console/operator/upstreams");
+    const list = { object: "list", data: [{ id: "up-model" }, { id: "another" }] };
+    world.play({ kind: "json", body: list });
+    await page.getByRole("button", { name: "Probe main", exact: true }).click();
+    await dialog().getByText("It answers, and differs from the catalog.").waitFor();
+    await dialog().getByText("Models that it lists (2)").click();
+    await dialog().getByText("another", { exact: true }).waitFor();
+    expect(await lookFindings(page)).toEqual([]);
+    world.play({ kind: "status", status: 401 });
+    await button("Ask again").click();
+    await dialog().getByText("its list of models answers 401").waitFor();
+    expect(await lookFindings(page)).toEqual([]);
+    world.play();
+    await button("Close").click();
+    expect(opened.faults).toEqual([]);
+  });
+
   test("make a key with all its bounds, change it, disable and enable it", async () => {
     const { world } = owned;
     const { accountId } = await world.caller();

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { until } from "../support/until.ts";
+import { upstreamKeys } from "./catalog.ts";
 import { type Document, ended, startMediaWorld, submit } from "./media-world.ts";
 import { adminToken, operatorSession } from "./operator-session.ts";
 import { isOwnWorld, ownWorldOnly } from "./world.ts";
@@ -214,6 +215,37 @@ describe("the operator's routes", () => {
     const kinds = new Map(draft.json.changes.map((one: Document) => [one.model, one.change]));
     expect(kinds.get("scripted")).toBe("removed");
     expect(JSON.stringify(draft.json)).not.toContain('developerPrompt","before":"');
+  });
+
+  test("ask an upstream whether its key works and which models it has", async () => {
+    const list = (ids: string[]) =>
+      ({ kind: "json", body: { object: "list", data: ids.map((id) => ({ id })) } }) as const;
+    const probe = async (name: string) =>
+      (await post(`/upstreams/${encodeURIComponent(name)}/probe`, {})).json;
+    const key = upstreamKeys.UP_KEY ?? "";
+    world.play(list(["up-model", "zeta", `echo of ${key}`]));
+    const seen = world.upstream.requests;
+    const told = await probe("main");
+    expect(seen[0]).toMatchObject({ method: "GET", path: "/v1/models" });
+    expect(seen[0]?.headers.authorization).toBe(`Bearer ${key}`);
+    // Each document is read once, however many models it is about.
+    expect(seen).toHaveLength(1);
+    expect(told.list).toEqual({ fault: null, models: ["up-model", "zeta"], count: 3 });
+    expect(told.faults.length).toBeGreaterThan(0);
+    expect(told.faults.map(({ model }: Document) => model)).not.toContain("scripted");
+    expect(JSON.stringify(told)).not.toContain(key);
+    world.play({ kind: "status", status: 401, message: "the words of the upstream" });
+    const refused = await probe("main");
+    expect(refused).toMatchObject({ ok: false, list: { fault: "its list of models answers 401" } });
+    expect(JSON.stringify(refused)).not.toContain("the words of the upstream");
+    world.play({ kind: "garbage" });
+    expect((await probe("main")).list.fault).toBe(
+      "its list of models answers with what is no JSON",
+    );
+    world.play();
+    expect((await probe("nowhere")).list.fault).toMatch(/^its list of models cannot be read/);
+    expect((await post("/upstreams/no-such/probe", {})).code).toBe("object_not_found");
+    expect((await probe("studio")).list).toBeNull();
   });
 
   test("show how upstreams do, by the sum of what all processes export", {

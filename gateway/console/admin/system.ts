@@ -17,6 +17,7 @@ export function systemRoutes(app: FastifyInstance, edge: Edge): void {
   const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
     adminRoute(app, edge, { method: "GET", url, handle });
   get("/upstreams", upstreams);
+  adminRoute(app, edge, { method: "POST", url: "/upstreams/:name/probe", handle: probe });
   get("/audit", async (call) => {
     const asked = { ...call.page(), accountId: call.query("account") };
     const { actions, nextPageToken } = await call.peers.auth.listActions(asked, call.options);
@@ -40,6 +41,20 @@ export const failingShare = 0.2;
  * GenmeshUpstreamAccountEmpty uses the same time.
  */
 export const emptyForMs = 15 * 60_000;
+
+/** Asks an upstream, with its key, which models it has. It changes nothing and generates nothing. */
+async function probe(call: AdminCall) {
+  const told = await call.peers.text.probeUpstream({ name: call.param("name") }, call.options);
+  const { hasList, listFault, listedModels, listed, models, faults, durationMs } = told;
+  return {
+    object: "upstream.probe",
+    ok: listFault === "" && faults.length === 0,
+    list: hasList ? { fault: listFault || null, models: listedModels, count: listed } : null,
+    models,
+    faults: faults.map(({ model, message }) => ({ model, message })),
+    durationMs,
+  };
+}
 
 /** Every upstream of the catalog, with the observations of all processes. */
 async function upstreams(call: AdminCall) {

@@ -38,6 +38,8 @@ export interface DraftJob {
   draft: CatalogText;
   /** The folder of workflow files. One that is not there is taken from the draft. Absent: all are the draft's own. */
   folder?: string;
+  /** Is a file that holds a key a fault where what is in force does not name it? Default: it is not. */
+  onlyKnownKeyFiles?: boolean;
   inForce: CatalogText;
   /** Milliseconds since the epoch. */
   nowMs: number;
@@ -54,9 +56,10 @@ export function faultyDraft(message: string): JudgedDraft {
 
 /** Judges a draft in a thread. */
 export async function inThread(job: DraftJob): Promise<JudgedDraft> {
-  const { draft, folder, inForce, nowMs } = job;
+  const { draft, folder, onlyKnownKeyFiles, inForce, nowMs } = job;
   const workflows = folder === undefined ? draft.workflows : await found(draft, folder);
-  return { ...checkDraft({ ...draft, workflows }, inForce, nowMs), workflows };
+  const verdict = checkDraft({ ...draft, workflows }, inForce, nowMs, onlyKnownKeyFiles);
+  return { ...verdict, workflows };
 }
 
 /** The workflow files that a draft names. */
@@ -70,14 +73,18 @@ async function found({ text, workflows }: CatalogText, folder: string): Promise<
 }
 
 /** Judges a draft at a time, and compares it with what is in force. */
-export function checkDraft(draft: CatalogText, inForce: CatalogText, nowMs: number): DraftVerdict {
+export function checkDraft(
+  draft: CatalogText,
+  inForce: CatalogText,
+  nowMs: number,
+  onlyKnownKeyFiles = false,
+): DraftVerdict {
   const { snapshot: is, faults } = parseCatalog(draft.text, draft.workflows, nowMs);
-  if (faults) {
-    const told = faults.map(({ path, message }) => ({ path, message }));
-    return { models: 0, faults: told, changes: [], isShortened: false };
-  }
+  if (faults) return refusedDraft(faults);
   const { snapshot: was } = parseCatalog(inForce.text, inForce.workflows);
   if (!was) throw new Error("what is in force has faults");
+  const unknown = onlyKnownKeyFiles ? unknownKeyFiles(is, was) : [];
+  if (unknown.length > 0) return refusedDraft(unknown);
   const changes = [
     ...changesOf(byId(was), byId(is), (id) => id),
     ...changesOf(upstreamsOf(was), upstreamsOf(is), (name) => `upstream ${name}`),
@@ -87,6 +94,25 @@ export function checkDraft(draft: CatalogText, inForce: CatalogText, nowMs: numb
     ...changesOf(credentialsOf(was), credentialsOf(is), () => "catalog"),
   ];
   return { models: is.models.length, faults: [], ...shortened(changes) };
+}
+
+function refusedDraft(faults: readonly { path: string; message: string }[]): DraftVerdict {
+  const told = faults.map(({ path, message }) => ({ path, message }));
+  return { models: 0, faults: told, changes: [], isShortened: false };
+}
+
+/**
+ * Upstreams whose key is in a file that the catalog in force does not name. With a path of their choice, an operator could send any file
+ * of the machine to an upstream.
+ */
+function unknownKeyFiles(is: Snapshot, was: Snapshot): DraftVerdict["faults"] {
+  const known = new Set(Object.values(was.upstreams).map(({ apiKeyFile }) => apiKeyFile));
+  return Object.values(is.upstreams)
+    .filter(({ apiKeyFile }) => apiKeyFile !== "" && !known.has(apiKeyFile))
+    .map(({ name }) => ({
+      path: `upstreams.${name}.apiKeyFile`,
+      message: "names a file that what is in force does not; name it in the catalog file first",
+    }));
 }
 
 /** Changes, with as many of their fields as an answer has room for. */

@@ -20,7 +20,7 @@ export function versionCommands(catalog: Command, cli: Cli): void {
       .command("show")
       .description("print the text of the catalog in force, or of a version of it")
       .option("--number <number>", "this version", versionNumber),
-    "catalog show",
+    "catalog show > catalog.yaml",
     "catalog show --number 3",
   ).action(({ number }: { number?: number }) => show(cli, number));
   withExamples(

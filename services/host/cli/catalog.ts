@@ -11,7 +11,7 @@ export function catalogCommands(program: Command, cli: Cli): void {
   const catalog = withExamples(
     program.command("catalog").description("the catalog: its file, and its versions in the store"),
     "catalog check deploy/catalog.yaml",
-    "catalog show",
+    "catalog show > catalog.yaml",
   );
   versionCommands(catalog, cli);
   withExamples(
@@ -45,7 +45,7 @@ export function catalogCommands(program: Command, cli: Cli): void {
     catalog
       .command("schema")
       .description("the JSON schema of a catalog file, for an editor's language server"),
-    "catalog schema",
+    "catalog schema > catalog.schema.json",
   ).action(async () => {
     const { catalogJsonSchema } = await import("../../catalog/index.ts");
     cli.out(`${JSON.stringify(catalogJsonSchema(), null, 2)}\n`);

@@ -261,3 +261,12 @@ export const eraseBatch = 50;
 
 /** Tokens that an upstream of Messages adds once for the tools of a request. Anthropic names 290 to 804, by model. */
 export const messagesToolTokens = 1_024;
+
+/** Milliseconds for all that one probe of an upstream reads. The console waits for 30 s. */
+export const probeMs = 25_000;
+/** Probes at once in a process, and how many wait for how long. Operators begin them by hand. */
+export const probeShare: FairShareBounds = {
+  places: 2,
+  each: { places: 2, waiting: 4 },
+  waitMs: 3_000,
+};

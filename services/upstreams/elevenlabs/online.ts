@@ -1,12 +1,17 @@
-import { isJsonObject } from "#kit/base/json.ts";
 import type { OnlineCheck } from "../online/index.ts";
+import { type ModelList, readList, textsOf } from "../online/lists.ts";
+
+/** ElevenLabs' list of models. */
+export const listOfElevenLabs: ModelList = {
+  path: "/models",
+  names: (document) => (Array.isArray(document) ? textsOf(document, "model_id") : []),
+};
 
 /** Checks the model, and each voice. */
 export const checkElevenLabsOnline: OnlineCheck = async ({ upstream, model, read }) => {
-  const { value, fault } = await read(upstream, `${upstream.baseUrl}/models`);
+  const { value, fault } = await readList(read, upstream, listOfElevenLabs);
   if (fault !== undefined) return [{ path: [], message: `ElevenLabs' list of models ${fault}` }];
-  const models = Array.isArray(value) ? value.filter(isJsonObject) : [];
-  const isThere = models.some(({ model_id: id }) => id === model.upstreamModel);
+  const isThere = listOfElevenLabs.names(value).includes(model.upstreamModel);
   const message = `ElevenLabs has no model '${model.upstreamModel}'`;
   if (model.spec.case !== "speech") return [];
   const { voices, upstreamVoices } = model.spec.value;

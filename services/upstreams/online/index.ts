@@ -5,16 +5,17 @@ import type {
   Snapshot,
   Upstream,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { checkAnthropicOnline } from "../anthropic/online.ts";
+import { checkAnthropicOnline, listOfAnthropic } from "../anthropic/online.ts";
 import type { CallContext } from "../call.ts";
 import { checkComfyUiOnline } from "../comfyui/online.ts";
-import { checkElevenLabsOnline } from "../elevenlabs/online.ts";
+import { checkElevenLabsOnline, listOfElevenLabs } from "../elevenlabs/online.ts";
 import { checkFalOnline } from "../fal/online.ts";
 import { checkDeclaredOnline } from "../jobs/online.ts";
 import { type SampleRequest, sampleRequests } from "../jobs/requests.ts";
-import { checkListedOnline } from "../openai/online.ts";
+import { checkListedOnline, listOfOpenAi } from "../openai/online.ts";
 import { type ProtocolName, protocolName } from "../protocols.ts";
 import { checkReplicateOnline } from "../replicate/online.ts";
+import type { ModelList } from "./lists.ts";
 import { createRead, type Read } from "./read.ts";
 
 /** A fault of a model, or of one of its calls where that is given. */
@@ -43,24 +44,40 @@ const checks: Readonly<Record<Exclude<ProtocolName, "builtin">, OnlineCheck>> = 
   jobs: checkDeclaredOnline,
 };
 
+/** Lists of models, by the protocols that have one. */
+const lists: { readonly [P in ProtocolName]?: ModelList } = {
+  openai: listOfOpenAi,
+  "chat-completions": listOfOpenAi,
+  genmesh: listOfOpenAi,
+  anthropic: listOfAnthropic,
+  elevenlabs: listOfElevenLabs,
+};
+
+/** The list of models that an upstream's protocol has. Undefined: it has none. */
+export function listOf({ protocol }: Upstream): ModelList | undefined {
+  const name = protocolName(protocol);
+  return name && lists[name];
+}
+
 /**
  * Asks the upstreams of a catalog whether they have what its active models need. That costs nothing: it reads descriptions, and
- * generates nothing. Each fault comes once, with its path in the file and the upstream where it was found.
+ * generates nothing. Each fault comes once, with its path in the file and the upstream where it was found. `only`: the name of the one
+ * upstream that is asked.
  */
 export async function checkOnline(
-  { models, upstreams }: Snapshot,
+  { models, upstreams }: Pick<Snapshot, "models" | "upstreams">,
   context: CallContext,
+  { read = createRead(context), only }: { read?: Read; only?: string } = {},
 ): Promise<FoundFault[]> {
-  const read = createRead(context);
   const { secrets } = context;
   const faults: FoundFault[] = [];
   const known = new Set<string>();
   for (const [index, model] of models.entries()) {
     if (!model.active) continue;
-    for (const name of [model.upstream, ...model.fallbackUpstreams]) {
+    for (const name of namesOf(model)) {
       const upstream = upstreams[name];
       const protocol = upstream && protocolName(upstream.protocol);
-      if (!protocol || protocol === "builtin") continue;
+      if (!protocol || protocol === "builtin" || (only ?? name) !== name) continue;
       const own = model.shares.find((one) => one.upstream === name)?.upstreamModel;
       const offered = own ? { ...model, upstreamModel: own } : model;
       const asked = { upstream, model: offered, read, secrets };
@@ -77,10 +94,13 @@ export async function checkOnline(
   return faults;
 }
 
+/** The upstreams of a model, in the order in which they are tried. */
+export const namesOf = (model: Model): string[] => [model.upstream, ...model.fallbackUpstreams];
+
 /** The requests that a catalog's active models would send to upstreams whose HTTP it declares. No upstream is asked, and no key is read. */
 export function requestsOf({ models, upstreams }: Snapshot): (SampleRequest & { model: string })[] {
   return models.flatMap((model) => {
-    const names = model.active ? [model.upstream, ...model.fallbackUpstreams] : [];
+    const names = model.active ? namesOf(model) : [];
     return names.flatMap((name) => {
       const upstream = upstreams[name];
       if (!upstream || protocolName(upstream.protocol) !== "jobs") return [];

@@ -19,12 +19,20 @@ export type Read = (
   more?: Pick<UpstreamCall, "key" | "headers">,
 ) => Promise<Found>;
 
+/** Settings of a reader. */
+export interface ReadOptions {
+  /** Bytes of a document. Default: {@link documentBytes}. */
+  maxBytes?: number;
+  /** Ends all reads. */
+  signal?: AbortSignal;
+}
+
 /** Makes a reader. */
-export function createRead(context: CallContext): Read {
+export function createRead(context: CallContext, options: ReadOptions = {}): Read {
   const found = new Map<string, Promise<Found>>();
   return (upstream, url, more = {}) => {
     const name = `${upstream.name} ${url}`;
-    const known = found.get(name) ?? readDocument(context, { upstream, url, ...more });
+    const known = found.get(name) ?? readDocument(context, { upstream, url, ...more }, options);
     found.set(name, known);
     return known;
   };
@@ -33,7 +41,9 @@ export function createRead(context: CallContext): Read {
 async function readDocument(
   context: CallContext,
   call: Pick<UpstreamCall, "upstream" | "url" | "key" | "headers">,
+  { maxBytes = documentBytes, signal }: ReadOptions,
 ): Promise<Found> {
+  const late = AbortSignal.timeout(documentMs);
   try {
     const reply = await callUpstream(context, {
       ...call,
@@ -41,13 +51,13 @@ async function readDocument(
       method: "GET",
       headers: { accept: "application/json", ...call.headers },
       timeoutMs: documentMs,
-      signal: AbortSignal.timeout(documentMs),
+      signal: signal ? AbortSignal.any([signal, late]) : late,
     });
     if (reply.status >= 300) {
       reply.body.close();
       return { fault: `answers ${reply.status}` };
     }
-    return { value: JSON.parse((await reply.body.whole(documentBytes)).toString()) as JsonValue };
+    return { value: JSON.parse((await reply.body.whole(maxBytes)).toString()) as JsonValue };
   } catch (error) {
     if (error instanceof SyntaxError) return { fault: "answers with what is no JSON" };
     if (!(error instanceof UpstreamError)) return { fault: "does not answer in time" };

@@ -213,6 +213,17 @@ export interface Upstreams extends AdminList<Upstream> {
   processes: number;
 }
 
+/** The answers of an upstream to an operator's question. */
+export interface UpstreamProbe {
+  ok: boolean;
+  /** Null: its protocol has no list of models. `count` may be more than are named. */
+  list: { fault: string | null; models: string[]; count: number } | null;
+  /** Active models of the catalog that it serves. */
+  models: number;
+  faults: { model: string; message: string }[];
+  durationMs: number;
+}
+
 export interface Upstream {
   name: string;
   protocol: string;

@@ -1,10 +1,11 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { count, milliseconds } from "../../format.ts";
 import { useApi } from "../../hooks.ts";
 import { Page } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
 import { type Column, Table } from "../../kit/table.tsx";
 import { Badge, Count, type Tone, When } from "../../kit/values.tsx";
+import { ProbeUpstream } from "./probe-upstream.tsx";
 import { admin, type Upstreams as Listed, type Upstream } from "./types.ts";
 
 /** Ms after which a visible page asks again. */
@@ -102,6 +103,20 @@ const columns: Column<Upstream>[] = [
 ];
 
 export function Upstreams() {
+  const [asked, setAsked] = useState<string | null>(null);
+  const all: Column<Upstream>[] = [
+    ...columns,
+    {
+      head: "Actions",
+      isActions: true,
+      cell: ({ name, protocol }) =>
+        protocol !== "builtin" && (
+          <button type="button" onClick={() => setAsked(name)}>
+            Probe<span class="unseen"> {name}</span>
+          </button>
+        ),
+    },
+  ];
   const loaded = useApi<Listed>(`${admin}/upstreams`);
   const { reload } = loaded;
   useEffect(() => {
@@ -115,7 +130,7 @@ export function Upstreams() {
     >
       <Table
         caption="Upstreams"
-        columns={columns}
+        columns={all}
         loaded={loaded}
         rowsOf={loaded.data?.data}
         keyOf={(one) => one.name}
@@ -125,6 +140,7 @@ export function Upstreams() {
           </Empty>
         }
       />
+      {asked !== null && <ProbeUpstream name={asked} onClose={() => setAsked(null)} />}
     </Page>
   );
 }

@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file genmesh/text/v1/text_service.proto.
  */
 export const file_genmesh_text_v1_text_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJnZW5tZXNoL3RleHQvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLnRleHQudjEikAEKEUNvdW50SW5wdXRSZXF1ZXN0EgwKBGJvZHkYASABKAwSLwoJYWRtaXNzaW9uGAIgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uEi0KCW9wZXJhdGlvbhg8IAEoDjIaLmdlbm1lc2gudGV4dC52MS5PcGVyYXRpb24SDQoFYmV0YXMYUSADKAkiXAoSQ291bnRJbnB1dFJlc3BvbnNlEhQKDGlucHV0X3Rva2VucxgBIAEoAxIXCg9jb3N0X3VzZF9taWNyb3MYAiABKAMSFwoPaG9sZF91c2RfbWljcm9zGAMgASgDIhsKGUxpc3RVcHN0cmVhbUhlYWx0aFJlcXVlc3QiYwoaTGlzdFVwc3RyZWFtSGVhbHRoUmVzcG9uc2USMgoJdXBzdHJlYW1zGAEgAygLMh8uZ2VubWVzaC50ZXh0LnYxLlVwc3RyZWFtSGVhbHRoEhEKCXByb2Nlc3NlcxgCIAEoBSKBAgoOVXBzdHJlYW1IZWFsdGgSDAoEbmFtZRgBIAEoCRIQCghyZXF1ZXN0cxgCIAEoAxIOCgZlcnJvcnMYAyABKAMSEwoGcDUwX21zGAQgASgBSACIAQESEwoGcDk1X21zGAUgASgBSAGIAQESEgoKbGFzdF9lcnJvchgGIAEoCRIRCglpbl9mbGlnaHQYByABKAUSDwoHYnVzaWVzdBgIIAEoBRI2ChJhY2NvdW50X2VtcHR5X3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3Jlc3RpbmcYUCADKAlCCQoHX3A1MF9tc0IJCgdfcDk1X21zIjoKE0VyYXNlQWNjb3VudFJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIPCgdrZXlfaWRzGAIgAygJIicKFEVyYXNlQWNjb3VudFJlc3BvbnNlEg8KB2lzX292ZXIYASABKAgi1gEKD0dlbmVyYXRlUmVxdWVzdBItCglvcGVyYXRpb24YASABKA4yGi5nZW5tZXNoLnRleHQudjEuT3BlcmF0aW9uEgwKBGJvZHkYAiABKAwSHAoPaWRlbXBvdGVuY3lfa2V5GAMgASgJSACIAQESLwoJYWRtaXNzaW9uGAQgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uEhQKDGNvbnZlcnNhdGlvbhhQIAEoCRINCgViZXRhcxhRIAMoCUISChBfaWRlbXBvdGVuY3lfa2V5IrYBChBHZW5lcmF0ZVJlc3BvbnNlEgwKBGJvZHkYASABKAwSEAoIcmVwbGF5ZWQYAiABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAMgAygJEhwKD2Nvc3RfdXNkX21pY3JvcxgoIAEoA0gAiAEBEh4KEW1heF9vdXRwdXRfdG9rZW5zGDwgASgDSAGIAQFCEgoQX2Nvc3RfdXNkX21pY3Jvc0IUChJfbWF4X291dHB1dF90b2tlbnMi8gEKFVN0cmVhbUdlbmVyYXRlUmVxdWVzdBItCglvcGVyYXRpb24YASABKA4yGi5nZW5tZXNoLnRleHQudjEuT3BlcmF0aW9uEgwKBGJvZHkYAiABKAwSHAoPaWRlbXBvdGVuY3lfa2V5GAMgASgJSACIAQESLwoJYWRtaXNzaW9uGAQgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uEhQKDGNvbnZlcnNhdGlvbhhQIAEoCRINCgViZXRhcxhRIAMoCRIUCgx0YWtlc19waWVjZXMYBSABKAhCEgoQX2lkZW1wb3RlbmN5X2tleSKGAgoWU3RyZWFtR2VuZXJhdGVSZXNwb25zZRISCghjb21wbGV0ZRgBIAEoDEgAEhAKBmV2ZW50cxgCIAEoDEgAEhAKCHJlcGxheWVkGAMgASgIEhoKEmlnbm9yZWRfcGFyYW1ldGVycxgEIAMoCRIYCgt3aG9sZV9ieXRlcxgFIAEoBEgBiAEBEhwKD2Nvc3RfdXNkX21pY3JvcxgoIAEoA0gCiAEBEh4KEW1heF9vdXRwdXRfdG9rZW5zGDwgASgDSAOIAQFCBgoEcGFydEIOCgxfd2hvbGVfYnl0ZXNCEgoQX2Nvc3RfdXNkX21pY3Jvc0IUChJfbWF4X291dHB1dF90b2tlbnMiOQoSUmVzb2x2ZUhvbGRSZXF1ZXN0Eg8KB2hvbGRfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCSJGChNSZXNvbHZlSG9sZFJlc3BvbnNlEi8KB3ZlcmRpY3QYASABKAsyHi5nZW5tZXNoLmNvbW1vbi52MS5Ib2xkVmVyZGljdCIoChJMaXN0UmV2aWV3c1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCSI/ChNMaXN0UmV2aWV3c1Jlc3BvbnNlEigKB3Jldmlld3MYASADKAsyFy5nZW5tZXNoLnRleHQudjEuUmV2aWV3ItEBCgZSZXZpZXcSEgoKcmVxdWVzdF9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEg8KB2hvbGRfaWQYAyABKAkSDQoFbW9kZWwYBCABKAkSFgoOcmVwb3J0ZWRfdXNhZ2UYBSABKAkSLwoLcmV2aWV3X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KEmNoYXJnZWRfdXNkX21pY3JvcxgHIAEoA0gAiAEBQhUKE19jaGFyZ2VkX3VzZF9taWNyb3MqxgEKCU9wZXJhdGlvbhIZChVPUEVSQVRJT05fVU5TUEVDSUZJRUQQABIXChNPUEVSQVRJT05fUkVTUE9OU0VTEAESFQoRT1BFUkFUSU9OX0NPTVBBQ1QQAhIeChpPUEVSQVRJT05fQ0hBVF9DT01QTEVUSU9OUxADEhYKEk9QRVJBVElPTl9NRVNTQUdFUxBIEhgKFE9QRVJBVElPTl9FTUJFRERJTkdTEEYSHAoYT1BFUkFUSU9OX1RSQU5TQ1JJUFRJT05TEEcyxgUKC1RleHRTZXJ2aWNlElUKCEdlbmVyYXRlEiAuZ2VubWVzaC50ZXh0LnYxLkdlbmVyYXRlUmVxdWVzdBohLmdlbm1lc2gudGV4dC52MS5HZW5lcmF0ZVJlc3BvbnNlIgTo4BgBEmkKDlN0cmVhbUdlbmVyYXRlEiYuZ2VubWVzaC50ZXh0LnYxLlN0cmVhbUdlbmVyYXRlUmVxdWVzdBonLmdlbm1lc2gudGV4dC52MS5TdHJlYW1HZW5lcmF0ZVJlc3BvbnNlIgTo4BgBMAESXgoKQ291bnRJbnB1dBIiLmdlbm1lc2gudGV4dC52MS5Db3VudElucHV0UmVxdWVzdBojLmdlbm1lc2gudGV4dC52MS5Db3VudElucHV0UmVzcG9uc2UiB5ACAejgGAESWAoLUmVzb2x2ZUhvbGQSIy5nZW5tZXNoLnRleHQudjEuUmVzb2x2ZUhvbGRSZXF1ZXN0GiQuZ2VubWVzaC50ZXh0LnYxLlJlc29sdmVIb2xkUmVzcG9uc2USYAoMRXJhc2VBY2NvdW50EiQuZ2VubWVzaC50ZXh0LnYxLkVyYXNlQWNjb3VudFJlcXVlc3QaJS5nZW5tZXNoLnRleHQudjEuRXJhc2VBY2NvdW50UmVzcG9uc2UiA5ACAhJ2ChJMaXN0VXBzdHJlYW1IZWFsdGgSKi5nZW5tZXNoLnRleHQudjEuTGlzdFVwc3RyZWFtSGVhbHRoUmVxdWVzdBorLmdlbm1lc2gudGV4dC52MS5MaXN0VXBzdHJlYW1IZWFsdGhSZXNwb25zZSIHkAIB6OAYAhJhCgtMaXN0UmV2aWV3cxIjLmdlbm1lc2gudGV4dC52MS5MaXN0UmV2aWV3c1JlcXVlc3QaJC5nZW5tZXNoLnRleHQudjEuTGlzdFJldmlld3NSZXNwb25zZSIHkAIB6OAYAmIGcHJvdG8z", [file_genmesh_common_v1_access, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+  fileDesc("CiJnZW5tZXNoL3RleHQvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLnRleHQudjEikAEKEUNvdW50SW5wdXRSZXF1ZXN0EgwKBGJvZHkYASABKAwSLwoJYWRtaXNzaW9uGAIgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uEi0KCW9wZXJhdGlvbhg8IAEoDjIaLmdlbm1lc2gudGV4dC52MS5PcGVyYXRpb24SDQoFYmV0YXMYUSADKAkiXAoSQ291bnRJbnB1dFJlc3BvbnNlEhQKDGlucHV0X3Rva2VucxgBIAEoAxIXCg9jb3N0X3VzZF9taWNyb3MYAiABKAMSFwoPaG9sZF91c2RfbWljcm9zGAMgASgDIiQKFFByb2JlVXBzdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkitgEKFVByb2JlVXBzdHJlYW1SZXNwb25zZRIQCghoYXNfbGlzdBgBIAEoCBISCgpsaXN0X2ZhdWx0GAIgASgJEhUKDWxpc3RlZF9tb2RlbHMYAyADKAkSDgoGbGlzdGVkGAQgASgFEg4KBm1vZGVscxgFIAEoBRIrCgZmYXVsdHMYBiADKAsyGy5nZW5tZXNoLnRleHQudjEuUHJvYmVGYXVsdBITCgtkdXJhdGlvbl9tcxgHIAEoAyIsCgpQcm9iZUZhdWx0Eg0KBW1vZGVsGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiGwoZTGlzdFVwc3RyZWFtSGVhbHRoUmVxdWVzdCJjChpMaXN0VXBzdHJlYW1IZWFsdGhSZXNwb25zZRIyCgl1cHN0cmVhbXMYASADKAsyHy5nZW5tZXNoLnRleHQudjEuVXBzdHJlYW1IZWFsdGgSEQoJcHJvY2Vzc2VzGAIgASgFIoECCg5VcHN0cmVhbUhlYWx0aBIMCgRuYW1lGAEgASgJEhAKCHJlcXVlc3RzGAIgASgDEg4KBmVycm9ycxgDIAEoAxITCgZwNTBfbXMYBCABKAFIAIgBARITCgZwOTVfbXMYBSABKAFIAYgBARISCgpsYXN0X2Vycm9yGAYgASgJEhEKCWluX2ZsaWdodBgHIAEoBRIPCgdidXNpZXN0GAggASgFEjYKEmFjY291bnRfZW1wdHlfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcmVzdGluZxhQIAMoCUIJCgdfcDUwX21zQgkKB19wOTVfbXMiOgoTRXJhc2VBY2NvdW50UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEg8KB2tleV9pZHMYAiADKAkiJwoURXJhc2VBY2NvdW50UmVzcG9uc2USDwoHaXNfb3ZlchgBIAEoCCLWAQoPR2VuZXJhdGVSZXF1ZXN0Ei0KCW9wZXJhdGlvbhgBIAEoDjIaLmdlbm1lc2gudGV4dC52MS5PcGVyYXRpb24SDAoEYm9keRgCIAEoDBIcCg9pZGVtcG90ZW5jeV9rZXkYAyABKAlIAIgBARIvCglhZG1pc3Npb24YBCABKAsyHC5nZW5tZXNoLmNvbW1vbi52MS5BZG1pc3Npb24SFAoMY29udmVyc2F0aW9uGFAgASgJEg0KBWJldGFzGFEgAygJQhIKEF9pZGVtcG90ZW5jeV9rZXkitgEKEEdlbmVyYXRlUmVzcG9uc2USDAoEYm9keRgBIAEoDBIQCghyZXBsYXllZBgCIAEoCBIaChJpZ25vcmVkX3BhcmFtZXRlcnMYAyADKAkSHAoPY29zdF91c2RfbWljcm9zGCggASgDSACIAQESHgoRbWF4X291dHB1dF90b2tlbnMYPCABKANIAYgBAUISChBfY29zdF91c2RfbWljcm9zQhQKEl9tYXhfb3V0cHV0X3Rva2VucyLyAQoVU3RyZWFtR2VuZXJhdGVSZXF1ZXN0Ei0KCW9wZXJhdGlvbhgBIAEoDjIaLmdlbm1lc2gudGV4dC52MS5PcGVyYXRpb24SDAoEYm9keRgCIAEoDBIcCg9pZGVtcG90ZW5jeV9rZXkYAyABKAlIAIgBARIvCglhZG1pc3Npb24YBCABKAsyHC5nZW5tZXNoLmNvbW1vbi52MS5BZG1pc3Npb24SFAoMY29udmVyc2F0aW9uGFAgASgJEg0KBWJldGFzGFEgAygJEhQKDHRha2VzX3BpZWNlcxgFIAEoCEISChBfaWRlbXBvdGVuY3lfa2V5IoYCChZTdHJlYW1HZW5lcmF0ZVJlc3BvbnNlEhIKCGNvbXBsZXRlGAEgASgMSAASEAoGZXZlbnRzGAIgASgMSAASEAoIcmVwbGF5ZWQYAyABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAQgAygJEhgKC3dob2xlX2J5dGVzGAUgASgESAGIAQESHAoPY29zdF91c2RfbWljcm9zGCggASgDSAKIAQESHgoRbWF4X291dHB1dF90b2tlbnMYPCABKANIA4gBAUIGCgRwYXJ0Qg4KDF93aG9sZV9ieXRlc0ISChBfY29zdF91c2RfbWljcm9zQhQKEl9tYXhfb3V0cHV0X3Rva2VucyI5ChJSZXNvbHZlSG9sZFJlcXVlc3QSDwoHaG9sZF9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJIkYKE1Jlc29sdmVIb2xkUmVzcG9uc2USLwoHdmVyZGljdBgBIAEoCzIeLmdlbm1lc2guY29tbW9uLnYxLkhvbGRWZXJkaWN0IigKEkxpc3RSZXZpZXdzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIj8KE0xpc3RSZXZpZXdzUmVzcG9uc2USKAoHcmV2aWV3cxgBIAMoCzIXLmdlbm1lc2gudGV4dC52MS5SZXZpZXci0QEKBlJldmlldxISCgpyZXF1ZXN0X2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDwoHaG9sZF9pZBgDIAEoCRINCgVtb2RlbBgEIAEoCRIWCg5yZXBvcnRlZF91c2FnZRgFIAEoCRIvCgtyZXZpZXdfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHwoSY2hhcmdlZF91c2RfbWljcm9zGAcgASgDSACIAQFCFQoTX2NoYXJnZWRfdXNkX21pY3JvcyrGAQoJT3BlcmF0aW9uEhkKFU9QRVJBVElPTl9VTlNQRUNJRklFRBAAEhcKE09QRVJBVElPTl9SRVNQT05TRVMQARIVChFPUEVSQVRJT05fQ09NUEFDVBACEh4KGk9QRVJBVElPTl9DSEFUX0NPTVBMRVRJT05TEAMSFgoST1BFUkFUSU9OX01FU1NBR0VTEEgSGAoUT1BFUkFUSU9OX0VNQkVERElOR1MQRhIcChhPUEVSQVRJT05fVFJBTlNDUklQVElPTlMQRzKsBgoLVGV4dFNlcnZpY2USVQoIR2VuZXJhdGUSIC5nZW5tZXNoLnRleHQudjEuR2VuZXJhdGVSZXF1ZXN0GiEuZ2VubWVzaC50ZXh0LnYxLkdlbmVyYXRlUmVzcG9uc2UiBOjgGAESaQoOU3RyZWFtR2VuZXJhdGUSJi5nZW5tZXNoLnRleHQudjEuU3RyZWFtR2VuZXJhdGVSZXF1ZXN0GicuZ2VubWVzaC50ZXh0LnYxLlN0cmVhbUdlbmVyYXRlUmVzcG9uc2UiBOjgGAEwARJeCgpDb3VudElucHV0EiIuZ2VubWVzaC50ZXh0LnYxLkNvdW50SW5wdXRSZXF1ZXN0GiMuZ2VubWVzaC50ZXh0LnYxLkNvdW50SW5wdXRSZXNwb25zZSIHkAIB6OAYARJYCgtSZXNvbHZlSG9sZBIjLmdlbm1lc2gudGV4dC52MS5SZXNvbHZlSG9sZFJlcXVlc3QaJC5nZW5tZXNoLnRleHQudjEuUmVzb2x2ZUhvbGRSZXNwb25zZRJgCgxFcmFzZUFjY291bnQSJC5nZW5tZXNoLnRleHQudjEuRXJhc2VBY2NvdW50UmVxdWVzdBolLmdlbm1lc2gudGV4dC52MS5FcmFzZUFjY291bnRSZXNwb25zZSIDkAICEnYKEkxpc3RVcHN0cmVhbUhlYWx0aBIqLmdlbm1lc2gudGV4dC52MS5MaXN0VXBzdHJlYW1IZWFsdGhSZXF1ZXN0GisuZ2VubWVzaC50ZXh0LnYxLkxpc3RVcHN0cmVhbUhlYWx0aFJlc3BvbnNlIgeQAgHo4BgCEmQKDVByb2JlVXBzdHJlYW0SJS5nZW5tZXNoLnRleHQudjEuUHJvYmVVcHN0cmVhbVJlcXVlc3QaJi5nZW5tZXNoLnRleHQudjEuUHJvYmVVcHN0cmVhbVJlc3BvbnNlIgTo4BgCEmEKC0xpc3RSZXZpZXdzEiMuZ2VubWVzaC50ZXh0LnYxLkxpc3RSZXZpZXdzUmVxdWVzdBokLmdlbm1lc2gudGV4dC52MS5MaXN0UmV2aWV3c1Jlc3BvbnNlIgeQAgHo4BgCYgZwcm90bzM", [file_genmesh_common_v1_access, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
 
 /**
  * A request whose input is to be counted.
@@ -97,6 +97,118 @@ export const CountInputResponseSchema: GenMessage<CountInputResponse> = /*@__PUR
   messageDesc(file_genmesh_text_v1_text_service, 1);
 
 /**
+ * Names an upstream.
+ *
+ * @generated from message genmesh.text.v1.ProbeUpstreamRequest
+ */
+export type ProbeUpstreamRequest = Message<"genmesh.text.v1.ProbeUpstreamRequest"> & {
+  /**
+   * Its name in the catalog. Unknown: NOT_FOUND.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message genmesh.text.v1.ProbeUpstreamRequest.
+ * Use `create(ProbeUpstreamRequestSchema)` to create a new message.
+ */
+export const ProbeUpstreamRequestSchema: GenMessage<ProbeUpstreamRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_text_v1_text_service, 2);
+
+/**
+ * The answers of an upstream.
+ *
+ * @generated from message genmesh.text.v1.ProbeUpstreamResponse
+ */
+export type ProbeUpstreamResponse = Message<"genmesh.text.v1.ProbeUpstreamResponse"> & {
+  /**
+   * Whether its protocol has a list of models. Such an upstream was asked for it.
+   *
+   * @generated from field: bool has_list = 1;
+   */
+  hasList: boolean;
+
+  /**
+   * The reason why the list could not be read, in our own words. Empty: it was read.
+   *
+   * @generated from field: string list_fault = 2;
+   */
+  listFault: string;
+
+  /**
+   * Names of models in the list, sorted. At most 500.
+   *
+   * @generated from field: repeated string listed_models = 3;
+   */
+  listedModels: string[];
+
+  /**
+   * The number of models in the list.
+   *
+   * @generated from field: int32 listed = 4;
+   */
+  listed: number;
+
+  /**
+   * Active models of the catalog that it serves.
+   *
+   * @generated from field: int32 models = 5;
+   */
+  models: number;
+
+  /**
+   * Differences between these models and the upstream. Empty: it has all of them as the catalog describes them. At most 100.
+   *
+   * @generated from field: repeated genmesh.text.v1.ProbeFault faults = 6;
+   */
+  faults: ProbeFault[];
+
+  /**
+   * The time that it took, in milliseconds.
+   *
+   * @generated from field: int64 duration_ms = 7;
+   */
+  durationMs: bigint;
+};
+
+/**
+ * Describes the message genmesh.text.v1.ProbeUpstreamResponse.
+ * Use `create(ProbeUpstreamResponseSchema)` to create a new message.
+ */
+export const ProbeUpstreamResponseSchema: GenMessage<ProbeUpstreamResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_text_v1_text_service, 3);
+
+/**
+ * A difference between a model of the catalog and an upstream.
+ *
+ * @generated from message genmesh.text.v1.ProbeFault
+ */
+export type ProbeFault = Message<"genmesh.text.v1.ProbeFault"> & {
+  /**
+   * The model's id.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * For people.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message genmesh.text.v1.ProbeFault.
+ * Use `create(ProbeFaultSchema)` to create a new message.
+ */
+export const ProbeFaultSchema: GenMessage<ProbeFault> = /*@__PURE__*/
+  messageDesc(file_genmesh_text_v1_text_service, 4);
+
+/**
  * Asks for all upstreams.
  *
  * @generated from message genmesh.text.v1.ListUpstreamHealthRequest
@@ -109,7 +221,7 @@ export type ListUpstreamHealthRequest = Message<"genmesh.text.v1.ListUpstreamHea
  * Use `create(ListUpstreamHealthRequestSchema)` to create a new message.
  */
 export const ListUpstreamHealthRequestSchema: GenMessage<ListUpstreamHealthRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 2);
+  messageDesc(file_genmesh_text_v1_text_service, 5);
 
 /**
  * The state of the upstreams.
@@ -137,7 +249,7 @@ export type ListUpstreamHealthResponse = Message<"genmesh.text.v1.ListUpstreamHe
  * Use `create(ListUpstreamHealthResponseSchema)` to create a new message.
  */
 export const ListUpstreamHealthResponseSchema: GenMessage<ListUpstreamHealthResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 3);
+  messageDesc(file_genmesh_text_v1_text_service, 6);
 
 /**
  * The state of an upstream.
@@ -223,7 +335,7 @@ export type UpstreamHealth = Message<"genmesh.text.v1.UpstreamHealth"> & {
  * Use `create(UpstreamHealthSchema)` to create a new message.
  */
 export const UpstreamHealthSchema: GenMessage<UpstreamHealth> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 4);
+  messageDesc(file_genmesh_text_v1_text_service, 7);
 
 /**
  * An account that is being closed.
@@ -251,7 +363,7 @@ export type EraseAccountRequest = Message<"genmesh.text.v1.EraseAccountRequest">
  * Use `create(EraseAccountRequestSchema)` to create a new message.
  */
 export const EraseAccountRequestSchema: GenMessage<EraseAccountRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 5);
+  messageDesc(file_genmesh_text_v1_text_service, 8);
 
 /**
  * The progress of erasing.
@@ -272,7 +384,7 @@ export type EraseAccountResponse = Message<"genmesh.text.v1.EraseAccountResponse
  * Use `create(EraseAccountResponseSchema)` to create a new message.
  */
 export const EraseAccountResponseSchema: GenMessage<EraseAccountResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 6);
+  messageDesc(file_genmesh_text_v1_text_service, 9);
 
 /**
  * A request of the public API.
@@ -329,7 +441,7 @@ export type GenerateRequest = Message<"genmesh.text.v1.GenerateRequest"> & {
  * Use `create(GenerateRequestSchema)` to create a new message.
  */
 export const GenerateRequestSchema: GenMessage<GenerateRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 7);
+  messageDesc(file_genmesh_text_v1_text_service, 10);
 
 /**
  * A complete answer.
@@ -378,7 +490,7 @@ export type GenerateResponse = Message<"genmesh.text.v1.GenerateResponse"> & {
  * Use `create(GenerateResponseSchema)` to create a new message.
  */
 export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 8);
+  messageDesc(file_genmesh_text_v1_text_service, 11);
 
 /**
  * A request of the public API.
@@ -442,7 +554,7 @@ export type StreamGenerateRequest = Message<"genmesh.text.v1.StreamGenerateReque
  * Use `create(StreamGenerateRequestSchema)` to create a new message.
  */
 export const StreamGenerateRequestSchema: GenMessage<StreamGenerateRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 9);
+  messageDesc(file_genmesh_text_v1_text_service, 12);
 
 /**
  * A part of an answer.
@@ -516,7 +628,7 @@ export type StreamGenerateResponse = Message<"genmesh.text.v1.StreamGenerateResp
  * Use `create(StreamGenerateResponseSchema)` to create a new message.
  */
 export const StreamGenerateResponseSchema: GenMessage<StreamGenerateResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 10);
+  messageDesc(file_genmesh_text_v1_text_service, 13);
 
 /**
  * Names a hold.
@@ -544,7 +656,7 @@ export type ResolveHoldRequest = Message<"genmesh.text.v1.ResolveHoldRequest"> &
  * Use `create(ResolveHoldRequestSchema)` to create a new message.
  */
 export const ResolveHoldRequestSchema: GenMessage<ResolveHoldRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 11);
+  messageDesc(file_genmesh_text_v1_text_service, 14);
 
 /**
  * The answer about a hold.
@@ -565,7 +677,7 @@ export type ResolveHoldResponse = Message<"genmesh.text.v1.ResolveHoldResponse">
  * Use `create(ResolveHoldResponseSchema)` to create a new message.
  */
 export const ResolveHoldResponseSchema: GenMessage<ResolveHoldResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 12);
+  messageDesc(file_genmesh_text_v1_text_service, 15);
 
 /**
  * Selects reviews.
@@ -586,7 +698,7 @@ export type ListReviewsRequest = Message<"genmesh.text.v1.ListReviewsRequest"> &
  * Use `create(ListReviewsRequestSchema)` to create a new message.
  */
 export const ListReviewsRequestSchema: GenMessage<ListReviewsRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 13);
+  messageDesc(file_genmesh_text_v1_text_service, 16);
 
 /**
  * Requests whose reported usage was not believable.
@@ -607,7 +719,7 @@ export type ListReviewsResponse = Message<"genmesh.text.v1.ListReviewsResponse">
  * Use `create(ListReviewsResponseSchema)` to create a new message.
  */
 export const ListReviewsResponseSchema: GenMessage<ListReviewsResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 14);
+  messageDesc(file_genmesh_text_v1_text_service, 17);
 
 /**
  * A request whose reported usage was not believable, and so was not applied.
@@ -670,7 +782,7 @@ export type Review = Message<"genmesh.text.v1.Review"> & {
  * Use `create(ReviewSchema)` to create a new message.
  */
 export const ReviewSchema: GenMessage<Review> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 15);
+  messageDesc(file_genmesh_text_v1_text_service, 18);
 
 /**
  * An operation of the public API.
@@ -813,6 +925,17 @@ export const TextService: GenService<{
     methodKind: "unary";
     input: typeof ListUpstreamHealthRequestSchema;
     output: typeof ListUpstreamHealthResponseSchema;
+  },
+  /**
+   * Asks an upstream of the catalog in force, with its key, which models it has, and compares them with the catalog's. Nothing is
+   * generated. Takes at most 25 s. Admin token.
+   *
+   * @generated from rpc genmesh.text.v1.TextService.ProbeUpstream
+   */
+  probeUpstream: {
+    methodKind: "unary";
+    input: typeof ProbeUpstreamRequestSchema;
+    output: typeof ProbeUpstreamResponseSchema;
   },
   /**
    * Requests of the last 31 days whose reported usage was not believable, oldest first. At most 1,000. Admin token.
