@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ErrorBoundary } from "preact-iso/lazy";
 import { useLocation } from "preact-iso/router";
 import { isOutdated, watchBuild } from "./build-check.ts";
+import { GoTo } from "./go-to.tsx";
 import { useAction } from "./hooks.ts";
 import { Segments } from "./kit/form.tsx";
 import { Icon } from "./kit/icon.tsx";
@@ -49,6 +50,7 @@ export function Shell() {
           <a class="home" href="/console/">
             <Brand />
           </a>
+          <GoTo />
           <Navigation />
           <Identity />
         </div>
