@@ -92,6 +92,25 @@ describe("a request", () => {
     expect(JSON.stringify(json)).not.toMatch(/OPERATOR-WORDS|up-model/);
   });
 
+  test("goes up with the caller's betas that the upstream may be asked for", async () => {
+    const named = ["interleaved-thinking-2025-05-14", "context-management-2025-06-27"];
+    const beta = [...named, "context-1m-2025-08-07"].join(", ");
+    for (const [model, left] of [
+      ["claude", ["anthropic-beta.context-1m-2025-08-07"]],
+      ["chat-1", [...named, "context-1m-2025-08-07"].map((one) => `anthropic-beta.${one}`)],
+    ] as const) {
+      const { status, headers } = await caller.post(
+        "/messages",
+        { ...ask, model },
+        { headers: { "anthropic-beta": beta } },
+      );
+      expect(status).toBe(200);
+      expect(headers.get("x-genmesh-ignored-parameters")).toBe(left.join(", "));
+    }
+    // One without its field stays away.
+    expect(last().headers["anthropic-beta"]).toBe(named[0]);
+  });
+
   test("the model's turns stay as they were written, down to the numbers", async () => {
     const turn = `{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"look","input":{"at":1.0,"n":1e3}}]}`;
     const text =

@@ -10,19 +10,14 @@ import { notePaid, peerCall, submissionOf } from "../../request.ts";
 import {
   arrayOf,
   boolean,
+  costFields,
   idempotencyHeader,
   number,
   object,
   type RouteSchema,
   string,
 } from "../../schemas.ts";
-import {
-  answerAsItComes,
-  costFields,
-  ignoredHeader,
-  tellOfWhole,
-  textErrors,
-} from "../../text-answer.ts";
+import { answerAsItComes, ignoredHeader, tellOfWhole, textErrors } from "../../text-answer.ts";
 
 const createTranscriptionSchema: RouteSchema = {
   operationId: "createTranscription",

@@ -5,7 +5,7 @@ import { type Capabilities, remoteKeys } from "../capabilities.ts";
 export const anthropic = {
   wire: UpstreamProtocol.ANTHROPIC,
   key: { name: "x-api-key" },
-  keys: [...remoteKeys, "inlineImages", "betas", "autoCache"],
+  keys: [...remoteKeys, "inlineImages", "betas", "blockTypes", "autoCache"],
   serves: {
     chat: { responses: true, chat: "translated", lacksCompact: true, files: "pdf" },
   },

@@ -12,6 +12,7 @@ import { toast } from "../kit/toast.tsx";
 import { Fact, Id, ShortId, When } from "../kit/values.tsx";
 import type { List } from "../types.ts";
 import { contentOf, type StoredFile, uploadImage } from "./files-calls.ts";
+import { Origin } from "./origin.tsx";
 
 /** Fills a grid of two to four columns. */
 const pageSize = 24;
@@ -184,6 +185,7 @@ function OneFile({ id, onDelete }: { id: string; onDelete(file: StoredFile): voi
           </a>
         </div>
       )}
+      {file && <Origin path={`/files/${encodeURIComponent(file.id)}`} />}
       {file && <Actions file={file} onDelete={() => onDelete(file)} />}
     </section>
   );

@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
 import type { Job } from "../types.ts";
 import { FullSize } from "./full-size.tsx";
-import { factsOf, kindOf, outputsOf, urlOf } from "./output-files.ts";
+import { Origin } from "./origin.tsx";
+import { factsOf, kindOf, outputsOf, pathOf, urlOf } from "./output-files.ts";
 
 /** The files of a completed job, to see and hear. */
 export function Outputs({
@@ -75,6 +76,7 @@ function Files({
                 Download
               </a>
             </p>
+            {kind !== "music" && <Origin path={`${pathOf(job)}/files/${file.id}`} />}
           </li>
         );
       })}
