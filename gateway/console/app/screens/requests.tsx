@@ -1,8 +1,6 @@
-import { useEffect } from "preact/hooks";
 import { queryOf } from "../api.ts";
 import { count, localZone, milliseconds } from "../format.ts";
 import { useApi, useFilters, usePages } from "../hooks.ts";
-import { loadKeyNames } from "../key-names.ts";
 import { Select } from "../kit/form.tsx";
 import { KeyName } from "../kit/key-name.tsx";
 import { Page } from "../kit/page.tsx";
@@ -79,9 +77,6 @@ export function Requests() {
   );
   const seesAll = may("usage:read-all");
   useFirstWords();
-  useEffect(() => {
-    if (seesAll) loadKeyNames();
-  }, [seesAll]);
   return (
     <Page title="Requests" lead="Each request with its tokens, times and cost, newest first.">
       <SearchField
