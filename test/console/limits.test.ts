@@ -88,7 +88,7 @@ describe.skipIf(chromiumPath === undefined)("limits and alerts in the console", 
     const { page, faults, close } = await openPage(browser);
     await signIn(page, origin, owner.key);
     await visit(page, origin, "/console/files");
-    await page.getByText("0 bytes of 1.1 GB used by 0 files").waitFor();
+    await page.getByText("0 bytes of 1 GiB used by 0 files").waitFor();
     expect(faults).toEqual([]);
     await close();
   });

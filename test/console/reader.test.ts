@@ -232,7 +232,7 @@ describe.skipIf(chromiumPath === undefined)("what a reader of the console is sho
       const card = (id: string) =>
         page.getByRole("article").filter({ has: page.getByText(id, { exact: true }) });
       await card("scripted-ears").getByText("$0.06").waitFor();
-      expect(await card("scripted-ears").textContent()).toContain("$0.06 a minute");
+      expect(await card("scripted-ears").textContent()).toContain("$0.06 per minute");
       expect(await card("scripted-vectors").textContent()).toContain("Input$1.00");
       const tried = (id: string) => card(id).getByRole("link", { name: /^Try/ }).count();
       expect(await tried("scripted-image")).toBe(1);

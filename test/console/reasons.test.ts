@@ -35,7 +35,7 @@ describe.skipIf(chromiumPath === undefined)("why a request failed, in the consol
 
   test("its record, the list and the overview say it, linked, in our own words", async () => {
     await visit(page, on.origin, `/console/requests?id=${requestId}`);
-    const why = page.locator(".fact").filter({ hasText: "Why it failed" });
+    const why = page.locator("section .error");
     expect(await why.textContent()).toContain("The model did not complete the request.");
     expect(await why.locator("code").textContent()).toBe("model_request_failed");
     await check();
@@ -46,6 +46,6 @@ describe.skipIf(chromiumPath === undefined)("why a request failed, in the consol
     const errors = page.locator("section").filter({ hasText: "Last errors" });
     await errors.getByText("The model did not complete the request.").waitFor();
     await errors.locator("li a").click();
-    await page.locator(".fact").filter({ hasText: "model_request_failed" }).waitFor();
+    await why.getByText("model_request_failed").waitFor();
   });
 });

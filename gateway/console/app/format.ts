@@ -84,6 +84,11 @@ const longDateTimeUtc = new Intl.DateTimeFormat(undefined, {
 });
 const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const dateUtc = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
+/** The reader's time zone, such as GMT+1. Times without another label are in it. */
+export const localZone: string =
+  new Intl.DateTimeFormat(undefined, { timeZoneName: "short" })
+    .formatToParts(new Date())
+    .find(({ type }) => type === "timeZoneName")?.value ?? "local";
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 
 /** `utcDay` is a day that the reader typed. Forms take it as a day of UTC, so the reader's own time zone must not shift it. */
@@ -117,16 +122,18 @@ function ago(at: Date): string {
   return relative.format(0, "minute");
 }
 
+const fewBytes = new Intl.NumberFormat(undefined, {
+  style: "unit",
+  unit: "byte",
+  unitDisplay: "long",
+});
+const oneDigit = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
+
+/** Bytes in the units of the limits: a MiB is 1,024 KiB. */
 export function bytes(value: number): string {
-  const units = ["byte", "kilobyte", "megabyte", "gigabyte"] as const;
-  const step = Math.min(3, Math.floor(Math.log10(Math.max(1, value)) / 3));
-  return new Intl.NumberFormat(undefined, {
-    style: "unit",
-    unit: units[step] ?? "byte",
-    // The short form of few bytes is "0 byte".
-    unitDisplay: step === 0 ? "long" : "short",
-    maximumFractionDigits: step === 0 ? 0 : 1,
-  }).format(value / 1_000 ** step);
+  const step = Math.min(3, Math.floor(Math.log2(Math.max(1, value)) / 10));
+  const unit = ["KiB", "MiB", "GiB"][step - 1];
+  return unit ? `${oneDigit.format(value / 1_024 ** step)} ${unit}` : fewBytes.format(value);
 }
 
 /** Milliseconds, seconds or minutes: the largest unit that gives at least two, or one second. */

@@ -2,6 +2,8 @@ import { useEffect, useState } from "preact/hooks";
 import { ErrorBoundary } from "preact-iso/lazy";
 import { useLocation } from "preact-iso/router";
 import { isOutdated, watchBuild } from "./build-check.ts";
+import { localZone } from "./format.ts";
+import { GoTo } from "./go-to.tsx";
 import { useAction } from "./hooks.ts";
 import { Segments } from "./kit/form.tsx";
 import { Icon } from "./kit/icon.tsx";
@@ -49,6 +51,7 @@ export function Shell() {
           <a class="home" href="/console/">
             <Brand />
           </a>
+          <GoTo />
           <Navigation />
           <Identity />
         </div>
@@ -124,6 +127,7 @@ function Identity() {
           { value: "dark", label: <ThemeLabel icon="moon" text="Dark" /> },
         ]}
       />
+      <p class="fine muted">Times are in {localZone}, unless they say UTC.</p>
       <p class="who">
         <strong>{who}</strong>
         {value.accountId && <span class="fine">{value.accountId}</span>}

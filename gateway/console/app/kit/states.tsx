@@ -28,6 +28,20 @@ export function ErrorText({ error, retry }: { error: unknown; retry?: (() => voi
   );
 }
 
+/** Why something failed that the service had accepted: its words, and the code for support. */
+export function Failure({ of }: { of: { message: string; code?: string | null } }) {
+  return (
+    <div class="error">
+      <p>{of.message}</p>
+      {of.code && (
+        <p class="fine">
+          <code>{of.code}</code>
+        </p>
+      )}
+    </div>
+  );
+}
+
 /** An empty list, with the next step for the reader. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (

@@ -84,7 +84,7 @@ const tones: Record<string, Tone> = {
   stopped: "warn",
   lost: "bad",
   left: "warn",
-  cancelled: "warn",
+  cancelled: "plain",
   incomplete: "warn",
   suspended: "warn",
   disabled: "warn",
@@ -93,9 +93,13 @@ const tones: Record<string, Tone> = {
   pending: "live",
 };
 
-/** A status with its name in the API. */
-export function Status({ value }: { value: string }) {
-  return <Badge tone={tones[value] ?? "plain"}>{value.replaceAll("_", " ")}</Badge>;
+/** A status with its name in the API. The title has its meaning. */
+export function Status({ value, meaning }: { value: string; meaning?: string | undefined }) {
+  return (
+    <span title={meaning}>
+      <Badge tone={tones[value] ?? "plain"}>{value.replaceAll("_", " ")}</Badge>
+    </span>
+  );
 }
 
 /** The beginning of an id, which tells its kind, and its end. The title has the whole id. */

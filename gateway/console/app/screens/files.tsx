@@ -50,7 +50,7 @@ export function Files() {
   return (
     <Page
       title="Files"
-      lead="References of images and films: JPEG, PNG or WebP, 20 MiB each."
+      lead="References of images and videos: JPEG, PNG or WebP, 20 MiB each."
       actions={
         <button
           type="button"

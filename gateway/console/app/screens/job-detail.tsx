@@ -1,8 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ErrorText, Notice, Waiting } from "../kit/states.tsx";
+import { ErrorText, Failure, Notice, Waiting } from "../kit/states.tsx";
 import { Credits, Fact, Id, Status, When } from "../kit/values.tsx";
 import { watchJob } from "../running-jobs.ts";
+import { jobStatuses } from "../statuses.ts";
 import type { Job } from "../types.ts";
 import { Outputs } from "./job-outputs.tsx";
 import { isOwn, type ListedJob, statusOf } from "./listed-job.ts";
@@ -54,6 +55,7 @@ export function JobDetail({
           Close
         </button>
       </div>
+      {job && <p class="muted">{jobStatuses[statusOf(job)]}</p>}
       {!job && (looked.error ? <ErrorText error={looked.error} /> : <Waiting />)}
       {job && (
         <div class="beside">
@@ -66,11 +68,7 @@ export function JobDetail({
       {job && !isOwn(job) && (
         <Notice>Its files are for the key that made it; another key sees what is here.</Notice>
       )}
-      {job?.error && (
-        <Notice tone="warn">
-          {job.error.message} {job.error.code && <code>{job.error.code}</code>}
-        </Notice>
-      )}
+      {job?.error && statusOf(job) === "failed" && <Failure of={job.error} />}
       {job && isOwn(job) && (
         <div>
           <a class="button small" href={again(job)}>

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { call, queryOf } from "../api.ts";
 import { useAction, useApi, useFilters, usePages, useReloading } from "../hooks.ts";
 import { FormDialog } from "../kit/dialog.tsx";
-import { Select, TextField } from "../kit/form.tsx";
+import { Select } from "../kit/form.tsx";
 import { Icon } from "../kit/icon.tsx";
 import { KeyName } from "../kit/key-name.tsx";
 import { Page } from "../kit/page.tsx";
@@ -11,14 +11,21 @@ import { Empty, ErrorText } from "../kit/states.tsx";
 import { type Column, Pager, Table } from "../kit/table.tsx";
 import { toast } from "../kit/toast.tsx";
 import { Credits, ModelId, ShortId, Status, When } from "../kit/values.tsx";
+import { ModelFilter } from "../offered-filters.tsx";
 import { useRunningJobs } from "../running-jobs.ts";
+import { choicesOf, jobStatuses } from "../statuses.ts";
 import type { Job, List } from "../types.ts";
+import { FirstWords, useFirstWords } from "./first-words.tsx";
 import { JobDetail } from "./job-detail.tsx";
 import { isOwn, type ListedJob, statusOf } from "./listed-job.ts";
 import { kindOf, outputsOf, pathOf, urlOf } from "./output-files.ts";
 import { forget } from "./playground/made-jobs.ts";
 
-const statuses = ["queued", "running", "completed", "failed"];
+/** The API has four. To it a cancelled job is a failed one. */
+const statuses = [
+  ...choicesOf(jobStatuses).filter(({ value }) => value !== "failed" && value !== "cancelled"),
+  { value: "failed", label: "failed or cancelled" },
+];
 const kinds = ["image", "video", "music"];
 
 /** Images, videos and music: the jobs, their progress and their cost. */
@@ -29,6 +36,7 @@ export function Jobs() {
   const loaded = useApi<List<ListedJob>>(
     `/jobs${queryOf({ kind, status, model, cursor: pages.after, limit: 25 })}`,
   );
+  useFirstWords();
   const { areAllWatched } = useRunningJobs(loaded);
   useReloading(!areAllWatched, loaded.reload);
   const [doomed, setDoomed] = useState<ListedJob | null>(null);
@@ -51,7 +59,7 @@ export function Jobs() {
   return (
     <Page
       title="Jobs"
-      lead="Images, films and music, newest first. What runs moves by itself."
+      lead="Images, videos and music, newest first. Running jobs show their progress by themselves."
       actions={
         <a class="button primary" href="/console/playground?kind=image">
           New job
@@ -127,12 +135,7 @@ function Filters({ query, set }: ReturnType<typeof useFilters>) {
         onValue={(value) => set({ status: value })}
         choices={[{ value: "", label: "Any status" }, ...statuses]}
       />
-      <TextField
-        label="Only the model"
-        placeholder="all models"
-        value={query.model ?? ""}
-        onValue={(value) => set({ model: value })}
-      />
+      <ModelFilter value={query.model ?? ""} onValue={(value) => set({ model: value })} />
     </div>
   );
 }
@@ -198,6 +201,7 @@ function Name({ job }: { job: ListedJob }) {
         <span class="sub">
           <When at={job.createdAt} style="second" />
         </span>
+        {isOwn(job) && <FirstWords of={job.id} />}
       </span>
     </span>
   );
@@ -206,7 +210,7 @@ function Name({ job }: { job: ListedJob }) {
 function Progress({ job }: { job: Job }) {
   return (
     <>
-      <Status value={statusOf(job)} />
+      <Status value={statusOf(job)} meaning={jobStatuses[statusOf(job)]} />
       {!job.terminal && (
         <progress max={100} value={job.progress ?? 0} aria-label={`Progress of ${job.id}`} />
       )}

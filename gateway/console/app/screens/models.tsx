@@ -1,6 +1,6 @@
 import { count } from "../format.ts";
 import { useApi, useFilters } from "../hooks.ts";
-import { Select } from "../kit/form.tsx";
+import { Select, TextField } from "../kit/form.tsx";
 import { Page } from "../kit/page.tsx";
 import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
 import { Badge, Count, Fact } from "../kit/values.tsx";
@@ -8,37 +8,93 @@ import { modelKinds, triedKinds } from "../model-kinds.ts";
 import type { List, Model } from "../types.ts";
 import { ModelPriceFacts, VideoPrices } from "./priced-parts.tsx";
 
+const orders = {
+  name: "Name",
+  price: "Price, lowest first",
+  context: "Context, largest first",
+} as const;
+type Order = keyof typeof orders;
+
 /** The models with their limits, options and prices, as in `GET /models`. */
 export function Models() {
   const loaded = useApi<List<Model>>("/models");
   const { query, set } = useFilters();
-  const models = loaded.data?.data.filter((model) => !query.kind || model.kind === query.kind);
+  const { kind, q = "", sort } = query;
+  const order: Order = sort === "price" || sort === "context" ? sort : "name";
+  const ofKind = loaded.data?.data.filter((model) => !kind || model.kind === kind);
+  const models = sorted(ofKind?.filter((model) => isNamed(model, q)) ?? [], order);
   return (
-    <Page
-      title="Models"
-      lead="What your key may use, and what it costs. Prices of text are for a million tokens."
-    >
+    <Page title="Models" lead="What your key may use, what it is good for, and what it costs.">
       <div class="filters">
+        <TextField
+          label="Search"
+          type="search"
+          placeholder="Name, id or description"
+          value={q}
+          onValue={(text) => set({ q: text })}
+        />
         <Select
           label="Kind"
-          value={query.kind ?? ""}
-          onValue={(kind) => set({ kind })}
+          value={kind ?? ""}
+          onValue={(value) => set({ kind: value })}
           choices={[{ value: "", label: "All kinds" }, ...modelKinds]}
+        />
+        <Select
+          label="Order"
+          value={order}
+          onValue={(value) => set({ sort: value === "name" ? undefined : value })}
+          choices={Object.entries(orders).map(([value, label]) => ({ value, label }))}
         />
       </div>
       <ErrorText error={loaded.error} retry={loaded.reload} />
       {!loaded.data && !loaded.error && <Waiting lines={8} />}
-      {models?.length === 0 && (
-        <Empty title="No model of this kind">
-          <p>The operator's catalog offers none, or your key may not use it.</p>
+      {loaded.data && models.length === 0 && (
+        <Empty title={q ? "No model has these words" : "No model of this kind"}>
+          <p>
+            {q
+              ? "Search for fewer words, or in all kinds."
+              : "The operator's catalog offers none, or your key may not use it."}
+          </p>
         </Empty>
       )}
       <div class="cards">
-        {models?.map((model) => (
+        {models.map((model) => (
           <ModelCard key={model.id} model={model} />
         ))}
       </div>
     </Page>
+  );
+}
+
+function isNamed({ id, name, description = "" }: Model, text: string): boolean {
+  const all = `${id} ${name} ${description}`.toLowerCase();
+  return text
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => all.includes(word));
+}
+
+/** The catalog's own order stays where models are equal. A model without the figure comes last. */
+function sorted(models: readonly Model[], order: Order): Model[] {
+  if (order === "name") {
+    return [...models].sort((one, other) => one.name.localeCompare(other.name));
+  }
+  const rank = (model: Model) =>
+    order === "price" ? priceRank(model) : -(model.maxInputTokens ?? Number.NEGATIVE_INFINITY);
+  return [...models].sort((one, other) => rank(one) - rank(other) || 0);
+}
+
+/** Compares models of one kind alone. USD micros or credits; those of text are of as much input as output. */
+function priceRank({ pricing, creditPrice, videoOptions }: Model): number {
+  if (creditPrice !== undefined) return creditPrice;
+  if (videoOptions) return Math.min(...videoOptions.map(({ credits }) => credits));
+  const { inputUsdMicrosPerMillionTokens: input, outputUsdMicrosPerMillionTokens: output } =
+    pricing ?? {};
+  if (input !== undefined) return input + (output ?? 0);
+  return (
+    pricing?.usdMicrosPerMillionCharacters ??
+    pricing?.usdMicrosPerMinute ??
+    Number.POSITIVE_INFINITY
   );
 }
 
@@ -84,7 +140,7 @@ const words = (list: unknown): string | undefined =>
 
 function Facts({ model }: { model: Model }) {
   const facts: [name: string, value: preact.ComponentChildren | undefined][] = [
-    ["Most input", model.maxInputTokens && `${count(model.maxInputTokens)} tokens`],
+    ["Context", model.maxInputTokens && `${count(model.maxInputTokens)} tokens`],
     ["Most output", model.maxOutputTokens && `${count(model.maxOutputTokens)} tokens`],
     ["Takes", words(model.inputModalities)],
     ["Tools", model.tools === undefined ? undefined : model.tools ? "yes" : "no"],

@@ -10,6 +10,7 @@ import { Count, Credits, Id, Money, ShortId, Status, When } from "../kit/values.
 import { periodWords } from "../limit-resets.ts";
 import { useRunningJobs } from "../running-jobs.ts";
 import { may, seesJobs, session } from "../session.ts";
+import { jobStatuses } from "../statuses.ts";
 import type {
   Hold,
   Job,
@@ -248,7 +249,7 @@ function Running({
             <li key={job.id}>
               <div class="row spread">
                 <Id>{job.id}</Id>
-                <Status value={job.status} />
+                <Status value={job.status} meaning={jobStatuses[job.status]} />
               </div>
               <progress
                 max={100}

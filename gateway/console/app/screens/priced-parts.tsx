@@ -51,7 +51,7 @@ function RowFacts({ row, above }: { row: TokenPrices; above: string }) {
         const micros = row[field];
         return micros === undefined ? null : (
           <Fact key={name} name={`${name}${above}`}>
-            <Money micros={micros} digits="price" />
+            <Money micros={micros} digits="price" /> <span class="muted">per million</span>
           </Fact>
         );
       })}
@@ -94,7 +94,7 @@ function priceOf(model: Model): ComponentChildren | undefined {
   return (
     micros !== undefined && (
       <>
-        <Money micros={micros} digits="price" /> a {per}
+        <Money micros={micros} digits="price" /> per {per}
       </>
     )
   );

@@ -1,32 +1,25 @@
 import { queryOf } from "../api.ts";
-import { count, milliseconds } from "../format.ts";
+import { count, localZone, milliseconds } from "../format.ts";
 import { useApi, useFilters, usePages } from "../hooks.ts";
-import { Select, TextField } from "../kit/form.tsx";
+import { Select } from "../kit/form.tsx";
 import { KeyName } from "../kit/key-name.tsx";
 import { Page } from "../kit/page.tsx";
 import { SearchField } from "../kit/search.tsx";
-import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
+import { Empty, ErrorText, Failure, Waiting } from "../kit/states.tsx";
 import { type Column, Pager, Table } from "../kit/table.tsx";
 import { Count, Credits, Fact, Id, ModelId, Money, ShortId, Status, When } from "../kit/values.tsx";
+import { KeyFilter, ModelFilter } from "../offered-filters.tsx";
 import { may } from "../session.ts";
+import { choicesOf, requestStatuses } from "../statuses.ts";
 import type { Generation, List, RequestRecord } from "../types.ts";
+import { FirstWords, useFirstWords } from "./first-words.tsx";
 import { PartFacts } from "./priced-parts.tsx";
 
-const statuses = [
-  "completed",
-  "incomplete",
-  "failed",
-  "left",
-  "cancelled",
-  "ended",
-  "unsent",
-  "lost",
-];
 const kinds = ["text", "image", "video", "music", "speech"];
 
 const columns: Column<RequestRecord>[] = [
   {
-    head: "Time",
+    head: `Time (${localZone})`,
     cell: (row) => (
       <>
         <When at={row.createdAt} style="second" />
@@ -35,6 +28,7 @@ const columns: Column<RequestRecord>[] = [
             <ShortId id={row.id} />
           </a>
         </span>
+        <FirstWords of={row.id} />
       </>
     ),
   },
@@ -54,7 +48,7 @@ const columns: Column<RequestRecord>[] = [
     head: "Status",
     cell: (row) => (
       <>
-        <Status value={row.status} />
+        <Status value={row.status} meaning={requestStatuses[row.status]} />
         {row.error && (
           <span class="sub" title={row.error.message}>
             {row.error.code}
@@ -82,6 +76,7 @@ export function Requests() {
     id ? null : `/requests${queryOf({ model, key, status, kind, after: pages.after, limit: 25 })}`,
   );
   const seesAll = may("usage:read-all");
+  useFirstWords();
   return (
     <Page title="Requests" lead="Each request with its tokens, times and cost, newest first.">
       <SearchField
@@ -105,22 +100,10 @@ export function Requests() {
               label="Status"
               value={status ?? ""}
               onValue={(value) => set({ status: value })}
-              choices={[{ value: "", label: "Any status" }, ...statuses]}
+              choices={[{ value: "", label: "Any status" }, ...choicesOf(requestStatuses)]}
             />
-            <TextField
-              label="Only the model"
-              placeholder="all models"
-              value={model ?? ""}
-              onValue={(value) => set({ model: value })}
-            />
-            {seesAll && (
-              <TextField
-                label="Only the key"
-                placeholder="all keys"
-                value={key ?? ""}
-                onValue={(value) => set({ key: value })}
-              />
-            )}
+            <ModelFilter value={model ?? ""} onValue={(value) => set({ model: value })} />
+            {seesAll && <KeyFilter value={key ?? ""} onValue={(value) => set({ key: value })} />}
           </div>
           <Table
             caption="Requests"
@@ -163,10 +146,11 @@ function OneRequest({ id }: { id: string }) {
       </div>
       <ErrorText error={loaded.error} />
       {!record && !loaded.error && <Waiting lines={6} />}
+      {record?.error && <Failure of={record.error} />}
       {record && (
         <dl class="facts">
           <Fact name="Status">
-            <Status value={record.status} />
+            <Status value={record.status} /> {requestStatuses[record.status]}
           </Fact>
           <Fact name="Time">
             <When at={record.created_at} style="second" />
@@ -198,11 +182,7 @@ function OneRequest({ id }: { id: string }) {
           <Fact name="Duration">
             <Duration value={record.generation_time} />
           </Fact>
-          {record.error ? (
-            <Fact name="Why it failed">
-              {record.error.message} <code>{record.error.code}</code>
-            </Fact>
-          ) : (
+          {!record.error && (
             <Fact name="Ended because of">{record.finish_reason ?? "not recorded"}</Fact>
           )}
           <Fact name="Cost">

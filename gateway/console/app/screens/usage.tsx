@@ -4,9 +4,10 @@ import { count, countShort, usd, usdTicks } from "../format.ts";
 import { useApi, useFilters } from "../hooks.ts";
 import { keyNames, loadKeyNames } from "../key-names.ts";
 import { Chart } from "../kit/chart.tsx";
-import { Segments, Select, TextField } from "../kit/form.tsx";
+import { Segments, Select } from "../kit/form.tsx";
 import { Page, Section } from "../kit/page.tsx";
 import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
+import { KeyFilter, ModelFilter } from "../offered-filters.tsx";
 import type { UsageBucket, UsagePage } from "../types.ts";
 import { maxBuckets, rangeChoices, rangeOf, type Width } from "../usage-ranges.ts";
 import { type Figures, figures, groupsOf, seriesOf } from "../usage-sums.ts";
@@ -128,18 +129,8 @@ function Filters({ query, set, by, range, width, figure }: ReturnType<typeof use
         onValue={(value) => set({ by: value })}
         choices={groupChoices}
       />
-      <TextField
-        label="Only the model"
-        placeholder="all models"
-        value={query.model ?? ""}
-        onValue={(model) => set({ model })}
-      />
-      <TextField
-        label="Only the key"
-        placeholder="all keys"
-        value={query.key ?? ""}
-        onValue={(key) => set({ key })}
-      />
+      <ModelFilter value={query.model ?? ""} onValue={(model) => set({ model })} />
+      <KeyFilter value={query.key ?? ""} onValue={(key) => set({ key })} />
       {range.mayBeHours && (
         <Segments
           label="A bar for each"

@@ -60,7 +60,7 @@ export function Estimate({
         pricing?.inputUsdMicrosPerMillionTokens !== undefined && (
           <>
             <Money micros={pricing.inputUsdMicrosPerMillionTokens} digits="price" /> in and{" "}
-            <Money micros={pricing.outputUsdMicrosPerMillionTokens ?? 0} digits="price" /> out, a
+            <Money micros={pricing.outputUsdMicrosPerMillionTokens ?? 0} digits="price" /> out per
             million tokens
           </>
         )

@@ -251,7 +251,7 @@ export function VideoForm({ model }: { model: Model }) {
           hint={
             model.firstLastFrame
               ? "The first is the first frame, a second the last one."
-              : `Up to ${maxReferences}; with one, the film begins from it.`
+              : `Up to ${maxReferences}; with one, the video begins from it.`
           }
         />
       )}

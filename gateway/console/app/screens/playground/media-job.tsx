@@ -1,10 +1,11 @@
 import { useEffect, useRef } from "preact/hooks";
 import { call } from "../../api.ts";
 import { useAction } from "../../hooks.ts";
-import { ErrorText } from "../../kit/states.tsx";
+import { ErrorText, Failure } from "../../kit/states.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { Credits, ShortId, Status } from "../../kit/values.tsx";
 import { may } from "../../session.ts";
+import { jobStatuses } from "../../statuses.ts";
 import type { Job } from "../../types.ts";
 import { uploadImage } from "../files-calls.ts";
 import { Outputs } from "../job-outputs.tsx";
@@ -36,7 +37,7 @@ export function MediaJob({
     <article class="card stack" aria-busy={!job.terminal}>
       <header class="row spread">
         <span class="row">
-          <Status value={statusOf(job)} />
+          <Status value={statusOf(job)} meaning={jobStatuses[statusOf(job)]} />
           <a href={`/console/jobs?id=${job.id}`}>
             <ShortId id={job.id} />
           </a>
@@ -62,11 +63,7 @@ export function MediaJob({
           onVary={onVary && ((place) => onVary({ job, settings }, place))}
         />
       )}
-      {job.error && (
-        <p>
-          {job.error.message} {job.error.code && <code>{job.error.code}</code>}
-        </p>
-      )}
+      {job.error && statusOf(job) === "failed" && <Failure of={job.error} />}
       {job.status === "completed" && kindOf(job) === "image" && onReference && may("files") && (
         <div>
           <button type="button" class="small" disabled={keep.isBusy} onClick={() => keep.run()}>

@@ -81,7 +81,7 @@ export function TranscriptionForm({ model }: { model: Model }) {
             />
             <ErrorText error={send.error} />
             <Pay wallet={wallet.data} isBusy={send.isBusy} submit="Transcribe" busy="Transcribing…">
-              <Money micros={model.pricing?.usdMicrosPerMinute ?? 0} digits="price" /> a minute
+              <Money micros={model.pricing?.usdMicrosPerMinute ?? 0} digits="price" /> per minute
             </Pay>
           </form>
         </DropArea>
