@@ -23,7 +23,7 @@ const long = [
   "services/text/tokens/count.test.ts",
   "services/upstreams/{builtin/media,openai/images-large,text/large-parts,text/leaving}.test.ts",
   "test/charts/jobs.test.ts",
-  "test/clients/{cog,grpc-docs,grpc-reflection,python}.test.ts",
+  "test/clients/{agents,c2pa,cog,grpc-docs,grpc-reflection,openai-socket-drain,python,typed-clients}.test.ts",
   "test/e2e/{console*,crash,declared,large-bodies,lifecycle,media-jobs,media-restart,pools,usage-crashes,webhooks}.test.ts",
   "test/host/**/!(mesh|migrate).test.ts",
   "test/{proof/**/*,support/promptly}.test.ts",
@@ -34,7 +34,7 @@ const long = [
  * body is read and translated, the price of tokens, a protocol's driver. Others are about one process.
  */
 const sameOnAMesh =
-  "test/e2e/{called,comfyui,context,crash,data-uris,declared,developer-prompt,elevenlabs,embeddings,errors,fallback,file-costs,file-parts,forms*,half-characters,image-ratios,images,large-bodies,lifecycle,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,pools,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation}.test.ts";
+  "test/e2e/{called,comfyui,content-credentials,context,crash,data-uris,declared,developer-prompt,elevenlabs,embeddings,errors,fallback,file-costs,file-parts,forms*,half-characters,image-ratios,images,large-bodies,lifecycle,media-fallbacks,media-list,media-references,media-restart,media-validation,money-counted,money-reported,opaque-state,pools,reasoning,refused-parameters,silent-turns,telemetry-proxy,transcriptions,two-deployments,usage-crashes,validation}.test.ts";
 /**
  * Others that repeat on a mesh what a mesh seldom changes: the operator's days, settings, webhooks, outputs of the built-in models. Some
  * cross roles like the usual answer and stream do: other forms of both, keys' management, models' lists, prices, figures.

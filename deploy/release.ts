@@ -11,6 +11,7 @@ import { parseArgs, promisify } from "node:util";
 import { parse, stringify } from "yaml";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+const openapi = join(root, "gateway/openapi.json");
 /** Bytes of a program's output. The bill of materials has some 400 kB. */
 const maxOutput = 64 << 20;
 
@@ -38,6 +39,7 @@ interface Step {
 
 const steps: readonly Step[] = [
   { name: "notes", run: ({ out, notes }) => writeFile(join(out, "notes.md"), `${notes}\n`) },
+  { name: "description", run: ({ out }) => cp(openapi, join(out, "openapi.json")) },
   { name: "bill of materials", programs: ["npm"], run: writeBill },
   { name: "charts", programs: ["helm"], run: packageCharts },
   { name: "image", programs: ["docker"], run: buildImage },

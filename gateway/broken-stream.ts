@@ -1,5 +1,5 @@
 import type { RefusalError } from "#kit/base/errors.ts";
-import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { toErrorBody } from "./errors.ts";
 import { toMessagesBody } from "./messages-errors.ts";
@@ -79,7 +79,7 @@ export function newResponse(
   const asked = jsonObject(body);
   const echoed = Object.entries(echoedDefaults).map(([name, otherwise]) => [
     name,
-    asked[name] ?? otherwise,
+    echoOf(asked[name], otherwise),
   ]);
   return {
     id: newId(),
@@ -121,6 +121,17 @@ const echoedDefaults = {
   user: null,
   metadata: {},
 };
+
+/** The value of an option as a response repeats it. An object has all of its fields. */
+function echoOf(value: JsonValue | undefined, otherwise: JsonValue): JsonValue {
+  if (isJsonObject(value) && isJsonObject(otherwise)) return { ...otherwise, ...value };
+  return Array.isArray(value) ? value.map(wholeTool) : (value ?? otherwise);
+}
+
+function wholeTool(tool: JsonValue): JsonValue {
+  if (!isJsonObject(tool) || tool.type !== "function") return tool;
+  return { description: null, parameters: null, strict: null, ...tool };
+}
 
 /** Bodies up to this size are read for the options that a response repeats, which takes a few ms. */
 const repeatedBytes = 256 * 1024;

@@ -1,4 +1,10 @@
+import { chatComponents } from "./chat-schemas.ts";
+import { chargedFields, messagesError, moneyFields } from "./error-answers.ts";
 import { managedKeySchema } from "./keys.ts";
+import { messageComponents } from "./message-schemas.ts";
+import { modelComponents, videoOption } from "./model-schemas.ts";
+import { responseRequestComponents } from "./response-request-schemas.ts";
+import { responseComponents } from "./response-schemas.ts";
 import {
   arrayOf,
   boolean,
@@ -14,24 +20,7 @@ import {
 } from "./schemas.ts";
 import { requestRecordSchema } from "./usage-query.ts";
 
-const videoOption = object(
-  {
-    durationSeconds: integer("Seconds."),
-    resolution: string("E.g. `720p`."),
-    modes: arrayOf({ type: "string", enum: ["t2v", "i2v"] }, "Modes at this price."),
-    credits: integer("Fixed price of a job."),
-  },
-  ["durationSeconds", "resolution", "modes", "credits"],
-);
-
-const moneyFields = {
-  requiredUsdMicros: integer(
-    "With `insufficient_balance` and `key_limit_exceeded`: the least that the request would have to hold.",
-  ),
-  spendableUsdMicros: integer("With them: what wallet and key have."),
-  maxOutputTokens: integer(
-    "With them, of a text request: the largest `max_output_tokens` that would be taken; 0 where not even the input is covered.",
-  ),
+const creditFields = {
   requiredCredits: integer("With `insufficient_credits`: the price of the job."),
   spendableCredits: integer("With `insufficient_credits`: what the account has."),
 };
@@ -58,12 +47,10 @@ const errorSchema: Schema = {
           ),
           availableAspectRatios: arrayOf({ type: "string" }, "With a refused aspect ratio."),
           ...moneyFields,
+          ...creditFields,
           jobId: string("With an error of a call that waits for its images: their job."),
           statusUrl: string("With it: where to poll that job.", { format: "uri" }),
-          requestId: string("With `idempotency_answer_not_kept`: the id of the first answer."),
-          costUsdMicros: integer(
-            "With `idempotency_answer_not_kept`: what that one cost. With any other error: what this one cost all the same.",
-          ),
+          ...chargedFields,
         },
         ["message", "type", "param", "code"],
       ),
@@ -249,60 +236,21 @@ const inputReference: Schema = {
   ],
 };
 
-const model: Schema = {
-  $id: "Model",
-  ...object(
-    {
-      id: string("Model id."),
-      object: string("", { enum: ["model"] }),
-      created: integer("Unix seconds."),
-      owned_by: string("Owner."),
-      type: string("For Anthropic's clients.", { enum: ["model"] }),
-      display_name: string("`name`, for Anthropic's clients."),
-      created_at: string("`created`, for Anthropic's clients.", { format: "date-time" }),
-      kind: string("What it makes.", {
-        enum: ["chat", "image", "video", "speech", "music", "embedding", "transcription"],
-      }),
-      name: string("For people."),
-      default: boolean("The default of its kind; published, never assumed."),
-      deprecatedAt: string("From then on, use another model. Absent: nothing is announced.", {
-        format: "date-time",
-      }),
-      shutdownDate: string("From then on, the model may be gone. Absent: nothing is announced.", {
-        format: "date-time",
-      }),
-      maxInputTokens: integer("Chat; of an embedding model, of one input."),
-      maxInputs: integer("Embedding: inputs of one request."),
-      maxOutputTokens: integer("Chat."),
-      safetyMarginTokens: integer("Chat."),
-      reasoningEfforts: arrayOf({ type: "string" }, "Chat: accepted efforts."),
-      t2vEnabled: boolean("Video: text-to-video."),
-      i2vEnabled: boolean("Video: image-to-video."),
-      videoOptions: arrayOf(videoOption, "Video: durations, resolutions, modes and prices."),
-      availableOptions: arrayOf(videoOption, "Video: the same rows."),
-      availableAspectRatios: arrayOf({ type: "string" }, "Image and video."),
-      creditPrice: integer("Image and music: credits each."),
-      optionalParameters: arrayOf(
-        { type: "string", enum: ["negativePrompt", "seed", "n", "references"] },
-        "Image, video and music: what a request may have beside what each model of the kind takes, in every mode; `n`: more " +
-          "than one; `references`: `referenceFileIds` and `input_reference`.",
-      ),
-    },
-    ["id", "object", "created", "owned_by", "type", "display_name", "created_at", "kind", "name"],
-    { description: "A model, and what a form for it needs.", additionalProperties: true },
-  ),
-};
-
 /** Every shared component. */
 export const components: readonly Schema[] = [
   errorSchema,
+  messagesError,
   output,
   job,
   webhook,
   webhookSecret,
   file,
   inputReference,
-  model,
+  ...modelComponents,
+  ...responseRequestComponents,
+  ...responseComponents,
+  ...chatComponents,
+  ...messageComponents,
   managedKeySchema,
   requestRecordSchema,
 ];

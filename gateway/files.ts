@@ -33,7 +33,7 @@ export function toFileDocument(file: StoredFile) {
 }
 
 /** A private file that a path names. */
-interface FileName {
+export interface FileName {
   area: FileArea;
   /** The job or speech. Empty for uploads. */
   parentId: string;

@@ -93,7 +93,7 @@ const addedUp =
   "Null for moments after an upgrade, while a long journal is counted for the first time.";
 const scopeEnum = { type: "string", enum: Object.keys(scopeNames) };
 
-const limitResets = ["daily", "weekly", "monthly", null];
+const limitResets = ["daily", "weekly", "monthly"];
 
 const sharedSchema = {
   label: string("The end of its secret, for people."),
@@ -109,6 +109,12 @@ const sharedSchema = {
   usage_daily: usd("The same of today (UTC)"),
   usage_weekly: usd("The same of this week, from Monday (UTC)"),
   usage_monthly: usd("The same of this calendar month (UTC); always exact"),
+  include_byok_in_limit: boolean("False: no caller brings keys of upstreams."),
+  byok_usage: number("0."),
+  byok_usage_daily: number("0."),
+  byok_usage_weekly: number("0."),
+  byok_usage_monthly: number("0."),
+  creator_user_id: { type: "null", description: "Not told." },
   expires_at: dateTime("From then on it is invalid; null: never."),
   id: string("Stays over rotations."),
   accountId: string("Its account."),
@@ -126,6 +132,12 @@ export const ownKeySchema = object({
   ...sharedSchema,
   is_free_tier: boolean("False."),
   is_management_key: boolean("Has it the scope `keys`?"),
+  is_provisioning_key: boolean("The same."),
+  rate_limit: object({
+    requests: integer("As `requestsPerMinute`."),
+    interval: string("`60s`."),
+    note: string("For people."),
+  }),
 });
 
 /** A key of the account; a component of the description. */

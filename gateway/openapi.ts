@@ -6,6 +6,7 @@ import type { Edge } from "./context.ts";
 import { shortErrorTable } from "./errors-page.ts";
 import { describedWebhooks } from "./openapi-webhooks.ts";
 import { v1Routes } from "./routes/v1/index.ts";
+import type { Schema } from "./schemas.ts";
 
 /** The file of the committed description. */
 const openapiFile = new URL("./openapi.json", import.meta.url);
@@ -99,11 +100,35 @@ export async function describeApi(): Promise<string> {
   // Routes use their edge only when they answer a request, and none comes here.
   await app.register(async (v1) => v1Routes(v1, {} as Edge));
   await app.ready();
-  const description = { ...app.swagger(), webhooks: describedWebhooks };
+  const description = withWordedDefaults({ ...app.swagger(), webhooks: describedWebhooks });
   // A HEAD operation would repeat its GET, operation id included.
   for (const path of Object.values(description.paths ?? {})) delete path?.head;
   await app.close();
   return `${JSON.stringify(description, null, 2)}\n`;
+}
+
+/**
+ * The description with the defaults of bodies in words. Generators of clients make a property that has a `default` one that must be
+ * sent.
+ */
+function withWordedDefaults<T>(description: T): T {
+  if (Array.isArray(description)) return description.map(withWordedDefaults) as T;
+  if (typeof description !== "object" || description === null) return description;
+  const entries = Object.entries(description);
+  return Object.fromEntries(
+    entries.map(([name, value]) =>
+      name === "properties" ? [name, wordedProperties(value)] : [name, withWordedDefaults(value)],
+    ),
+  ) as T;
+}
+
+function wordedProperties(properties: Record<string, Schema>): Record<string, Schema> {
+  const worded = Object.entries(properties).map(([name, schema]) => {
+    const { default: value, description = "", ...rest } = withWordedDefaults(schema);
+    if (value === undefined) return [name, withWordedDefaults(schema)];
+    return [name, { ...rest, description: `${description} Default: ${value}.`.trim() }];
+  });
+  return Object.fromEntries(worded);
 }
 
 if (import.meta.main) {

@@ -42,6 +42,15 @@ export function conversationOf(headers: IncomingHttpHeaders): string | undefined
   return Array.isArray(name) ? name[0] : name;
 }
 
+/** The beta features that a client of Anthropic's asks for. Its header may repeat. */
+export function betasOf(headers: IncomingHttpHeaders): string[] {
+  const named = [headers["anthropic-beta"] ?? []].flat().join(",");
+  return named
+    .split(",")
+    .map((beta) => beta.trim())
+    .filter((beta) => beta !== "");
+}
+
 /** The values that every submission sends to its service beside the body: how the caller was admitted, and its Idempotency-Key. */
 export function submissionOf(request: FastifyRequest): Submission {
   const idempotencyKey = idempotencyKeyOf(request);

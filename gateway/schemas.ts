@@ -1,5 +1,4 @@
 import { maxIdempotencyKeyLength } from "#common/words/idempotency.ts";
-import { allReasons, errorRow } from "#kit/base/errors.ts";
 
 /** A JSON schema. It only describes: it validates, coerces, filters and serialises nothing. */
 export type Schema = { [name: string]: unknown };
@@ -21,6 +20,60 @@ export interface RouteSchema {
 /** A shared component by its name. */
 export function ref(name: string): Schema {
   return { $ref: `${name}#` };
+}
+
+/** A shared component, by its name. Other schemas name it with {@link ref}. */
+export function component(name: string, schema: Schema): Schema {
+  return { $id: name, ...schema };
+}
+
+/** One fixed text, by which the members of a union are told apart. */
+export function tag(value: string): Schema {
+  return { type: "string", const: value };
+}
+
+/**
+ * Components for a union whose members are told apart by `type`: the union, then each member. `members` has their names and their
+ * fields without `type`, by its value.
+ */
+export function taggedUnion(
+  name: string,
+  description: string,
+  members: Readonly<Record<string, { name: string; fields: Fields; description?: string }>>,
+): Schema[] {
+  const rows = Object.entries(members);
+  const mapping = Object.fromEntries(
+    rows.map(([type, member]) => [type, `#/components/schemas/${member.name}`]),
+  );
+  return [
+    component(name, {
+      description,
+      oneOf: rows.map(([, member]) => ref(member.name)),
+      discriminator: { propertyName: "type", mapping },
+    }),
+    ...rows.map(([type, { name, fields, description }]) => {
+      const more = description === undefined ? {} : { description };
+      return component(name, fieldsOf({ type: tag(type), ...fields }, more));
+    }),
+  ];
+}
+
+/** Schemas of an object's fields by their names. A name that ends in `?` may be absent. */
+export type Fields = Readonly<Record<string, Schema>>;
+
+/** The same fields, each of which may be absent. */
+export function optional(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).map(([name, schema]) => [`${name}?`, schema]));
+}
+
+/** An object schema of fields that are present, except for those whose names end in `?`. */
+export function fieldsOf(fields: Fields, more: Schema = {}): Schema {
+  const names = Object.keys(fields);
+  return object(
+    Object.fromEntries(names.map((name) => [name.replace(/\?$/, ""), fields[name] ?? {}])),
+    names.filter((name) => !name.endsWith("?")),
+    more,
+  );
 }
 
 /** An object schema. Properties whose names are in `required` must be present. */
@@ -63,25 +116,6 @@ export function json(description: string, schema: Schema, example?: unknown): Sc
   return { description, content: { "application/json": media } };
 }
 
-/** The error answers of an operation under `/v1`: its own statuses, and those that every operation has. */
-export function errors(...statuses: number[]): Record<string, Schema> {
-  const all = [...new Set([...statuses, 401, 403, 405, 429, 500, 503])].sort((a, b) => a - b);
-  return Object.fromEntries(all.map((status) => [String(status), errorAnswer(status)]));
-}
-
-/** Codes of a status, from the registry, so that the documentation cannot differ from the real answers. */
-function codesOf(status: number): string[] {
-  const rows = allReasons().map(errorRow);
-  return rows
-    .filter((row) => row.audience === "public" && row.status === status)
-    .map((row) => row.code);
-}
-
-function errorAnswer(status: number): Schema {
-  const codes = codesOf(status).map((code) => `\`${code}\``);
-  return json(`\`error.code\` is one of: ${codes.join(", ")}.`, ref("Error"));
-}
-
 /** The header that makes a submission safe to repeat. */
 export const idempotencyHeader: Schema = object({
   "Idempotency-Key": string(
@@ -112,17 +146,6 @@ export const downloadQuery: Schema = object({
   download: string("`1`: attachment disposition.", { enum: ["1"] }),
 });
 
-/** Answers of a download. */
-export function downloadAnswers(...mediaTypes: string[]): Record<string, Schema> {
-  const content = contentOf(mediaTypes);
-  return {
-    200: { description: "The whole file, with its `ETag`.", content },
-    206: { description: "The range that was asked for.", content },
-    304: notModified,
-    ...errors(404, 416),
-  };
-}
-
 /** Bytes of one of these media types. */
 export function contentOf(mediaTypes: readonly string[]): Schema {
   const schema = { type: "string", format: "binary" };
@@ -130,7 +153,11 @@ export function contentOf(mediaTypes: readonly string[]): Schema {
 }
 
 /** The schema, or null. */
-export const nullable = (schema: Schema): Schema => ({ ...schema, type: [schema.type, "null"] });
+export const nullable = (schema: Schema): Schema => ({
+  ...schema,
+  type: [schema.type, "null"],
+  ...(Array.isArray(schema.enum) ? { enum: [...schema.enum, null] } : {}),
+});
 
 /** A string, or null. */
 export const stringOrNull = (description: string) => nullable(string(description));
@@ -156,4 +183,10 @@ export const errorFields = {
   }),
   param: nullable(string("Path of the offending field, e.g. `input[0].content[1].image_url`.")),
   code: nullable(string("Machine code: see the table in the introduction.")),
+};
+
+/** Fields of an answer's `usage` with its charge. */
+export const costFields: Record<string, Schema> = {
+  cost: number("What was charged, in US dollars."),
+  costUsdMicros: integer("The same in USD micros, exactly."),
 };

@@ -5,9 +5,11 @@ import { consume } from "#kit/stream/push-stream.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { failureEvents } from "./broken-stream.ts";
 import type { Edge } from "./context.ts";
+import { conversationReasons, errors, paidTextReasons } from "./error-answers.ts";
 import { costHeader } from "./errors.ts";
 import { bodyLimitsBytes, deadlinesMs } from "./limits.ts";
 import {
+  betasOf,
   callerOf,
   conversationOf,
   ignoredParametersHeader,
@@ -19,17 +21,13 @@ import {
   peerCall,
   submissionOf,
 } from "./request.ts";
-import { errors, integer, number, object, type Schema, string } from "./schemas.ts";
+import { ref, type Schema } from "./schemas.ts";
 import { type EventStream, type LifeSign, openEventStream } from "./sse.ts";
 
-/** The error answers of a text operation. */
-export const textErrors = errors(400, 402, 413, 415, 422, 502, 504);
-
-/** Fields of an answer's `usage` with its charge. */
-export const costFields: Record<string, Schema> = {
-  cost: number("What was charged, in US dollars."),
-  costUsdMicros: integer("The same in USD micros, exactly."),
-};
+/** The error answers of embeddings and transcriptions. */
+export const textErrors = errors(...paidTextReasons);
+/** The error answers of a conversation. */
+export const conversationErrors = errors(...paidTextReasons, ...conversationReasons);
 
 /** Header with the bound of the output, where it fell to what money pays for. */
 export const fallenBoundHeader = "x-genmesh-max-tokens";
@@ -39,7 +37,7 @@ export const ignoredHeader: Schema = {
   [fallenBoundHeader]: {
     description:
       "The bound of the output in tokens, where it fell to what the balance and the key's limit pay for. Absent: it did not.",
-    schema: { type: "integer" },
+    type: "integer",
   },
   [ignoredParametersHeader]: {
     description:
@@ -53,13 +51,13 @@ export const ignoredHeader: Schema = {
   },
 };
 
-/** The answer of a text operation, as JSON or as events. */
-export const textAnswerSchema = (description: string, name: string): Schema => ({
+/** The answer of a text operation, as JSON or as events, by the names of their components. */
+export const textAnswerSchema = (description: string, whole: string, event: string): Schema => ({
   description,
   headers: ignoredHeader,
   content: {
-    "application/json": { schema: object({ object: string("", { enum: [name] }) }) },
-    "text/event-stream": { schema: string("Events, ended by `data: [DONE]`.") },
+    "application/json": { schema: ref(whole) },
+    "text/event-stream": { schema: ref(event) },
   },
 });
 
@@ -127,7 +125,9 @@ export async function answerAsItComes(
   using silence = edge.silences.watch(() => void speak());
   try {
     const conversation = conversationOf(request.headers);
-    const answer = await edge.text.answer({ ...asked, conversation, takesPieces: true }, call);
+    const isMessage = asked.operation === Operation.MESSAGES;
+    const told = { conversation, ...(isMessage && { betas: betasOf(request.headers) }) };
+    const answer = await edge.text.answer({ ...asked, ...told, takesPieces: true }, call);
     if (answer.kind !== "events") {
       isOver = true;
       if (events) throw unexpected(answer);

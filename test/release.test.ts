@@ -19,7 +19,7 @@ test("a dry run makes the files of a release, and names each step that it skips"
   const { stdout } = await release("--dry-run", "--out", folder.path);
   const files = await readdir(folder.path);
   expect(stdout).toMatch(
-    /^notes: done\nbill of materials: done\ncharts: (done|skipped, needs helm)\n/,
+    /^notes: done\ndescription: done\nbill of materials: done\ncharts: (done|skipped, needs helm)\n/,
   );
   expect(stdout).toMatch(/^signature: skipped, needs (cosign and )?--sign-key$/m);
   const read = (name: string) => readFile(join(folder.path, name), "utf8");

@@ -30,6 +30,7 @@ kit/rpc | what a service is, how services call each other, and who may call what
 kit/outside | which addresses outside may be fetched or called, how, and for how long | kit/base
 kit/upstream | how bytes go to an upstream and come back: sockets, bodies, places | kit/base, kit/time, kit/share, kit/stream
 kit/images | what an image is, and how a hostile one is decoded safely | kit/base, kit/time, kit/share
+kit/provenance | what a file says of its origin, and how that is written and signed | kit/base
 kit/sound | what formats of sound are called, and how long a sound is |
 kit/json-reader | how a large JSON body is read off the event loop | kit/base, kit/share, kit/threads
 kit/template | how a request is made from a template of the catalog, and its answer read | kit/base
@@ -75,7 +76,7 @@ billing/ledger | whether money moves: wallets, holds, the journal | kit, common,
 billing/usage | what an account used, by key, model and day, counted from the journal | kit, billing/base, billing/ledger
 billing/alerts | when an account is told that money or a limit is nearly gone | kit, common, billing/base, billing/ledger
 
-catalog | which models there are, from one file, as versions | kit, common, upstreams, catalog/draft
+catalog | which models there are, from a file or from versions in the store | kit, common, upstreams, catalog/draft
 catalog/draft | whether a draft of the catalog is sound, off the event loop | kit
 
 text | how the text service starts, and what its methods are | kit, common, upstreams, text

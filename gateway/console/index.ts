@@ -9,6 +9,7 @@ import { registerAdmin } from "./admin/index.ts";
 import { appRoutes } from "./app-files.ts";
 import { consoleOrigin, neverStored, sameOriginOnly, secureHeaders } from "./guard.ts";
 import { oidcRoutes } from "./oidc.ts";
+import { originRoutes } from "./origins.ts";
 import { requireOperator } from "./session.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { createSessions, type Sessions } from "./sessions.ts";
@@ -40,6 +41,7 @@ export async function consoleRoutes(
         async (v1) => {
           v1.addHook("onRequest", inOrder(admissionRules(bySession(edge, sessions), unknown)));
           v1.setNotFoundHandler(unknown.refuse);
+          originRoutes(v1, edge);
           v1Routes(v1, {
             ...edge,
             // A page loads files from its own origin alone, even where the API's public URL is another.

@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 import { ErrorReason, errorRow, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
+import { noteWork } from "#kit/edge/connection-bounds.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { FairShare } from "#kit/share/fair-share.ts";
 import type { Edge } from "../context.ts";
@@ -221,10 +222,13 @@ export class Connection {
       this.#waiting--;
       const running = new AbortController();
       this.#running.add(running);
+      // Between its requests it may be closed for a newcomer, as any connection.
+      const ended = noteWork(this.#options.raw);
       void this.#run(item, running.signal).then(() => {
         item.room[Symbol.dispose]();
         this.#surplus = 0;
         this.#running.delete(running);
+        ended();
         this.#lanes.end(lane);
         this.#settle();
         this.#advance();

@@ -6,9 +6,9 @@ import type { CatalogContext } from "./source.ts";
 export interface CatalogEvents {
   /** A snapshot came into force. */
   loaded(snapshot: Snapshot): void;
-  /** The file changed without changing its meaning, or is whole again. */
+  /** The text changed without changing its meaning, or is whole again. */
   unchanged(snapshot: Snapshot): void;
-  /** The file is broken. The last good snapshot stays in force. */
+  /** The text is broken. The last good snapshot stays in force. */
   refused(faults: readonly Fault[]): void;
 }
 

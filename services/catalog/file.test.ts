@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { manualClock } from "#kit/time/clock.ts";
-import { type FileRead, readCatalogFile, watchFile } from "./file.ts";
+import { catalogReader, type FileRead, readCatalogFile, watchCatalog } from "./file.ts";
 import { maxFileBytes, pollMs } from "./limits.ts";
 
 let folder: string;
@@ -20,7 +20,12 @@ afterEach(() => rm(folder, { recursive: true }));
 /** A watch of `path` that has seen the present file. */
 async function watching(clock = manualClock()) {
   const known = await readCatalogFile(path);
-  return watchFile({ path, clock, known, changed: (read) => seen.push(read) });
+  return watchCatalog({
+    read: catalogReader(path),
+    clock,
+    known,
+    changed: (read) => seen.push(read),
+  });
 }
 
 describe("a watched file", () => {

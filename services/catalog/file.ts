@@ -19,10 +19,19 @@ export type FileRead = { text: string; fault?: never } | { text?: never; fault: 
 /** The workflow files that a catalog names, by their names in it. */
 export type WorkflowFiles = ReadonlyMap<string, FileRead>;
 
-/** A catalog file's content at one moment, with the workflow files where it names some. */
+/** A catalog's content at one moment, with the workflow files where it names some. */
 export type CatalogRead =
-  | { text: string; workflows?: WorkflowFiles; fault?: never }
-  | { text?: never; workflows?: never; fault: string };
+  | {
+      text: string;
+      workflows?: WorkflowFiles;
+      /** Of the version in the store that it is. Absent: it is a file. */
+      number?: number;
+      fault?: never;
+    }
+  | { text?: never; workflows?: never; number?: never; fault: string };
+
+/** Reads a catalog as it is now. */
+export type CatalogReader = () => Promise<CatalogRead>;
 
 /** Reads a catalog file and the workflow files that it names, through any links to them. Never rejects. */
 export function readCatalogFile(path: string): Promise<CatalogRead> {
@@ -30,7 +39,7 @@ export function readCatalogFile(path: string): Promise<CatalogRead> {
 }
 
 /** Reads the file again at each call. The names of workflows are looked up again only where its text has changed. */
-function catalogReader(path: string): () => Promise<CatalogRead> {
+export function catalogReader(path: string): CatalogReader {
   let known: { text: string; names: readonly string[] } | undefined;
   return async () => {
     const read = await readText(path, maxFileBytes);
@@ -38,12 +47,24 @@ function catalogReader(path: string): () => Promise<CatalogRead> {
     const { text } = read;
     if (known?.text !== text) known = { text, names: workflowNames(text) };
     if (known.names.length === 0) return { text };
-    const workflows = new Map<string, FileRead>();
-    for (const name of known.names) {
-      workflows.set(name, await readText(join(dirname(path), name), maxWorkflowBytes));
-    }
-    return { text, workflows };
+    return { text, workflows: await readWorkflows(dirname(path), known.names) };
   };
+}
+
+/** The workflow files that a text names, from a folder. */
+export function workflowsIn(folder: string, text: string): Promise<Map<string, FileRead>> {
+  return readWorkflows(folder, workflowNames(text));
+}
+
+async function readWorkflows(
+  folder: string,
+  names: readonly string[],
+): Promise<Map<string, FileRead>> {
+  const workflows = new Map<string, FileRead>();
+  for (const name of names) {
+    workflows.set(name, await readText(join(folder, name), maxWorkflowBytes));
+  }
+  return workflows;
 }
 
 /** The names of `workflow` in a catalog's calls. Names that lead out of its folder are faults, and are not read. */
@@ -79,8 +100,8 @@ async function readText(path: string, maxBytes: number): Promise<FileRead> {
   }
 }
 
-/** Reads a file again and again. */
-export interface FileWatch {
+/** Reads a catalog again and again. */
+export interface CatalogWatch {
   /** Reads it once. */
   look(): Promise<void>;
   /** Reads it every 500 ms until `signal` aborts. Resolves then. */
@@ -88,8 +109,8 @@ export interface FileWatch {
 }
 
 /** The parts that a watch needs. */
-interface FileWatchOptions {
-  path: string;
+interface CatalogWatchOptions {
+  read: CatalogReader;
   clock: Clock;
   /** The content that the caller knows already. */
   known: CatalogRead;
@@ -100,10 +121,9 @@ interface FileWatchOptions {
 /**
  * Compares content, not dates. So it sees through the swapped links of a mounted ConfigMap and through coarse clocks of file systems.
  * It also needs no events, which mounts do not send. New content counts once two reads agree on it, so that a half-written file is not
- * taken for a whole one. Content that keeps changing counts after the third read.
+ * taken for a whole one. Content that keeps changing counts after the third read. A version of the store is whole at once.
  */
-export function watchFile({ path, clock, known, changed }: FileWatchOptions): FileWatch {
-  const read = catalogReader(path);
+export function watchCatalog({ read, clock, known, changed }: CatalogWatchOptions): CatalogWatch {
   let judged = known;
   let pending: { read: CatalogRead; looks: number } | undefined;
   const look = async () => {
@@ -112,7 +132,8 @@ export function watchFile({ path, clock, known, changed }: FileWatchOptions): Fi
       pending = undefined;
       return;
     }
-    const settled = pending !== undefined && same(found, pending.read);
+    const isWhole = found.number !== undefined;
+    const settled = isWhole || (pending !== undefined && same(found, pending.read));
     const looks = pending ? pending.looks + 1 : 0;
     if (!settled && looks < maxUnsettledLooks) {
       pending = { read: found, looks };
@@ -134,7 +155,8 @@ export function watchFile({ path, clock, known, changed }: FileWatchOptions): Fi
 }
 
 function same(a: CatalogRead, b: CatalogRead): boolean {
-  if (!sameText(a, b)) return false;
+  if (a.number !== b.number || !sameText(a, b)) return false;
+  if (a.number !== undefined) return true;
   // Equal texts name equal files.
   return [...(a.workflows ?? [])].every(([name, read]) => sameText(read, b.workflows?.get(name)));
 }

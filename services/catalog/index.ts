@@ -1,34 +1,46 @@
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { CatalogService } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { createDraftChecker } from "./draft/index.ts";
+import { type CatalogWatch, catalogReader } from "./file.ts";
 import { catalogRoutes } from "./routes.ts";
 import { type CatalogContext, createSnapshotSource } from "./source.ts";
+import { storedReader } from "./stored.ts";
+import { createVersionStore } from "./version-store-documents.ts";
+import { versionRoutes } from "./versions.ts";
 
 export type { Fault } from "./faults.ts";
 export { catalogJsonSchema, keysIn, valuesOf } from "./key-schema.ts";
 export type { CatalogContext } from "./source.ts";
 export { type CatalogCheck, checkCatalogFile } from "./source.ts";
+export { catalogComponent } from "./version-store-documents.ts";
 
 /**
- * Makes the catalog service. `start` rejects where the file cannot be served, and lists every fault with its path. After the start, a
+ * Makes the catalog service. `start` rejects where the catalog cannot be served, and lists every fault with its path. After the start, a
  * broken file changes only logs and metrics.
  */
 export function createCatalog(context: CatalogContext): Service {
-  const source = createSnapshotSource(context);
+  const { file, database, clock } = context;
+  const versions = database && createVersionStore(database);
+  const fromFile = catalogReader(file);
+  const read = versions ? storedReader(versions, fromFile) : fromFile;
+  const source = createSnapshotSource({ ...context, read });
   const drafts = createDraftChecker(context.workshop);
   const stop = new AbortController();
   const closing = new AbortController();
+  let watch: CatalogWatch | undefined;
   let watching: Promise<void> | undefined;
+  const look = async () => watch?.look();
   return {
     name: "catalog",
     rpc: [
-      rpcService(
-        CatalogService,
-        catalogRoutes({ source, clock: context.clock, drafts, closing: closing.signal }),
-      ),
+      rpcService(CatalogService, {
+        ...catalogRoutes({ file, source, clock, drafts, closing: closing.signal }),
+        ...versionRoutes({ file, source, versions, drafts, clock, look }),
+      }),
     ],
     async start() {
-      const watch = await source.load();
+      await versions?.open();
+      watch = await source.load();
       watching = watch.run(stop.signal);
     },
     notReady: () => (source.loaded() ? undefined : "the catalog file was not read yet"),

@@ -9,6 +9,14 @@ export const keyWords: Readonly<Record<string, string>> = {
   pools:
     "Pools of upstreams that share requests, by their names in this file. A model names a pool as its upstream.",
   models: "The models, in the order in which GET /models lists them.",
+  contentCredentials:
+    "The certificate and key by which made PNG, JPEG and MP4 say of themselves that a model made them (C2PA). Absent: files stay as they came.",
+  certificate:
+    "The signer's certificate and behind it those that vouch for it, as text in PEM. Its purpose is e-mail protection, document signing or C2PA.",
+  keyEnv:
+    "The name of the environment variable with the certificate's private key in PEM. Never the key itself.",
+  keyFile:
+    "The absolute path of a file with the certificate's private key in PEM. It is read for each file, so a new key counts at once.",
 
   // Upstreams
   protocol: "How the upstream is asked. It decides which other keys the upstream has.",
@@ -33,6 +41,8 @@ export const keyWords: Readonly<Record<string, string>> = {
     "The upstream's name for the bound of a text answer's output. With none it gets no bound, and genmesh cuts the output.",
   betas:
     "The beta features of Messages that the upstream may be asked for, each with its field. [] for a server that knows none.",
+  blockTypes:
+    "Types of blocks in messages that pass at this upstream beside the known ones, unchanged both ways.",
   autoCache:
     "The cache that is asked for where callers cannot ask: entries of five minutes, of an hour, or none. Writes into it need a price.",
   tokenDelayMs: "The pause between two pieces of built-in text, in milliseconds. 0: none.",

@@ -35,6 +35,8 @@ export const maxIdCharacters = 128;
 export const maxNameCharacters = 200;
 /** Characters of a base URL or a description. */
 export const maxTextCharacters = 2000;
+/** Characters of a chain of certificates in PEM: 32 KiB of them, which base64 makes a third longer, and the lines around them. */
+export const maxCertificateCharacters = 65_536;
 /** Characters of a developer prompt. It is counted and charged with every request. */
 export const maxDeveloperPromptCharacters = 65_536;
 /** Bytes of a token of usual text. A developer prompt with more bytes for each token of a window leaves no room for a caller. */
@@ -105,3 +107,14 @@ export const maxDraftChangeCharacters = 256 * 1024;
 export const draftShare = { places: 1, each: { places: 1, waiting: 8 }, waitMs: 20_000 } as const;
 /** Milliseconds for one draft, the start of the thread included: a hundred times the time of the largest honest one. */
 export const draftTimeoutMs = 20_000;
+
+/** Bytes of a version's text with its workflow files. A document of MongoDB has 16 MiB. */
+export const maxVersionBytes = 12 * 1024 * 1024;
+/** Characters of an operator's words about a version: a sentence for a list. */
+export const maxNoteChars = 200;
+/** Characters of an operator's name. The audit log has the same bound. */
+export const maxActorChars = 300;
+/** Characters of an operation id, as the operator's routes have them. */
+export const maxOperationIdChars = 100;
+/** Versions of a page, as many as the console shows. */
+export const versionPages = { most: 100, default: 25 } as const;

@@ -49,6 +49,15 @@ test("all betas at once could cost what has no price", () => {
   expect(faultsOf({ upstream: { betas: ["*"] } })).toEqual(["upstreams.claude.betas[0]"]);
 });
 
+test("types of blocks can be added, except those that the operator pays for", () => {
+  const added = parsed({ upstream: { blockTypes: ["novel_block"] } });
+  expect(added.snapshot?.upstreams.claude?.blockTypes).toEqual(["novel_block"]);
+  const dear = ["container_upload", "web_search_tool_result", "mcp_tool_use", "Text"];
+  expect(faultsOf({ upstream: { blockTypes: dear } })).toEqual(
+    dear.map((_, at) => `upstreams.claude.blockTypes[${at}]`),
+  );
+});
+
 test("a cache that is asked for has a price", () => {
   const at = (name: string) => [`models[0].pricing.${name}`];
   const priced = (autoCache: string, pricing: object) =>

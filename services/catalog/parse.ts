@@ -19,19 +19,26 @@ export type CatalogVerdict =
   | { snapshot?: never; faults: Fault[] };
 
 /**
- * Judges the text of a catalog file, with the workflow files that it names. Never throws. The same texts always give the same verdict.
+ * Judges the text of a catalog file, with the workflow files that it names. Never throws. The same texts always give the same verdict at
+ * the same time. `nowMs`: milliseconds since the epoch. Default: a certificate may be of any time.
  */
-export function parseCatalog(text: string, workflows: WorkflowFiles = new Map()): CatalogVerdict {
+export function parseCatalog(
+  text: string,
+  workflows: WorkflowFiles = new Map(),
+  nowMs?: number,
+): CatalogVerdict {
   if (Buffer.byteLength(text) > maxFileBytes) return refused([], tooLarge);
   const { value, faults, positionOf } = readYaml(text);
   if (faults.length > 0) return refused(faults);
   const parsed = catalogSchema.safeParse(value, { error: explainIssue });
   if (!parsed.success) {
     const own = faultsOf(parsed.error);
-    const crossed = whereValid(() => crossFaults(validPartsOf(catalogSchema, value), workflows));
+    const crossed = whereValid(() =>
+      crossFaults(validPartsOf(catalogSchema, value), workflows, nowMs),
+    );
     return refused(withPositions([...own, ...crossed.filter(isElsewhere(own))], positionOf));
   }
-  const crossed = crossFaults(parsed.data, workflows);
+  const crossed = crossFaults(parsed.data, workflows, nowMs);
   if (crossed.length > 0) return refused(withPositions(crossed, positionOf));
   const snapshot = snapshotOf(parsed.data, workflows);
   return snapshotBytes(snapshot) > maxSnapshotBytes ? refused([], unfolded) : { snapshot };

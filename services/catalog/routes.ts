@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Clock } from "#kit/time/clock.ts";
@@ -12,6 +13,8 @@ import type { SnapshotSource } from "./source.ts";
 
 /** The parts that the methods need. */
 interface CatalogRoutesDeps {
+  /** Path of the catalog file. Workflow files lie beside it. */
+  file: string;
   source: SnapshotSource;
   clock: Clock;
   drafts: Pick<DraftChecker, "check">;
@@ -19,22 +22,29 @@ interface CatalogRoutesDeps {
   closing: AbortSignal;
 }
 
-/** The methods of CatalogService. */
+/** The methods that read the catalog in force, and judge drafts of it. */
 export function catalogRoutes({
+  file,
   source,
   clock,
   drafts,
   closing,
-}: CatalogRoutesDeps): ServiceImpl<typeof CatalogService> {
+}: CatalogRoutesDeps): Pick<
+  ServiceImpl<typeof CatalogService>,
+  "getSnapshot" | "checkDraft" | "watchSnapshots"
+> {
   return {
     getSnapshot(req) {
       const snapshot = source.current();
       const known = snapshot.version === req.knownVersion;
       return create(GetSnapshotResponseSchema, known ? {} : { snapshot });
     },
-    checkDraft({ yaml }, { signal }) {
-      const draft = { text: yaml, workflows: source.workflows() };
-      return drafts.check({ draft, inForce: source.inForce() }, signal);
+    async checkDraft({ yaml }, { signal }) {
+      const inForce = source.inForce();
+      const draft = { text: yaml, workflows: inForce.workflows };
+      const job = { draft, folder: dirname(file), inForce, nowMs: clock.now() };
+      const { workflows: _, ...verdict } = await drafts.check(job, signal);
+      return verdict;
     },
     async *watchSnapshots(req, context) {
       const ending = AbortSignal.any([context.signal, closing]);

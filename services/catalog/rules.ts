@@ -1,5 +1,6 @@
 import type { JsonObject } from "#kit/base/json.ts";
 import { eachValid, type FaultPath, type FoundFault, whereValid } from "#kit/base/valid-parts.ts";
+import { chainFault } from "#kit/provenance/index.ts";
 import type { Capabilities } from "../upstreams/capabilities.ts";
 import { type At, catalogRules } from "../upstreams/catalog-rules.ts";
 import { declarationFaults, declaredCallFaults } from "../upstreams/jobs/catalog.ts";
@@ -13,7 +14,11 @@ import { messagesFaults } from "./messages-rules.ts";
 import type { CatalogFile, CatalogModel, CatalogUpstream } from "./schema.ts";
 
 /** Faults between the parts of a file, beyond their own types. */
-export function crossFaults(file: CatalogFile, workflows: WorkflowFiles): FoundFault[] {
+export function crossFaults(
+  file: CatalogFile,
+  workflows: WorkflowFiles,
+  nowMs?: number,
+): FoundFault[] {
   const ids = new Set<string>();
   const defaults = new Set<CatalogModel["kind"]>();
   const ofUpstreams = Object.entries(file.upstreams).flatMap(([name, upstream]) =>
@@ -27,7 +32,27 @@ export function crossFaults(file: CatalogFile, workflows: WorkflowFiles): FoundF
       ...ownCallFaults(file, model, at, workflows),
     ];
   });
-  return [...ofUpstreams, ...laneFaults(file), ...ofModels];
+  const ofCredentials = whereValid(() => credentialsFaults(file.contentCredentials, nowMs));
+  return [...ofUpstreams, ...laneFaults(file), ...ofModels, ...ofCredentials];
+}
+
+/** Faults of the certificate by which made files are signed. `nowMs` undefined: it may be of any time. */
+function credentialsFaults(
+  credentials: CatalogFile["contentCredentials"],
+  nowMs: number | undefined,
+): FoundFault[] {
+  if (!credentials) return [];
+  const { certificate, keyEnv, keyFile } = credentials;
+  const fault = chainFault(certificate, nowMs);
+  const hasOneKey = (keyEnv === undefined) !== (keyFile === undefined);
+  return [
+    ...(fault === undefined
+      ? []
+      : [{ path: ["contentCredentials", "certificate"], message: fault }]),
+    ...(hasOneKey
+      ? []
+      : [{ path: ["contentCredentials"], message: "must have one of keyEnv and keyFile" }]),
+  ];
 }
 
 /** Faults of an upstream's declaration. */

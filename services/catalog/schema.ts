@@ -12,6 +12,7 @@ import {
   defaultIdleTimeoutMs,
   defaultTimeoutMs,
   defaultTokenDelayMs,
+  maxCertificateCharacters,
   maxDeveloperPromptCharacters,
   maxDurationSeconds,
   maxEmbeddingInputs,
@@ -222,6 +223,10 @@ const variable = z
   .string()
   .max(maxNameCharacters)
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of a variable, not a key");
+const absolutePath = z
+  .string()
+  .max(maxTextCharacters)
+  .regex(/^\/[^\0]+$/, "must be the absolute path of a file");
 const timeoutMs = z.int().min(1).max(maxTimeoutMs);
 /** Keys of upstreams. Each is allowed where its protocol's row has it. */
 const upstreamKeys = {
@@ -229,11 +234,7 @@ const upstreamKeys = {
   apiKeyEnv: variable.optional(),
   /** Several keys, which share the upstream's requests. */
   apiKeyEnvs: listOf(variable, maxKeys).min(1).optional(),
-  apiKeyFile: z
-    .string()
-    .max(maxTextCharacters)
-    .regex(/^\/[^\0]+$/, "must be the absolute path of a file")
-    .optional(),
+  apiKeyFile: absolutePath.optional(),
   timeoutMs: timeoutMs.default(defaultTimeoutMs),
   idleTimeoutMs: timeoutMs.default(defaultIdleTimeoutMs),
   connectTimeoutMs: timeoutMs.default(defaultConnectTimeoutMs),
@@ -254,10 +255,19 @@ const upstreamKeys = {
   betas: listOf(
     label.regex(/^[\w.-]+$/, "must be the name of one beta: letters, digits, '.', '_' and '-'"),
   ).default([...usualBetas]),
+  /** Types of blocks that it knows beside those of the code. Those of the operator's state and money are refused. */
+  blockTypes: listOf(
+    label
+      .regex(/^[a-z0-9_]+$/, "must be the type of one block: small letters, digits and '_'")
+      .refine((type) => !costs.test(type), "is of what the operator pays for, and cannot be added"),
+  ).default([]),
   /** The cache that is asked for where a caller's protocol cannot ask. */
   autoCache: z.enum(["5m", "1h", "off"]).default("off"),
   tokenDelayMs: z.int().min(0).max(maxTokenDelayMs).default(defaultTokenDelayMs),
 } as const satisfies Record<UpstreamKey, z.ZodType>;
+
+/** Types of blocks with which Anthropic does more than generate: for files, servers, other models, and tools that it runs itself. */
+const costs = /^(container_upload|compaction|fallback|server_tool_use)$|^mcp_|_tool_result$/;
 
 /** An upstream of a catalog file. A key that its protocol does not have is absent. */
 export type CatalogUpstream = { protocol: ProtocolName } & Partial<
@@ -288,6 +298,13 @@ const poolSchema = z.strictObject({
   upstreamModels: z.record(upstreamName, label).default({}),
 });
 
+/** The certificate and the key of the manifests that made files get. */
+const contentCredentials = z.strictObject({
+  certificate: z.string().max(maxCertificateCharacters),
+  keyEnv: variable.optional(),
+  keyFile: absolutePath.optional(),
+});
+
 /** A catalog file: the names, types and bounds of its keys. Rules between its parts are in rules.ts. */
 export const catalogSchema = z.strictObject({
   developerPrompt: z.string().max(maxDeveloperPromptCharacters).default(""),
@@ -302,6 +319,7 @@ export const catalogSchema = z.strictObject({
     .refine((map) => Object.keys(map).length <= maxUpstreams, `has at most ${maxUpstreams} entries`)
     .default({}),
   models: z.array(modelSchema).min(1).max(maxModels),
+  contentCredentials: contentCredentials.optional(),
 });
 
 /** A catalog file with valid keys, with its defaults filled in. */

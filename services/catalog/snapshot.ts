@@ -38,9 +38,16 @@ export function snapshotOf(file: CatalogFile, workflows: WorkflowFiles): Snapsho
       ),
     ),
     models: file.models.map((model) => modelOf(file, model, workflows)),
+    ...credentialsOf(file),
   });
   const hash = createHash("sha256").update(canonicalize(toJson(SnapshotSchema, content)) ?? "");
   return create(SnapshotSchema, { ...content, version: hash.digest("hex").slice(0, 16) });
+}
+
+function credentialsOf({ contentCredentials: one }: CatalogFile) {
+  if (!one) return {};
+  const { certificate, keyEnv, keyFile = "" } = one;
+  return { contentCredentials: { certificate, keyName: keyEnv ?? keyFile } };
 }
 
 /** Its size on the wire, bytes. */
@@ -65,6 +72,7 @@ function upstreamOf(upstream: CatalogUpstream): UpstreamInit {
     ...(references && { references: transports[references] }),
     ...(lostAnswer && { lostAnswer: lostAnswers[lostAnswer] }),
     betas: upstream.betas ?? [],
+    blockTypes: upstream.blockTypes ?? [],
     ...(upstream.autoCache && { autoCache: autoCaches[upstream.autoCache] }),
   };
 }

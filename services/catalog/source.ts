@@ -2,17 +2,19 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { FoundFault } from "#kit/base/valid-parts.ts";
+import type { Database } from "#kit/store/database.ts";
 import type { Workshop } from "#kit/threads/workshop.ts";
-import type { Clock } from "#kit/time/clock.ts";
+import { type Clock, systemClock } from "#kit/time/clock.ts";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type CatalogEvents, createCatalogEvents } from "./events.ts";
 import { type Fault, faultText, pathText } from "./faults.ts";
 import {
   type CatalogRead,
-  type FileWatch,
+  type CatalogReader,
+  type CatalogWatch,
   readCatalogFile,
   type WorkflowFiles,
-  watchFile,
+  watchCatalog,
 } from "./file.ts";
 import { type CatalogVerdict, parseCatalog } from "./parse.ts";
 
@@ -20,6 +22,8 @@ import { type CatalogVerdict, parseCatalog } from "./parse.ts";
 export interface CatalogContext {
   /** Path of the catalog file. */
   file: string;
+  /** The store of versions, which operators make. The file is in force until the first one. Absent: the file is the master. */
+  database?: Database | undefined;
   clock: Clock;
   log: Logger;
   metrics: Metrics;
@@ -34,70 +38,81 @@ export interface CatalogText {
   workflows: WorkflowFiles;
 }
 
+/** The text in force. */
+export interface TextInForce extends CatalogText {
+  /** Of its version in the store. Undefined: it is the file's. */
+  number: number | undefined;
+}
+
 /** The snapshot in force, and a signal at the next one. */
 export interface SnapshotSource {
   /** Refuses with SERVICE_UNAVAILABLE before the file was read. */
   current(): Snapshot;
   loaded(): boolean;
   /** The text of the snapshot in force. Refuses as `current` does. */
-  inForce(): CatalogText;
-  /** The workflow files beside the file, by the last read. */
-  workflows(): WorkflowFiles;
+  inForce(): TextInForce;
   /** Calls `listener` after each change of the snapshot, until the returned function is called. */
   onChange(listener: () => void): () => void;
-  /** Reads the file for the first time. Rejects where it cannot be served, and lists every fault. */
-  load(): Promise<FileWatch>;
+  /** Reads the catalog for the first time. Rejects where it cannot be served, and lists every fault. */
+  load(): Promise<CatalogWatch>;
 }
 
-/** Makes the source of a catalog file. It keeps the last good snapshot when the file becomes faulty or disappears. */
-export function createSnapshotSource(context: CatalogContext): SnapshotSource {
+/** The parts of a source. */
+type SourceContext = Pick<CatalogContext, "file" | "clock" | "log" | "metrics"> & {
+  read: CatalogReader;
+};
+
+/** Makes the source of a catalog. It keeps the last good snapshot when the catalog becomes faulty or disappears. */
+export function createSnapshotSource(context: SourceContext): SnapshotSource {
+  const { read, clock } = context;
   const events = createCatalogEvents(context);
   const listeners = new Set<() => void>();
   let inForce: Snapshot | undefined;
-  let text: CatalogText | undefined;
-  let workflows: WorkflowFiles = new Map();
-  const put = (snapshot: Snapshot | undefined, read: CatalogRead) => {
+  let text: TextInForce | undefined;
+  const put = (
+    snapshot: Snapshot,
+    { text: is = "", workflows = new Map(), number }: CatalogRead,
+  ) => {
     inForce = snapshot;
-    if (read.text !== undefined) text = { text: read.text, workflows };
+    text = { text: is, workflows, number };
   };
-  const changed = (read: CatalogRead) => {
-    workflows = read.workflows ?? workflows;
-    const next = judge(read, inForce, events);
-    if (next === inForce) return;
-    put(next, read);
-    for (const listener of [...listeners]) listener();
+  const changed = (found: CatalogRead) => {
+    const before = inForce;
+    const next = judge(found, before, events, clock.now());
+    if (!next) return;
+    put(next, found);
+    if (next !== before) for (const listener of [...listeners]) listener();
   };
   return {
     current: () => inForce ?? refuse(ErrorReason.SERVICE_UNAVAILABLE),
     inForce: () => text ?? refuse(ErrorReason.SERVICE_UNAVAILABLE),
     loaded: () => inForce !== undefined,
-    workflows: () => workflows,
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
     async load() {
-      const known = await readCatalogFile(context.file);
-      const { snapshot, faults } = verdictOf(known);
-      if (faults) throw new Error(refusalText(context.file, faults));
-      workflows = known.workflows ?? workflows;
+      const known = await read();
+      const { snapshot, faults } = verdictOf(known, clock.now());
+      if (faults) throw new Error(refusalText(placeOf(context.file, known), faults));
       put(snapshot, known);
       events.loaded(snapshot);
-      return watchFile({ path: context.file, clock: context.clock, known, changed });
+      return watchCatalog({ read, clock, known, changed });
     },
   };
 }
 
-/** The snapshot that is in force after `read`. */
+/** The snapshot of `read`: the one in force where its content is the same. Undefined: it has faults, and what is in force stays. */
 function judge(
   read: CatalogRead,
   inForce: Snapshot | undefined,
   events: CatalogEvents,
+  nowMs: number,
 ): Snapshot | undefined {
-  const { snapshot, faults } = verdictOf(read);
+  const { snapshot, faults } = verdictOf(read, nowMs);
   if (faults) {
     events.refused(faults);
-    return inForce;
+    return undefined;
   }
   if (inForce && snapshot.version === inForce.version) {
     events.unchanged(inForce);
@@ -107,13 +122,17 @@ function judge(
   return snapshot;
 }
 
-function verdictOf(read: CatalogRead): CatalogVerdict {
-  if (read.fault === undefined) return parseCatalog(read.text, read.workflows);
+function verdictOf(read: CatalogRead, nowMs: number): CatalogVerdict {
+  if (read.fault === undefined) return parseCatalog(read.text, read.workflows, nowMs);
   return { faults: [{ path: "", message: read.fault }] };
 }
 
-function refusalText(file: string, faults: readonly Fault[]): string {
-  return [`The catalog ${file} cannot be served:`, ...faults.map((f) => `  ${faultText(f)}`)].join(
+function placeOf(file: string, { number }: CatalogRead): string {
+  return number === undefined ? file : `of version ${number} in the store`;
+}
+
+function refusalText(place: string, faults: readonly Fault[]): string {
+  return [`The catalog ${place} cannot be served:`, ...faults.map((f) => `  ${faultText(f)}`)].join(
     "\n",
   );
 }
@@ -140,7 +159,7 @@ export async function checkCatalogFile(
   if (read.fault !== undefined) {
     return { faults: [{ path: "", message: read.fault }], models: 0 };
   }
-  const { snapshot, faults } = parseCatalog(read.text, read.workflows);
+  const { snapshot, faults } = parseCatalog(read.text, read.workflows, systemClock.now());
   if (faults) return { faults, models: 0 };
   const { version, models } = snapshot;
   const found = (await ask(snapshot)).map((fault) => ({ ...fault, path: pathText(fault.path) }));

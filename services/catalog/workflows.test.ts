@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { manualClock } from "#kit/time/clock.ts";
-import { type CatalogRead, readCatalogFile, watchFile } from "./file.ts";
+import { type CatalogRead, catalogReader, readCatalogFile, watchCatalog } from "./file.ts";
 import { maxWorkflowBytes, maxWorkflows } from "./limits.ts";
 import { parseCatalog } from "./parse.ts";
 import { checkCatalogFile } from "./source.ts";
@@ -70,7 +70,12 @@ describe("workflow files beside a catalog", () => {
     const seen: CatalogRead[] = [];
     const known = await readCatalogFile(path);
     const clock = manualClock();
-    const watch = watchFile({ path, clock, known, changed: (read) => seen.push(read) });
+    const watch = watchCatalog({
+      read: catalogReader(path),
+      clock,
+      known,
+      changed: (read) => seen.push(read),
+    });
     for (let i = 0; i < 3; i++) await watch.look();
     expect(seen).toEqual([]);
     await writeFile(join(folder, "wan.json"), "{}");

@@ -61,11 +61,20 @@ const mongoUrl = /^mongodb(?:\+srv)?:\/\/[^/?]+\/[^/?]+/;
 /** The most copies of a stream that NATS allows. */
 const maxReplicas = 5;
 
-/** Reads the stores that `role` needs. Embedded ones are only for role `all`, which has them by default. */
-export function storesConfig(read: EnvReader, role: Role, dataDir: string): StoresConfig {
+/**
+ * Reads the stores that `role` needs. Embedded ones are only for role `all`, which has them by default. Versions of the catalog need a
+ * database where the catalog is.
+ */
+export function storesConfig(
+  read: EnvReader,
+  role: Role,
+  dataDir: string,
+  hasVersions: boolean,
+): StoresConfig {
   const needs = needsOf[role];
+  const needsDatabase = needs.database || (role === "catalog" && hasVersions);
   return {
-    database: needs.database ? databaseConfig(read, role, dataDir) : undefined,
+    database: needsDatabase ? databaseConfig(read, role, dataDir) : undefined,
     queue: needs.queue ? queueConfig(read, role) : undefined,
     blobs: needs.blobs ? blobsConfig(read, role, dataDir) : undefined,
   };

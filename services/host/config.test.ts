@@ -34,7 +34,10 @@ describe("defaults", () => {
       file: `${config.dataDir}/genmesh.sqlite`,
     });
     expect(config.blobs).toEqual({ kind: "file", folder: `${config.dataDir}/blobs` });
-    expect(config.catalogFile).toMatch(/\/deploy\/catalog\.yaml$/);
+    expect(config.catalog).toEqual({
+      file: expect.stringMatching(/\/deploy\/catalog\.yaml$/),
+      isStored: true,
+    });
   });
 
   test("an empty variable counts as not set", () => {
@@ -67,7 +70,13 @@ describe("every variable is taken", () => {
     ["GENMESH_DATABASE_URL", "sqlite:/a/b.db", { database: { kind: "sqlite", file: "/a/b.db" } }],
     ["GENMESH_DATABASE_URL", "sqlite:///a/b.db", { database: { file: "/a/b.db" } }],
     ["GENMESH_BLOBS_URL", "file:/media", { blobs: { kind: "file", folder: "/media" } }],
-    ["GENMESH_CATALOG", "/c.yaml", { catalogFile: "/c.yaml" }],
+    ["GENMESH_CATALOG", "/c.yaml", { catalog: { file: "/c.yaml", isStored: false } }],
+    ["GENMESH_CATALOG", "store:/c.yaml", { catalog: { file: "/c.yaml", isStored: true } }],
+    [
+      "GENMESH_CATALOG",
+      "store:",
+      { catalog: { file: expect.stringMatching(/\/deploy\/catalog\.yaml$/), isStored: true } },
+    ],
     ["GENMESH_BOOTSTRAP_API_KEY", "A".repeat(20), { bootstrap: { apiKey: "A".repeat(20) } }],
     ["GENMESH_BOOTSTRAP_USD_MICROS", "0", { bootstrap: { usdMicros: 0n } }],
     ["GENMESH_BOOTSTRAP_CREDITS", "5", { bootstrap: { credits: 5n } }],

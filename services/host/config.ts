@@ -46,7 +46,7 @@ export interface Config extends StoresConfig {
   dataDir: string;
   /** Folder for files that may be lost. Undefined: a new folder among the system's temporary ones. */
   scratchDir: string | undefined;
-  catalogFile: string;
+  catalog: CatalogConfig;
   bootstrap: { apiKey: string | undefined; usdMicros: bigint; credits: bigint };
   tokens: { mesh: string[]; admin: string | undefined };
   references: { allowPrivate: boolean };
@@ -61,6 +61,14 @@ export interface Config extends StoresConfig {
   telemetry: TelemetryConfig | undefined;
   /** The key in a variable that the catalog names, or in a file that it names by its absolute path. Undefined: there is none. */
   secret: (name: string) => string | undefined | Promise<string | undefined>;
+}
+
+/** The catalog of models, upstreams and prices. */
+interface CatalogConfig {
+  /** Path of its file. */
+  file: string;
+  /** Are versions in the database the master, which operators make? The file is in force until the first one. */
+  isStored: boolean;
 }
 
 /** The settings that the operator command gets from outside. */
@@ -96,6 +104,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
   const ownDir = read.text("GENMESH_DATA_DIR");
   const dataDir = resolve(ownDir ?? ".genmesh");
   const tls = tlsConfig(read);
+  const catalog = catalogConfig(read, role);
   return {
     role,
     ports: portsConfig(read, role),
@@ -110,8 +119,8 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     peers: peersConfig(read, role),
     dataDir,
     scratchDir: role === "all" || ownDir !== undefined ? dataDir : undefined,
-    ...storesConfig(read, role, dataDir),
-    catalogFile: resolve(read.text("GENMESH_CATALOG") ?? shippedCatalog),
+    ...storesConfig(read, role, dataDir, catalog.isStored),
+    catalog,
     bootstrap: bootstrapConfig(read),
     tokens: tokensConfig(read, role),
     references: { allowPrivate: read.flag("GENMESH_ALLOW_PRIVATE_REFERENCES") },
@@ -144,6 +153,18 @@ export function envToOperatorConfig(env: Env): OperatorConfig {
     apiKey: read.text("GENMESH_API_KEY"),
     secret: secretsOf(env),
   };
+}
+
+/** Begins a catalog whose versions are in the database. The file behind it is in force until the first one. */
+const storedPrefix = "store:";
+
+/** A file that is named is the master. A single process without one lets its operator change the shipped catalog. */
+function catalogConfig(read: EnvReader, role: Role): CatalogConfig {
+  const named = read.text("GENMESH_CATALOG");
+  if (named === undefined) return { file: shippedCatalog, isStored: role === "all" };
+  const isStored = named.startsWith(storedPrefix);
+  const path = isStored ? named.slice(storedPrefix.length) : named;
+  return { file: path === "" ? shippedCatalog : resolve(path), isStored };
 }
 
 function secretsOf(env: Env): Config["secret"] {

@@ -32,23 +32,26 @@ export async function migrateMesh(databaseUrl: string): Promise<Migrated[]> {
 /** The schemas of all roles in MongoDB. */
 export async function meshSchemas(): Promise<MongoSchema[]> {
   const { mongoSchemaOf } = await import("#kit/documents/mongo.ts");
-  const [auth, billing, alerts, text, jobs, files, quota, speech, webhooks] = await Promise.all([
-    import("../auth/index.ts"),
-    import("../billing/index.ts"),
-    import("../billing/alerts/store-documents.ts"),
-    import("../text/index.ts"),
-    import("../media/jobs/store-mongo-docs.ts"),
-    import("../media/files/store-mongo-docs.ts"),
-    import("../media/files/quota-mongo-wallet.ts"),
-    import("../media/speech/store-documents.ts"),
-    import("../media/webhooks/store-documents.ts"),
-  ]);
+  const [auth, billing, alerts, catalog, text, jobs, files, quota, speech, webhooks] =
+    await Promise.all([
+      import("../auth/index.ts"),
+      import("../billing/index.ts"),
+      import("../billing/alerts/store-documents.ts"),
+      import("../catalog/index.ts"),
+      import("../text/index.ts"),
+      import("../media/jobs/store-mongo-docs.ts"),
+      import("../media/files/store-mongo-docs.ts"),
+      import("../media/files/quota-mongo-wallet.ts"),
+      import("../media/speech/store-documents.ts"),
+      import("../media/webhooks/store-documents.ts"),
+    ]);
   return [
     auth.authMongoSchema,
     mongoSchemaOf(auth.sessionComponent),
     mongoSchemaOf(auth.auditComponent),
     billing.ledgerMongoSchema,
     mongoSchemaOf(alerts.alertsComponent),
+    mongoSchemaOf(catalog.catalogComponent),
     text.textMongoSchema,
     jobs.jobsMongoSchema,
     files.filesMongoSchema,

@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import { isAbsolute } from "node:path";
 import { createCatalogView, type LiveCatalog } from "#common/agreements/catalog-client.ts";
 import type { HoldOperations } from "#common/agreements/hold-client.ts";
 import type { Peers } from "#common/agreements/peers.ts";
@@ -9,6 +10,7 @@ import type { Service } from "#kit/rpc/service.ts";
 import { tracedHttpClient } from "#kit/telemetry/http-client.ts";
 import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";
 import type { HttpClient } from "#kit/upstream/client.ts";
+import { readPemFile } from "#kit/upstream/key-file.ts";
 import type { MediaCommonDeps } from "../media/context.ts";
 import type { UpstreamHealth } from "../upstreams/health/index.ts";
 import type { Pools } from "../upstreams/pools/index.ts";
@@ -16,6 +18,7 @@ import type { HostContext } from "./context.ts";
 import type { Role } from "./roles.ts";
 import type { Scratch } from "./scratch.ts";
 import { type Stores, storeOf } from "./stores.ts";
+import { version } from "./version.ts";
 
 /** Processes that decode images: one a core, at most four, and at least two, so that one account leaves a place to others. */
 const imageProcesses = Math.max(2, Math.min(4, availableParallelism()));
@@ -62,9 +65,11 @@ export async function createServices(context: HostContext, deps: ServiceDeps): P
 type Maker = (context: HostContext, deps: ServiceDeps, tools: Tools) => Promise<Service>;
 
 const makers: Readonly<Record<Part, Maker>> = {
-  async catalog(context) {
+  async catalog(context, { stores }) {
     const { createCatalog } = await import("../catalog/index.ts");
-    return createCatalog({ ...context, file: context.config.catalogFile });
+    const { file, isStored } = context.config.catalog;
+    const database = isStored ? storeOf(stores, "database") : undefined;
+    return createCatalog({ ...context, file, database });
   },
   async auth(context, { stores }) {
     const { createAuth } = await import("../auth/index.ts");
@@ -122,9 +127,11 @@ const makers: Readonly<Record<Part, Maker>> = {
       tempFolder: scratch("uploads"),
     });
   },
-  async "media-worker"(context, _deps, tools) {
+  async "media-worker"({ config }, { scratch }, tools) {
     const { createMediaWorker } = await import("../media/index.ts");
-    return createMediaWorker({ ...(await tools.media()), workers: context.config.workers });
+    const key = (name: string) => (isAbsolute(name) ? readPemFile(name) : config.secret(name));
+    const marking = { key, tempFolder: scratch("marks"), version };
+    return createMediaWorker({ ...(await tools.media()), workers: config.workers, marking });
   },
 };
 

@@ -37,17 +37,18 @@ async function started(
       return false;
     }
     if (isNewerSchema(error)) throw new ConfigError(`GENMESH_DATABASE_URL: ${error.message}`);
-    throw service.name === "catalog" ? catalogFault(error as Error, config.catalogFile) : error;
+    throw service.name === "catalog" ? catalogFault(error as Error, config.catalog.file) : error;
   }
 }
 
-/** The catalog's own message is a line, then one for every fault with its path. */
+/** The catalog's own message is a line that says which one it is, then one for every fault with its path. */
 function catalogFault(error: Error, file: string): ConfigError {
-  const [, first = "", ...more] = error.message.split("\n").map((line) => line.trim());
+  const [which = "", first = "", ...more] = error.message.split("\n").map((line) => line.trim());
   const rest = more.length > 0 ? ` (and ${more.length} more: genmesh catalog check)` : "";
-  return new ConfigError(
-    `GENMESH_CATALOG must name a valid catalog file; ${file} is none: ${first}${rest}`,
-  );
+  const place = which.includes(file)
+    ? `a valid catalog file; ${file} is none:`
+    : `a catalog file where the store has none that this version serves. ${which}`;
+  return new ConfigError(`GENMESH_CATALOG must name ${place} ${first}${rest}`);
 }
 
 /** Recognised by its name, so that no driver is loaded for it. */

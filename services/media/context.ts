@@ -22,6 +22,7 @@ import { createMongoJobStore } from "./jobs/store-mongo.ts";
 import { createSqliteJobStore } from "./jobs/store-sqlite.ts";
 import { createJobChanges, type JobChanges } from "./jobs/watch.ts";
 import { leaseMs } from "./limits.ts";
+import type { Marking } from "./worker/marks.ts";
 
 /** The parts that both the API and the workers of media need. Disposable parts belong to the host, which made them. */
 export interface MediaCommonDeps {
@@ -64,6 +65,8 @@ export interface MediaDeps extends MediaCommonDeps {
 export interface MediaWorkerDeps extends MediaCommonDeps {
   /** Most jobs of each kind at once in this process, 0 to 1,000. Default: 4. */
   workers?: Partial<Record<MediaKind, number>>;
+  /** For what made files say of their origin. Default: they stay as they came. */
+  marking?: Marking;
 }
 
 /**

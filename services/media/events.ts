@@ -36,6 +36,10 @@ export interface JobEvents {
   running(kind: MediaKind, jobs: number): void;
   /** The number of jobs of a kind in a state, and the age of the oldest, over all processes. */
   standing(kind: MediaKind, state: Job["state"], jobs: number, oldestMs: number): void;
+  /** A made file has a manifest of its origin now, or has none added: it has one already, or its layout has no place for one. */
+  marked(job: Job, outcome: "signed" | "has_one" | "layout"): void;
+  /** A made file is stored without the manifest that the catalog asks for. */
+  markFailed(job: Job, fault: string, error: unknown): void;
   /** A step failed and will be tried again. */
   trouble(what: string, jobId: string | undefined, error: unknown): void;
 }
@@ -103,6 +107,16 @@ export function createJobEvents(deps: { log: Logger; metrics: Metrics }): JobEve
       count.standing.of(kind, state).value = jobs;
       count.ages.of(kind, state).value = oldestMs / 1_000;
     },
+    marked(job, outcome) {
+      count.marks.of(job.spec.kind, outcome).value++;
+    },
+    markFailed(job, fault, error) {
+      count.marks.of(job.spec.kind, "failed").value++;
+      log.error(
+        { ...facts(job), fault, err: error },
+        "a file is stored without content credentials",
+      );
+    },
     trouble: (what, jobId, error) => log.warn({ jobId, err: error }, what),
   };
 }
@@ -146,6 +160,11 @@ function countersOf(metrics: Metrics) {
       "genmesh_media_removed_total",
       "Jobs removed because their time was over, and blobs that no record names.",
       ["what"],
+    ),
+    marks: metrics.counter(
+      "genmesh_media_marks_total",
+      "Made files that should get content credentials, by what became of it; failed: stored without.",
+      ["kind", "outcome"],
     ),
     running: metrics.gauge("genmesh_media_running_jobs", "Jobs that this process works on now.", [
       "kind",

@@ -1,5 +1,11 @@
 import type { FairShareBounds } from "#kit/share/fair-share.ts";
 
+/**
+ * Bytes of a video that gets a manifest: the largest that is fetched. All of it is on the disk meanwhile, once for each video that a
+ * worker makes at the same time.
+ */
+export const maxMarkedBytes = 512 * 1024 * 1024;
+
 /** Characters of the title of a piece of music. A longer text is no title. */
 export const maxTitleCharacters = 1_000;
 

@@ -84,7 +84,7 @@ function ask(
 
 /** The request of a call, its body parsed. */
 export function callOf(
-  { operation, body, admission, idempotencyKey, conversation }: TextRequest,
+  { operation, body, admission, idempotencyKey, conversation, betas }: TextRequest,
   { principal, requestId, signal }: PeerCall,
   reader: JsonReader,
 ): Awaitable<Call> {
@@ -96,7 +96,7 @@ export function callOf(
   const known = admission && { ...noAdmission, ...admission };
   const parsing = parseRequest(asked, body, { reader, accountId, isKeyed, signal });
   return after(parsing, (parsed) => ({
-    ...{ parsed, principal, admission: known, idempotencyKey, conversation, requestId },
+    ...{ parsed, principal, admission: known, idempotencyKey, conversation, betas, requestId },
   }));
 }
 

@@ -19,6 +19,7 @@ export type UpstreamKey =
   | "inlineImages"
   | "autoCache"
   | "betas"
+  | "blockTypes"
   | "jobs"
   | "outputLimit"
   | "references"

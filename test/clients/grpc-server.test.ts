@@ -43,6 +43,9 @@ async function serve(tls?: ServerTls) {
   const calls: HandlerContext[] = [];
   const catalog = rpcService(CatalogService, {
     checkDraft: () => ({}),
+    getText: () => ({}),
+    listVersions: () => ({}),
+    putInForce: () => ({}),
     getSnapshot: () => ({}),
     async *watchSnapshots(_, context) {
       calls.push(context);

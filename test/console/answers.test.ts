@@ -30,7 +30,7 @@ print("<b>hi</b>")
 `;
 
 /** An answer in two pieces. */
-function eventsOf(text: string): object[] {
+function eventsOf(text: string): Record<string, unknown>[] {
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     ...{ id: "c1", object: "chat.completion.chunk", created: 1, model: "up" },
     choices: [{ index: 0, delta, finish_reason }],

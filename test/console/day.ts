@@ -239,12 +239,12 @@ export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = ope
       await visit(page, world.origin, "/console/operator/catalog");
       const shipped = await readFile(join(root, "deploy/catalog.yaml"), "utf8");
       await page
-        .getByLabel("Catalog file (YAML)")
+        .getByLabel("Catalog (YAML)")
         .fill(shipped.replace("creditPrice: 5", "creditPrice: 6"));
       await press("Check");
       await page.getByText("It changes 1 of them.").waitFor();
       await page.locator(".diff", { hasText: "creditPrice" }).getByText('"6"').waitFor();
-      await page.getByLabel("Catalog file (YAML)").fill("models: 7");
+      await page.getByLabel("Catalog (YAML)").fill("models: 7");
       await press("Check");
       await page.getByText("It would be refused, and what is in force would stay.").waitFor();
 

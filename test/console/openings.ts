@@ -132,7 +132,7 @@ export const operatorOpenings: readonly Opening[] = [
     name: "draft-refused",
     path: "/console/operator/catalog",
     open: async (page) => {
-      await page.getByLabel("Catalog file (YAML)").fill("models: 7");
+      await page.getByLabel("Catalog (YAML)").fill("models: 7");
       await press(page, "Check");
       await page.getByText("It would be refused, and what is in force would stay.").waitFor();
     },

@@ -65,8 +65,9 @@ describe.skipIf(chromiumPath === undefined)("the console's playground in a brows
         .evaluateAll((all) => all.map((one) => Number((one as HTMLDataElement).value)));
       const after = await caller.settled();
       expect(costs.reduce((sum, cost) => sum + cost, 0)).toBe(before.available - after.available);
-      const code = await check();
-      expect(code).toContain("function_call_output");
+      expect(await check()).toContain("function_call_output");
+      await page.getByRole("button", { name: "Messages", exact: true }).click();
+      expect(await check()).toContain('"type": "tool_result"');
     },
     generationMs,
   );

@@ -164,13 +164,15 @@ describe.skipIf(chromiumPath === undefined)("the console in a browser", () => {
     await send(page, `${origin}/console/api/v1/files/file_1`, {}, { method: "DELETE" });
     await send(page, `${origin}/console/api/v1/files`, {}, { mode: "no-cors" });
     expect(deleted).toEqual([]);
-    // A form is a navigation. It is sent, and refused.
+    // A form is a navigation. It is sent, and refused, also where the page's own uploads are taken.
+    const uploads = ["/console/api/v1/files", "/console/api/v1/audio/transcriptions"];
+    const formPaths = ["/console/api/session", ...uploads];
     for (const enctype of [
       "text/plain",
       "multipart/form-data",
       "application/x-www-form-urlencoded",
     ]) {
-      for (const path of ["/console/api/session", "/console/api/v1/files"]) {
+      for (const path of formPaths) {
         evilPage = `<!doctype html><form method=post enctype="${enctype}" action="${origin}${path}">
           <input name='{"secret":"${edge.key}","a":"' value='"}'></form>`;
         const sent = await context.newPage();

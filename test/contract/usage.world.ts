@@ -309,6 +309,9 @@ const nothingMore = { ...noImages, reasoningEfforts: [], reasoningAliases: {}, t
 function catalogOf(snapshot: Snapshot): RpcService {
   return rpcService(CatalogService, {
     checkDraft: () => ({}),
+    getText: () => ({}),
+    listVersions: () => ({}),
+    putInForce: () => ({}),
     getSnapshot: async () => ({ snapshot }),
     async *watchSnapshots(_request, { signal }) {
       yield { snapshot };

@@ -24,6 +24,7 @@ export interface CatalogObject {
   developerPrompt: string;
   upstreams: Record<string, object>;
   models: ({ id: string; kind: string } & Record<string, unknown>)[];
+  contentCredentials?: object;
 }
 
 /** The addresses of a world's upstreams. */

@@ -208,7 +208,7 @@ test("a session at the built-in model", async () => {
   expect(events).toEqual(eventsOf("chat-1", [thought, says(text)], "end_turn"));
 });
 
-test("an upstream that speaks Messages gets each field with its beta, and no other", async () => {
+test("an upstream that speaks Messages gets each field with its beta, and the caller's betas that it may be asked for", async () => {
   const caller = await world.caller();
   await turn(caller, "claude", claudeCodeBegin);
   const { body, headers: told } = double.seen("messages").at(-1) ?? expect.unreachable();
@@ -221,8 +221,12 @@ test("an upstream that speaks Messages gets each field with its beta, and no oth
   expect([body.system[0], ...body.system.slice(2)]).toEqual(system);
   expect(`${told["anthropic-beta"]}`.split(",").sort()).toEqual([
     "advanced-tool-use-2025-11-20",
+    "claude-code-20250219",
     "context-management-2025-06-27",
+    "effort-2025-11-24",
+    "interleaved-thinking-2025-05-14",
     "mid-conversation-tool-changes-2026-07-01",
+    "thinking-token-count-2026-05-13",
   ]);
 });
 

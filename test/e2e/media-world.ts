@@ -34,10 +34,12 @@ export interface MediaWorld extends AsyncDisposable {
  */
 export async function startMediaWorld({
   models = [],
+  contentCredentials,
   ...options
 }: Omit<WorldOptions, "catalog"> & {
   /** Further models. */
   models?: CatalogObject["models"];
+  contentCredentials?: object | undefined;
 } = {}) {
   await using stack = new AsyncDisposableStack();
   const png = await samplePng(64, 64);
@@ -50,7 +52,8 @@ export async function startMediaWorld({
   media.wording.runningLooks = 0;
   const catalog = (usual: CatalogObject) => {
     const made = withMedia(usual, media.baseUrl);
-    return { ...made, models: [...made.models, ...models] };
+    const signed = contentCredentials ? { contentCredentials } : {};
+    return { ...made, models: [...made.models, ...models], ...signed };
   };
   const world = stack.use(await startWorld({ ...options, catalog }));
   const owned = stack.move();

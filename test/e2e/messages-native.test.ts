@@ -18,6 +18,7 @@ const priced = { ...pricing, cacheWriteLongUsdMicrosPerMillionTokens: perToken(8
 const fields = {
   ...{ upstream: "claude", upstreamModel: "up-model", pricing: priced, maxInputTokens: 200_000 },
   ...{ maxOutputTokens: 8_000, inputModalities: ["text", "image", "pdf"] },
+  tools: ["function", "bash"],
 };
 
 ownWorldOnly();
@@ -92,6 +93,25 @@ describe("a request", () => {
     expect(JSON.stringify(json)).not.toMatch(/OPERATOR-WORDS|up-model/);
   });
 
+  test("goes up with the caller's betas that the upstream may be asked for", async () => {
+    const named = ["interleaved-thinking-2025-05-14", "context-management-2025-06-27"];
+    const beta = [...named, "context-1m-2025-08-07"].join(", ");
+    for (const [model, left] of [
+      ["claude", ["anthropic-beta.context-1m-2025-08-07"]],
+      ["chat-1", [...named, "context-1m-2025-08-07"].map((one) => `anthropic-beta.${one}`)],
+    ] as const) {
+      const { status, headers } = await caller.post(
+        "/messages",
+        { ...ask, model },
+        { headers: { "anthropic-beta": beta } },
+      );
+      expect(status).toBe(200);
+      expect(headers.get("x-genmesh-ignored-parameters")).toBe(left.join(", "));
+    }
+    // One without its field stays away.
+    expect(last().headers["anthropic-beta"]).toBe(named[0]);
+  });
+
   test("the model's turns stay as they were written, down to the numbers", async () => {
     const turn = `{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"look","input":{"at":1.0,"n":1e3}}]}`;
     const text =
@@ -154,6 +174,26 @@ describe("thinking", () => {
       expect(last().body.messages[1].content).toEqual([use]);
     }
   });
+});
+
+test("a bound of 0 fills the cache, and costs its input", async () => {
+  const usage = {
+    ...{ input_tokens: 100, cache_creation_input_tokens: 4_900, cache_read_input_tokens: 0 },
+    output_tokens: 0,
+  };
+  const body = { ...ask, max_tokens: 0, system: "word ".repeat(1_200) };
+  for (const [stream, firstUsage, cost] of [
+    [false, usage, 24_900],
+    [true, usage, 24_900],
+    // Some streams count a token before there is any.
+    [true, { ...usage, output_tokens: 1 }, 24_920],
+  ] as const) {
+    double.usual = { content: [], stop_reason: "max_tokens", usage, firstUsage };
+    const who = await world.caller();
+    expect((await who.post("/messages", { ...body, stream })).status).toBe(200);
+    expect(last().body.max_tokens).toBe(0);
+    expect((await who.settled()).monthSpend).toBe(cost);
+  }
 });
 
 test("what was read and written has its own price, whole and streamed", async () => {

@@ -46,6 +46,8 @@ const { GENMESH_TEST_MESH: meshReplicas } = process.env;
 export interface WorldOptions {
   /** YAML, or a change of the usual catalog. */
   catalog?: string | ((usual: CatalogObject) => CatalogObject);
+  /** Versions in the store are the master of the catalog. Default: its file is. */
+  isCatalogStored?: boolean;
   /** Variables in addition to those that a world needs. */
   env?: Record<string, string>;
 }
@@ -131,7 +133,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const log: string[] = [];
   const secrets = new Set<string>([promptMark, ...Object.values(upstreamKeys)]);
   stack.defer(() => refuseLeaks(log, secrets));
-  const env = { GENMESH_CATALOG: catalogFile, ...upstreamKeys, ...options.env };
+  const catalogAt = options.isCatalogStored ? `store:${catalogFile}` : catalogFile;
+  const env = { GENMESH_CATALOG: catalogAt, ...upstreamKeys, ...options.env };
   const running = await (meshReplicas ? startRoles : startHere)({ dataDir, env, log, stack });
   const { baseUrl, admin } = running;
   const holding = (secret: string, who = { accountId: "", keyId: "" }) => {

@@ -2,7 +2,7 @@ import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { afterAll, describe, expect, test } from "vitest";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
-import { openSocket, refusedSocket } from "../support/caller-socket.ts";
+import { type CallerSocket, openSocket, refusedSocket } from "../support/caller-socket.ts";
 import { until } from "../support/until.ts";
 import { exchange } from "./raw.ts";
 import { event, scriptText } from "./scripted-text.ts";
@@ -242,6 +242,45 @@ describe("a socket closes", () => {
     socket.send({ type: "response.create", model: "chat-1", input: "It comes too late." });
     expect(await socket.closed).toBe(1003);
     expect(asked).toHaveLength(count);
+  });
+
+  test("for a newcomer only where nothing is under way, also where the other is idle for less time", async () => {
+    const app = await edge.another({ connections: { total: 2, each: 3 } });
+    const other = `http://127.0.0.1:${portOf(app)}/v1`;
+    using busy = await openSocket(other, edge.key);
+    const one = await begun(busy);
+    using idle = await openSocket(other, edge.key);
+    using newcomer = await openSocket(other, edge.key);
+    expect(await idle.closed).toBe(1006);
+    expect(one.signal.aborted).toBe(false);
+    one.finish();
+    expect((await busy.turn()).at(-1)?.type).toBe("response.completed");
+    // The newcomer has been idle for longer.
+    using next = await openSocket(other, edge.key);
+    expect(await newcomer.closed).toBe(1006);
+    for (const { ws } of [busy, next]) ws.terminate();
+  });
+
+  test("with 1012 when its process stops, idle ones at different times of two seconds", async () => {
+    const app = await edge.another();
+    const sockets: CallerSocket[] = [];
+    for (let n = 0; n < 4; n++) {
+      sockets.push(await openSocket(`http://127.0.0.1:${portOf(app)}/v1`, edge.key));
+    }
+    const closed: number[] = [];
+    for (const [at, socket] of sockets.entries()) void socket.closed.then(() => closed.push(at));
+    app.sockets.drain();
+    for (const [afterMs, count] of [
+      [0, 1],
+      [500, 2],
+      [500, 3],
+      [500, 4],
+    ] as const) {
+      await edge.clock.advance(afterMs);
+      await until(`${count} have closed`, () => closed.length >= count);
+      expect(closed).toHaveLength(count);
+    }
+    expect(await Promise.all(sockets.map((socket) => socket.closed))).toEqual(Array(4).fill(1012));
   });
 
   test("with 1012 when its process stops, behind the answer that runs", async () => {

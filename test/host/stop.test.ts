@@ -3,6 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { openSocket } from "../support/caller-socket.ts";
 import { promptly } from "../support/promptly.ts";
 import { startScriptedUpstream } from "../support/scripted-upstream.ts";
 import {
@@ -74,6 +75,21 @@ describe("SIGTERM", () => {
     expect(performance.now() - beganAt).toBeGreaterThan(290);
     // A piece comes each second by the same process's clock. 25 come within the default time, and 60 are the whole answer.
     expect(rest.match(/^event: response\.output_text\.delta$/gm)?.length).toBeLessThan(10);
+  });
+
+  test("a WebSocket's answer that is longer than GENMESH_DRAIN_MS ends so too, and the WebSocket with 1012", async () => {
+    await using mesh = await startPaced({ GENMESH_DRAIN_MS: "300" });
+    using socket = await openSocket(mesh.baseUrl, key);
+    const about = { model: "slow", input: "Tell me about rivers, mountains and the weather." };
+    socket.send({ type: "response.create", ...about });
+    await expect.poll(() => socket.frames.at(-1)?.type).toBe("response.output_text.delta");
+    mesh.kill("SIGTERM");
+    expect(await socket.closed).toBe(1012);
+    expect((await socket.turn()).at(-1)).toMatchObject({
+      ...{ type: "response.failed", response: { status: "failed" } },
+      headers: { "x-request-id": expect.stringMatching(/^req_/) },
+    });
+    expect(await mesh.ended).toEqual({ code: 0, signal: null });
   });
 
   test("a second signal, later, ends the drain", async () => {

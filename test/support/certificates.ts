@@ -21,6 +21,8 @@ export interface Authority {
   ca: string;
   /** A new pair for `names` (DNS names and addresses), for servers and clients. It is valid for a day. */
   issue(...names: string[]): Promise<Pair>;
+  /** A new pair that signs manifests of files, for an organization. It is valid for a day. `cert` has the authority's behind it. */
+  issueSigner(organization: string, usage?: string): Promise<Pair>;
 }
 
 /** Makes authorities and holds their files until it is disposed of. */
@@ -47,15 +49,25 @@ export async function certificateFolder(): Promise<CertificateFolder> {
     path,
     async authority(name = "authority") {
       const own = await make(["-subj", `/CN=${name}`]);
+      const issued = ["-CA", own.files.cert, "-CAkey", own.files.key];
       return {
         ca: own.cert,
         async issue(...names) {
           const alternatives = names.map((one) => (/^[\d.]+$/.test(one) ? "IP:" : "DNS:") + one);
           return make([
-            ...["-subj", `/CN=${names[0]}`, "-CA", own.files.cert, "-CAkey", own.files.key],
+            ...["-subj", `/CN=${names[0]}`, ...issued],
             ...["-addext", `subjectAltName=${alternatives.join(",")}`],
             ...["-addext", "basicConstraints=critical,CA:FALSE"],
           ]);
+        },
+        async issueSigner(organization, usage = "emailProtection") {
+          const pair = await make([
+            ...["-subj", `/O=${organization}/CN=signer`, ...issued],
+            ...["-addext", "basicConstraints=critical,CA:FALSE"],
+            ...["-addext", "keyUsage=critical,digitalSignature"],
+            ...["-addext", `extendedKeyUsage=${usage}`],
+          ]);
+          return { ...pair, cert: pair.cert + own.cert };
         },
       };
     },

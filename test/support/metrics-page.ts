@@ -56,7 +56,7 @@ const parts: [title: string, files: RegExp][] = [
   ["billing", /^services\/billing\//],
   ["catalog", /^services\/catalog\//],
   ["text", /^services\/(text|upstreams\/(text|pools))\//],
-  ["media and media-worker", /^services\/media\//],
+  ["media and media-worker", /^services\/(media|upstreams\/media)\//],
   [
     "Calls of upstreams: text, media and media-worker",
     /^services\/kit\/(upstream\/|telemetry\/inference)/,

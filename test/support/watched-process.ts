@@ -23,6 +23,8 @@ export interface WatchedProcess extends AsyncDisposable {
   pid: number;
   /** The longest delay of its event loop in ms since the last call. */
   worstDelayMs(): Promise<number>;
+  /** The memory that it keeps, in MiB: all that can be collected has been. */
+  residentMib(): Promise<number>;
   /** The key of a new account, by default with money. */
   account(money?: { usdMicros?: bigint; credits?: bigint }): Promise<{ key: string; id: string }>;
 }
@@ -38,20 +40,24 @@ export async function startWatched(
   const catalogFile = join(dataDir, "catalog.json");
   await writeFile(catalogFile, JSON.stringify(catalog));
   const grpcPort = await freePort();
-  const child = spawn(process.execPath, ["--import", loopWatch, "services/host/main.ts"], {
-    cwd: root,
-    stdio: ["ignore", "pipe", "pipe", "ipc"],
-    env: {
-      PATH: process.env.PATH,
-      PORT: "0",
-      GRPC_PORT: String(grpcPort),
-      GENMESH_OPS_PORT: String(await freePort()),
-      GENMESH_DATA_DIR: dataDir,
-      GENMESH_CATALOG: catalogFile,
-      GENMESH_ADMIN_TOKEN: adminToken,
-      ...env,
+  const child = spawn(
+    process.execPath,
+    ["--expose-gc", "--import", loopWatch, "services/host/main.ts"],
+    {
+      cwd: root,
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      env: {
+        PATH: process.env.PATH,
+        PORT: "0",
+        GRPC_PORT: String(grpcPort),
+        GENMESH_OPS_PORT: String(await freePort()),
+        GENMESH_DATA_DIR: dataDir,
+        GENMESH_CATALOG: catalogFile,
+        GENMESH_ADMIN_TOKEN: adminToken,
+        ...env,
+      },
     },
-  });
+  );
   const exited = once(child, "exit");
   stack.defer(async () => {
     child.kill("SIGKILL");
@@ -91,6 +97,11 @@ export async function startWatched(
       child.send("loop");
       const [{ loopMs }] = (await once(child, "message")) as [{ loopMs: number }];
       return loopMs;
+    },
+    async residentMib() {
+      child.send("memory");
+      const [{ residentBytes }] = (await once(child, "message")) as [{ residentBytes: number }];
+      return residentBytes / 2 ** 20;
     },
     async account({ usdMicros = 10n ** 12n, credits = 10n ** 6n } = {}) {
       const made = await auth.createAccount({ name: `a${++accounts}` });

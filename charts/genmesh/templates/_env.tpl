@@ -89,8 +89,13 @@
 {{- end }}
 {{- include "genmesh.consoleEnv" $root }}
 {{- end }}
-{{- if and $facts.catalog (include "genmesh.hasCatalog" $root) }}
-- { name: GENMESH_CATALOG, value: {{ printf "/etc/genmesh/catalog/%s" $values.catalog.key }} }
+{{- if $facts.catalog }}
+{{- $file := ternary (printf "/etc/genmesh/catalog/%s" $values.catalog.key) "" (ne (include "genmesh.hasCatalog" $root) "") }}
+{{- if $values.catalog.stored }}
+- { name: GENMESH_CATALOG, value: {{ printf "store:%s" $file | quote }} }
+{{- else if $file }}
+- { name: GENMESH_CATALOG, value: {{ $file }} }
+{{- end }}
 {{- end }}
 {{- if $values.tls.enabled }}
 {{ include "genmesh.tlsEnv" (list $root $role) }}

@@ -8,7 +8,11 @@
 gateway: { peers: [auth, billing, catalog, text, media], blobs: true, egress: [blobs] }
 auth: { peers: [], database: true, rpc: true, egress: [database] }
 billing: { peers: [text, media], database: true, rpc: true, egress: [database] }
+{{- if .Values.catalog.stored }}
+catalog: { peers: [], catalog: true, database: true, rpc: true, egress: [database] }
+{{- else }}
 catalog: { peers: [], catalog: true, rpc: true, egress: [] }
+{{- end }}
 text: { peers: [billing, catalog, media], database: true, upstreams: true, rpc: true, egress: [database, upstreams] }
 media:
   peers: [billing, catalog]

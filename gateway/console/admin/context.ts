@@ -20,6 +20,8 @@ export interface AdminCall {
   reply: FastifyReply;
   peers: Peers;
   clock: Clock;
+  /** The operator, as the audit log names them. */
+  actor: string;
   /** Options of internal calls, with the admin token. */
   options: ReturnType<typeof operatorCallOptions>;
   /** A segment of the path. */
@@ -87,7 +89,7 @@ function callOf(
     endAction: (message) => peers.auth.endAction(message, staying),
   };
   return {
-    ...{ request, reply, peers, clock, options, query },
+    ...{ request, reply, peers, clock, actor, options, query },
     param: (name) => String((request.params as Record<string, unknown>)[name] ?? ""),
     async body() {
       return parseSettings(await bodies.json(request, reply, bodyLimitsBytes.settings));
@@ -128,6 +130,8 @@ const params: Readonly<Record<string, string>> = {
   account_id: "account",
   grace_seconds: "graceSeconds",
   settle_amount: "amount",
+  number: "version",
+  expected_number: "expected",
   start_seconds: "start_time",
   days: "end_time",
 };

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
 import { accountRoutes } from "./accounts.ts";
+import { catalogRoutes } from "./catalog.ts";
 import { entryRoutes } from "./entries.ts";
 import { keyRoutes } from "./keys.ts";
 import { marginRoutes } from "./margins.ts";
@@ -19,5 +20,6 @@ export function registerAdmin(app: FastifyInstance, edge: Edge): void {
   marginRoutes(app, edge);
   keyRoutes(app, edge);
   workRoutes(app, edge);
+  catalogRoutes(app, edge);
   systemRoutes(app, edge);
 }

@@ -12,3 +12,7 @@ export const maxDifferences = 1_000;
 export const draftBodyBytes = 2 * 1024 * 1024 + 1024;
 /** Pages of keys that one search by name reads. One answer stays within a second, and the operator goes on by "Next". */
 export const keyPagesSearched = 20;
+/** Characters of an operator's words about a version of the catalog. The catalog has the same bound. */
+export const maxNoteChars = 200;
+/** The greatest number of a version of the catalog, far above what operators make in a life. It is an integer of 32 bits. */
+export const maxVersionNumber = 999_999_999;

@@ -2,46 +2,26 @@ import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
 import { actionDocument } from "#common/documents/action-document.ts";
-import { isoTimeOrNull, jsonOrText } from "#common/documents/answer-values.ts";
-import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import {
-  DraftChange_Kind,
-  type Snapshot,
-  UpstreamProtocol,
-} from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { isoTimeOrNull } from "#common/documents/answer-values.ts";
+import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import {
   type UpstreamHealth,
   UpstreamHealthSchema,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "../../context.ts";
-import { operatorModel } from "../../operator-model.ts";
+import { snapshotOf } from "./catalog.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
-import { draftBodyBytes } from "./limits.ts";
 
-/**
- * Routes for the state of the whole installation: the catalog, the upstreams' health and the audit log. A draft of a catalog is checked
- * without being used.
- */
+/** Routes for the state of the whole installation: the upstreams' health and the audit log. */
 export function systemRoutes(app: FastifyInstance, edge: Edge): void {
   const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
     adminRoute(app, edge, { method: "GET", url, handle });
-  get("/catalog", async (call) => {
-    const snapshot = await snapshotOf(call);
-    const models = snapshot.models.map((model) => operatorModel(model, snapshot));
-    return { object: "catalog", version: snapshot.version, models };
-  });
-  adminRoute(app, edge, { method: "POST", url: "/catalog/check", handle: check });
   get("/upstreams", upstreams);
   get("/audit", async (call) => {
     const asked = { ...call.page(), accountId: call.query("account") };
     const { actions, nextPageToken } = await call.peers.auth.listActions(asked, call.options);
     return listOf(actions.map(actionDocument), nextPageToken);
   });
-}
-
-async function snapshotOf({ peers, options }: AdminCall): Promise<Snapshot> {
-  const { snapshot } = await peers.catalog.getSnapshot({}, options);
-  return snapshot ?? refuse(ErrorReason.SERVICE_UNAVAILABLE);
 }
 
 /** The name of an enum's value, in lower case. */
@@ -51,34 +31,6 @@ function enumName(names: Readonly<Record<string, number>>, value: number): strin
       .find((name) => names[name] === value)
       ?.toLowerCase() ?? ""
   );
-}
-
-const changeNames = new Map<number, string>([
-  [DraftChange_Kind.ADDED, "added"],
-  [DraftChange_Kind.REMOVED, "removed"],
-  [DraftChange_Kind.CHANGED, "changed"],
-]);
-
-async function check(call: AdminCall) {
-  const { yaml } = await call.textBody(draftBodyBytes);
-  if (typeof yaml !== "string") refuse(ErrorReason.INVALID_TYPE, { param: "yaml" });
-  const told = await call.peers.catalog.checkDraft({ yaml }, call.options);
-  const { models, faults, changes, isShortened } = told;
-  const value = (text: string) => (text === "" ? null : jsonOrText(text));
-  return {
-    object: "catalog.check",
-    ok: faults.length === 0,
-    models,
-    isShortened,
-    faults: faults.map(({ path, message }) => ({ path, message })),
-    changes: changes.map(({ subject, kind, fields }) => ({
-      model: subject,
-      change: changeNames.get(kind) ?? "",
-      fields: fields.map(({ path, before, after }) => ({
-        ...{ path, before: value(before), after: value(after) },
-      })),
-    })),
-  };
 }
 
 /** An upstream fails where this part of its requests ended in errors. The alert GenmeshUpstreamFails has the same threshold. */

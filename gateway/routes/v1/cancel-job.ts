@@ -1,10 +1,12 @@
 import type { FastifyInstance } from "fastify";
 import { toJobDocument } from "#common/documents/job-document.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import type { Edge } from "../../context.ts";
+import { changeReasons, errors } from "../../error-answers.ts";
 import { familyTags, forEachFamily, jobFamilies, jobIdParam } from "../../jobs.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
-import { errors, json, object, ref } from "../../schemas.ts";
+import { json, object, ref } from "../../schemas.ts";
 
 const cancelJobSchemas = forEachFamily(({ name }, { title, one }) => ({
   operationId: `cancel${title}Job`,
@@ -15,7 +17,10 @@ const cancelJobSchemas = forEachFamily(({ name }, { title, one }) => ({
     "What has ended otherwise, or is being charged, is 409.",
   tags: familyTags[name],
   params: object(jobIdParam, ["jobId"]),
-  response: { 200: json("The job.", ref("Job")), ...errors(404, 409) },
+  response: {
+    200: json("The job.", ref("Job")),
+    ...errors(...changeReasons, ErrorReason.JOB_NOT_FOUND, ErrorReason.JOB_NOT_CANCELLABLE),
+  },
 }));
 
 /** `POST /images|videos|music/generations/{jobId}/cancel`: ends a job of the key that is not wanted any longer. */

@@ -2,9 +2,8 @@ import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "../../context.ts";
-import { arrayOf, idempotencyHeader, object, type RouteSchema } from "../../schemas.ts";
-import { answerText, ignoredHeader, textErrors } from "../../text-answer.ts";
-import { responseRequest } from "./create-response.ts";
+import { idempotencyHeader, type RouteSchema, ref } from "../../schemas.ts";
+import { answerText, conversationErrors, ignoredHeader } from "../../text-answer.ts";
 
 const compactSchema: RouteSchema = {
   operationId: "compactConversation",
@@ -12,18 +11,16 @@ const compactSchema: RouteSchema = {
   description: "`output` is sent unchanged as `input` of the next `POST /responses`.",
   tags: ["Text"],
   headers: idempotencyHeader,
-  body: responseRequest,
+  body: ref("ResponseRequest"),
   response: {
     200: {
       description: "The compacted items.",
       headers: ignoredHeader,
       content: {
-        "application/json": {
-          schema: object({ output: arrayOf({ type: "object" }, "Items.") }, ["output"]),
-        },
+        "application/json": { schema: ref("CompactedResponse") },
       },
     },
-    ...textErrors,
+    ...conversationErrors,
   },
 };
 

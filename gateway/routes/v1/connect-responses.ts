@@ -1,7 +1,9 @@
 import type { FastifyInstance } from "fastify";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
-import { errors, type RouteSchema } from "../../schemas.ts";
+import { errors } from "../../error-answers.ts";
+import type { RouteSchema } from "../../schemas.ts";
 
 const connectResponsesSchema: RouteSchema = {
   operationId: "connectResponses",
@@ -13,7 +15,10 @@ const connectResponsesSchema: RouteSchema = {
     "`generate: false` has no output and costs nothing. `stream_id` names a lane, and comes back in its frames. Requests of a lane are answered " +
     "one after the other; those of other lanes too, unless the operator has lanes answered side by side. A WebSocket takes requests for 60 minutes.",
   tags: ["Text"],
-  response: { 101: { description: "The WebSocket.", type: "null" }, ...errors(400, 426) },
+  response: {
+    101: { description: "The WebSocket.", type: "null" },
+    ...errors(ErrorReason.INVALID_VALUE, ErrorReason.WEBSOCKET_UNSUPPORTED),
+  },
 };
 
 /** `GET /responses`: responses over a WebSocket. */

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { conversationReasons, errors } from "../../error-answers.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
 import { callerOf, callOptions } from "../../request.ts";
-import { errors, integer, json, object, type RouteSchema, string } from "../../schemas.ts";
-import { responseRequest } from "./create-response.ts";
+import { integer, json, object, type RouteSchema, ref, string } from "../../schemas.ts";
 
 const countInputTokensSchema: RouteSchema = {
   operationId: "countInputTokens",
@@ -13,7 +13,7 @@ const countInputTokensSchema: RouteSchema = {
     "What the input of a `POST /responses` comes to before it is sent, by our count and the price in force: an upstream may count " +
     "otherwise. It costs nothing, and needs no balance.",
   tags: ["Text"],
-  body: responseRequest,
+  body: ref("ResponseRequest"),
   response: {
     200: json(
       "The count.",
@@ -29,7 +29,7 @@ const countInputTokensSchema: RouteSchema = {
         ["object", "input_tokens", "costUsdMicros", "holdUsdMicros"],
       ),
     ),
-    ...errors(400, 413, 415),
+    ...errors(...conversationReasons),
   },
 };
 

@@ -2,11 +2,10 @@ import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "../../context.ts";
+import { conversationReasons, messagesErrors } from "../../error-answers.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
-import { messagesErrors } from "../../messages-schemas.ts";
 import { callerOf, callOptions } from "../../request.ts";
-import { integer, json, object, type RouteSchema } from "../../schemas.ts";
-import { messageFields } from "./create-message.ts";
+import { integer, json, object, type RouteSchema, ref } from "../../schemas.ts";
 
 const countMessageTokensSchema: RouteSchema = {
   operationId: "countMessageTokens",
@@ -15,10 +14,10 @@ const countMessageTokensSchema: RouteSchema = {
     "What the input of a `POST /messages` comes to before it is sent, by our count: an upstream may count otherwise. It costs " +
     "nothing. A key may ask for ten times as many counts a minute as requests.",
   tags: ["Text"],
-  body: object(messageFields, ["model", "messages"], { additionalProperties: true }),
+  body: ref("MessageCountRequest"),
   response: {
     200: json("The count.", object({ input_tokens: integer("Tokens.") }, ["input_tokens"])),
-    ...messagesErrors(400, 404, 413, 415),
+    ...messagesErrors(...conversationReasons),
   },
 };
 

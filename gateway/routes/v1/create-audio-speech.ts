@@ -3,10 +3,10 @@ import { maxSpeechCharacters, speechSpeed } from "#common/words/request-bounds.t
 import { soundFormats, soundTypes } from "#kit/sound/formats.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors, speechReasons } from "../../error-answers.ts";
 import { bodyLimitsBytes } from "../../limits.ts";
 import {
   contentOf,
-  errors,
   idempotencyHeader,
   number,
   object,
@@ -61,7 +61,7 @@ const createAudioSpeechSchema: RouteSchema = {
         "text/event-stream": { schema: string("Events.") },
       },
     },
-    ...errors(400, 402, 413, 415, 422, 502, 504),
+    ...errors(...speechReasons),
   },
 };
 

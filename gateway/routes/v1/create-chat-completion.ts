@@ -2,55 +2,8 @@ import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "../../context.ts";
-import {
-  arrayOf,
-  boolean,
-  idempotencyHeader,
-  integer,
-  object,
-  type RouteSchema,
-  string,
-} from "../../schemas.ts";
-import { answerText, textAnswerSchema, textErrors } from "../../text-answer.ts";
-
-const chatRequest = object(
-  {
-    model: string("An active chat model."),
-    messages: arrayOf(
-      object(
-        {
-          role: string("Who speaks.", {
-            enum: ["system", "developer", "user", "assistant", "tool"],
-          }),
-          content: {
-            description:
-              "Text, or text parts, which are joined. In a user's message, by the model's `inputModalities`: `file` " +
-              "(`file: {filename, file_data}`, a PDF as a data URI) and `input_audio` (`input_audio: {data, format}`, base64 of a " +
-              "`wav` or `mp3`). Images go through `POST /responses`.",
-            anyOf: [{ type: "string" }, { type: "array", items: { type: "object" } }],
-          },
-        },
-        ["role"],
-        { additionalProperties: true },
-      ),
-      "The conversation.",
-      { minItems: 1 },
-    ),
-    instructions: string("Kept after the configured developer prompt."),
-    reasoning_effort: string("As `reasoning.effort`."),
-    stop: {
-      description: "Sequences at which the text ends; they are not part of it.",
-      anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }],
-    },
-    stream: boolean("True: server-sent events.", { default: false }),
-    n: integer("Only 1.", { const: 1, default: 1 }),
-  },
-  ["model", "messages"],
-  {
-    additionalProperties: true,
-    example: { model: "chat-1", messages: [{ role: "user", content: "Say hello." }] },
-  },
-);
+import { idempotencyHeader, type RouteSchema, ref } from "../../schemas.ts";
+import { answerText, conversationErrors, textAnswerSchema } from "../../text-answer.ts";
 
 const chatCompletionSchema: RouteSchema = {
   operationId: "createChatCompletion",
@@ -60,8 +13,11 @@ const chatCompletionSchema: RouteSchema = {
     "`usage.estimated` is as in a response.",
   tags: ["Text"],
   headers: idempotencyHeader,
-  body: chatRequest,
-  response: { 200: textAnswerSchema("The completion.", "chat.completion"), ...textErrors },
+  body: ref("ChatCompletionRequest"),
+  response: {
+    200: textAnswerSchema("The completion.", "ChatCompletion", "ChatEvent"),
+    ...conversationErrors,
+  },
 };
 
 /** `POST /chat/completions`: a chat completion, as JSON or as chunks. */

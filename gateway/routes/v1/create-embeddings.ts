@@ -5,13 +5,14 @@ import type { Edge } from "../../context.ts";
 import {
   arrayOf,
   boolean,
+  costFields,
   idempotencyHeader,
   integer,
   object,
   type RouteSchema,
   string,
 } from "../../schemas.ts";
-import { answerText, costFields, ignoredHeader, textErrors } from "../../text-answer.ts";
+import { answerText, ignoredHeader, textErrors } from "../../text-answer.ts";
 
 const createEmbeddingsSchema: RouteSchema = {
   operationId: "createEmbeddings",

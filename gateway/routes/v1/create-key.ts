@@ -2,10 +2,11 @@ import type { FastifyInstance } from "fastify";
 import { toKeyDocument } from "#common/documents/key-document.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { bodyReasons, errors, repeatReasons } from "../../error-answers.ts";
 import { keyBodyFields, keyDocument, noUsage, secretAnswer } from "../../keys.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
 import { callOptions, noteIgnored, noteReplayed, submissionOf } from "../../request.ts";
-import { errors, idempotencyHeader, object, type RouteSchema } from "../../schemas.ts";
+import { idempotencyHeader, object, type RouteSchema } from "../../schemas.ts";
 
 const createKeySchema: RouteSchema = {
   operationId: "createKey",
@@ -19,7 +20,7 @@ const createKeySchema: RouteSchema = {
   body: object(keyBodyFields, ["name"], {
     example: { name: "worker", limit: 5, scopes: ["text", "models"] },
   }),
-  response: { 201: secretAnswer("The key."), ...errors(400, 413, 415, 422) },
+  response: { 201: secretAnswer("The key."), ...errors(...bodyReasons, ...repeatReasons) },
 };
 
 /** `POST /keys`: a new key of the account. */

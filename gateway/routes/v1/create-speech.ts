@@ -4,10 +4,10 @@ import { maxSpeechCharacters, speechSpeed } from "#common/words/request-bounds.t
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { GenerateSpeechResponse } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors, speechReasons } from "../../error-answers.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
 import { callOptions, noteCost, notePaid, noteReplayed, submissionOf } from "../../request.ts";
 import {
-  errors,
   idempotencyHeader,
   integer,
   json,
@@ -68,7 +68,7 @@ const createSpeechSchema: RouteSchema = {
         ["id", "object", "audio"],
       ),
     ),
-    ...errors(400, 402, 413, 415, 422, 502, 504),
+    ...errors(...speechReasons),
   },
 };
 

@@ -10,19 +10,14 @@ import { notePaid, peerCall, submissionOf } from "../../request.ts";
 import {
   arrayOf,
   boolean,
+  costFields,
   idempotencyHeader,
   number,
   object,
   type RouteSchema,
   string,
 } from "../../schemas.ts";
-import {
-  answerAsItComes,
-  costFields,
-  ignoredHeader,
-  tellOfWhole,
-  textErrors,
-} from "../../text-answer.ts";
+import { answerAsItComes, ignoredHeader, tellOfWhole, textErrors } from "../../text-answer.ts";
 
 const createTranscriptionSchema: RouteSchema = {
   operationId: "createTranscription",
@@ -78,7 +73,7 @@ export function createTranscription(app: FastifyInstance, edge: Edge): void {
   app.route({
     method: "POST",
     url: "/audio/transcriptions",
-    config: { scope: Scope.TEXT, idempotent: true },
+    config: { scope: Scope.TEXT, idempotent: true, takesForm: true },
     schema: createTranscriptionSchema,
     handler: async (request, reply) => {
       const form = await readForm(edge.bodies, request, reply, bodyLimitsBytes.soundForm);

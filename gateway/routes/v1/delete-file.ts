@@ -1,10 +1,12 @@
 import type { FastifyInstance } from "fastify";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { changeReasons, errors } from "../../error-answers.ts";
 import { fileParams } from "../../files.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
-import { boolean, errors, json, object, type RouteSchema, string } from "../../schemas.ts";
+import { boolean, json, object, type RouteSchema, string } from "../../schemas.ts";
 
 const deleteFileSchema: RouteSchema = {
   operationId: "deleteFile",
@@ -21,7 +23,7 @@ const deleteFileSchema: RouteSchema = {
         deleted: boolean("True."),
       }),
     ),
-    ...errors(404),
+    ...errors(...changeReasons, ErrorReason.FILE_NOT_FOUND),
   },
 };
 

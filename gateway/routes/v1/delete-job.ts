@@ -1,9 +1,11 @@
 import type { FastifyInstance } from "fastify";
+import { ErrorReason } from "#kit/base/errors.ts";
 import type { Edge } from "../../context.ts";
+import { changeReasons, errors } from "../../error-answers.ts";
 import { familyTags, forEachFamily, jobFamilies, jobIdParam } from "../../jobs.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
-import { boolean, errors, json, object, string } from "../../schemas.ts";
+import { boolean, json, object, string } from "../../schemas.ts";
 
 const deleteJobSchemas = forEachFamily((family, { title, one }) => ({
   operationId: `delete${title}Job`,
@@ -22,7 +24,7 @@ const deleteJobSchemas = forEachFamily((family, { title, one }) => ({
         deleted: boolean("True."),
       }),
     ),
-    ...errors(404, 409),
+    ...errors(...changeReasons, ErrorReason.JOB_NOT_FOUND, ErrorReason.JOB_NOT_DELETABLE),
   },
 }));
 

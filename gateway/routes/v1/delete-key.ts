@@ -1,10 +1,12 @@
 import type { FastifyInstance } from "fastify";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { changeReasons, errors } from "../../error-answers.ts";
 import { keyParams } from "../../keys.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
-import { boolean, errors, json, object, type RouteSchema, string } from "../../schemas.ts";
+import { boolean, json, object, type RouteSchema, string } from "../../schemas.ts";
 
 const deleteKeySchema: RouteSchema = {
   operationId: "deleteKey",
@@ -18,7 +20,7 @@ const deleteKeySchema: RouteSchema = {
       "It is revoked.",
       object({ deleted: boolean("True."), id: string("The key.") }, ["deleted"]),
     ),
-    ...errors(404),
+    ...errors(...changeReasons, ErrorReason.KEY_NOT_FOUND),
   },
 };
 

@@ -1,8 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
+import { downloadAnswers } from "../../error-answers.ts";
 import { sendFile } from "../../files.ts";
 import { type FamilyName, familyTags, forEachFamily, jobFamilies, jobIdParam } from "../../jobs.ts";
-import { downloadAnswers, downloadHeaders, downloadQuery, object, string } from "../../schemas.ts";
+import { downloadHeaders, downloadQuery, object, string } from "../../schemas.ts";
 
 const mediaTypes: Record<FamilyName, string> = {
   image: "image/*",

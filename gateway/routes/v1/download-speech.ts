@@ -3,15 +3,9 @@ import { soundTypes } from "#kit/sound/formats.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
+import { downloadAnswers } from "../../error-answers.ts";
 import { sendFile } from "../../files.ts";
-import {
-  downloadAnswers,
-  downloadHeaders,
-  downloadQuery,
-  object,
-  type RouteSchema,
-  string,
-} from "../../schemas.ts";
+import { downloadHeaders, downloadQuery, object, type RouteSchema, string } from "../../schemas.ts";
 
 const downloadSpeechSchema: RouteSchema = {
   operationId: "downloadSpeech",

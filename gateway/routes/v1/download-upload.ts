@@ -2,13 +2,9 @@ import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
+import { downloadAnswers } from "../../error-answers.ts";
 import { fileParams, sendFile } from "../../files.ts";
-import {
-  downloadAnswers,
-  downloadHeaders,
-  downloadQuery,
-  type RouteSchema,
-} from "../../schemas.ts";
+import { downloadHeaders, downloadQuery, type RouteSchema } from "../../schemas.ts";
 
 const downloadUploadSchema: RouteSchema = {
   operationId: "downloadFile",

@@ -5,6 +5,7 @@ import { imageMimeTypes, sniffFormat } from "#kit/images/sniff.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { BodyForm, ImageAnswer, JobKind } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors, imageReasons, imageWaitReasons, jobReasons } from "../../error-answers.ts";
 import { type Form, inBase64, readForm } from "../../form.ts";
 import {
   answerWithImages,
@@ -14,7 +15,7 @@ import {
 } from "../../image-answer.ts";
 import { bodyLimitsBytes, deadlinesMs, imageWaitMs } from "../../limits.ts";
 import { callOptions, notePaid, noteReplayed, submissionOf } from "../../request.ts";
-import { errors, integer, json, object, type RouteSchema, string } from "../../schemas.ts";
+import { integer, json, object, type RouteSchema, string } from "../../schemas.ts";
 
 const editImagesSchema: RouteSchema = {
   operationId: "editImages",
@@ -39,7 +40,7 @@ const editImagesSchema: RouteSchema = {
   ),
   response: {
     200: json("The images.", imagesAnswer),
-    ...errors(400, 402, 413, 415, 422, 502, 504),
+    ...errors(...jobReasons, ...imageReasons, ...imageWaitReasons),
   },
 };
 

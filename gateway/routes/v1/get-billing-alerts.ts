@@ -2,9 +2,10 @@ import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { alertsAnswer, toAlertsDocument } from "../../alerts.ts";
 import type { Edge } from "../../context.ts";
+import { errors } from "../../error-answers.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callerOf, callOptions } from "../../request.ts";
-import { errors, type RouteSchema } from "../../schemas.ts";
+import type { RouteSchema } from "../../schemas.ts";
 
 const getBillingAlertsSchema: RouteSchema = {
   operationId: "getBillingAlerts",

@@ -2,9 +2,10 @@ import type { FastifyInstance } from "fastify";
 import type { GetBalanceResponse, Wallet } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors } from "../../error-answers.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callerOf, callOptions } from "../../request.ts";
-import { errors, integer, json, object, type RouteSchema } from "../../schemas.ts";
+import { integer, json, object, type RouteSchema, string } from "../../schemas.ts";
 
 const micros = (description: string) => integer(`${description}, in millionths of a US dollar.`);
 
@@ -19,6 +20,7 @@ const getBillingSchema: RouteSchema = {
       "The balance.",
       object(
         {
+          object: string("", { enum: ["billing.balance"] }),
           availableUsdMicros: micros("Funded balance"),
           reservedUsdMicros: micros("Sum of what is held for requests in flight"),
           spendableUsdMicros: micros("Available less reserved"),
@@ -30,9 +32,13 @@ const getBillingSchema: RouteSchema = {
             monthSpent: integer("Charged in this calendar month (UTC)."),
           }),
         },
-        ["availableUsdMicros", "reservedUsdMicros", "spendableUsdMicros", "monthSpendUsdMicros"],
+        [
+          ...["object", "availableUsdMicros", "reservedUsdMicros", "spendableUsdMicros"],
+          ...["monthSpendUsdMicros", "credits"],
+        ],
       ),
       {
+        object: "billing.balance",
         availableUsdMicros: 25_000_000,
         reservedUsdMicros: 0,
         spendableUsdMicros: 25_000_000,

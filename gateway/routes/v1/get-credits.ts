@@ -1,9 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors } from "../../error-answers.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callerOf, callOptions } from "../../request.ts";
-import { errors, json, number, object, type RouteSchema } from "../../schemas.ts";
+import { json, number, object, type RouteSchema } from "../../schemas.ts";
 
 const getCreditsSchema: RouteSchema = {
   operationId: "getCredits",

@@ -1,10 +1,12 @@
 import type { FastifyInstance } from "fastify";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors } from "../../error-answers.ts";
 import { fileParams, toFileDocument } from "../../files.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
-import { errors, json, type RouteSchema, ref } from "../../schemas.ts";
+import { json, type RouteSchema, ref } from "../../schemas.ts";
 
 const getFileSchema: RouteSchema = {
   operationId: "getFile",
@@ -12,7 +14,7 @@ const getFileSchema: RouteSchema = {
   description: "What is known of a file of the account.",
   tags: ["Files"],
   params: fileParams,
-  response: { 200: json("The file.", ref("File")), ...errors(404) },
+  response: { 200: json("The file.", ref("File")), ...errors(ErrorReason.FILE_NOT_FOUND) },
 };
 
 /** `GET /files/{fileId}`: a file of the account. */

@@ -3,12 +3,12 @@ import { pricedDocument } from "#common/documents/priced-document.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors, queryReasons } from "../../error-answers.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { queryString } from "../../query.ts";
 import { callerOf, callOptions } from "../../request.ts";
 import {
   boolean,
-  errors,
   integer,
   json,
   nullable,
@@ -47,9 +47,17 @@ const getGenerationSchema: RouteSchema = {
             model: nullable(string("Model id.")),
             streamed: boolean("As events."),
             cancelled: boolean("Its caller left it, or cancelled it."),
+            provider_name: { type: "null", description: "Not told." },
+            upstream_id: { type: "null", description: "Not told." },
+            origin: string("Empty."),
+            app_id: { type: "null", description: "Not told." },
+            is_byok: boolean("False."),
+            cache_discount: { type: "null", description: "Not told." },
             latency: nullable(integer("Milliseconds until the first output.")),
             generation_time: nullable(integer("Milliseconds until the end.")),
+            moderation_latency: { type: "null", description: "Not told." },
             finish_reason: nullable(string("Why its answer ended.")),
+            native_finish_reason: nullable(string("The same.")),
             error: requestErrorSchema,
             tokens_prompt: integer("Charged."),
             tokens_completion: integer("Charged."),
@@ -57,6 +65,9 @@ const getGenerationSchema: RouteSchema = {
             native_tokens_completion: integer("The same."),
             native_tokens_reasoning: integer("Of these, tokens of reasoning."),
             native_tokens_cached: integer("Of the prompt, cached ones."),
+            num_media_prompt: { type: "null", description: "Not told." },
+            num_media_completion: nullable(integer("Images of a job.")),
+            num_search_results: nullable(integer("Searches by the model.")),
             costUsdMicros: integer("The cost, exactly."),
             creditsCharged: integer("Of a job."),
             requestId: nullable(string("`x-request-id` of its answer.")),
@@ -69,7 +80,12 @@ const getGenerationSchema: RouteSchema = {
         ["data"],
       ),
     ),
-    ...errors(400, 404),
+    ...errors(
+      ...queryReasons,
+      ErrorReason.MISSING_REQUIRED_PARAMETER,
+      ErrorReason.REQUEST_NOT_FOUND,
+      ErrorReason.USAGE_BEING_COUNTED,
+    ),
   },
 };
 

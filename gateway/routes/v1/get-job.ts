@@ -1,5 +1,7 @@
 import type { FastifyInstance } from "fastify";
+import { ErrorReason } from "#kit/base/errors.ts";
 import type { Edge } from "../../context.ts";
+import { errors } from "../../error-answers.ts";
 import {
   familyTags,
   forEachFamily,
@@ -10,7 +12,7 @@ import {
 } from "../../jobs.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
-import { errors, json, object, ref } from "../../schemas.ts";
+import { json, object, ref } from "../../schemas.ts";
 
 const getJobSchemas = forEachFamily(({ name }, { title, one }) => ({
   operationId: `get${title}Job`,
@@ -20,7 +22,7 @@ const getJobSchemas = forEachFamily(({ name }, { title, one }) => ({
     "that the key may not read are 404.",
   tags: familyTags[name],
   params: object(jobIdParam, ["jobId"]),
-  response: { 200: json("The job.", ref("Job")), ...errors(404) },
+  response: { 200: json("The job.", ref("Job")), ...errors(ErrorReason.JOB_NOT_FOUND) },
 }));
 
 /** `GET /images|videos|music/generations/{jobId}`: a job that the key may read, under its own kind's path. */

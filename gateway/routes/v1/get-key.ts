@@ -1,10 +1,12 @@
 import type { FastifyInstance } from "fastify";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors } from "../../error-answers.ts";
 import { keyAnswer, keyDocument, keyParams } from "../../keys.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
-import { errors, type RouteSchema } from "../../schemas.ts";
+import type { RouteSchema } from "../../schemas.ts";
 
 const getKeySchema: RouteSchema = {
   operationId: "getKey",
@@ -12,7 +14,7 @@ const getKeySchema: RouteSchema = {
   description: "A key of the account. Another account's, or a deleted one, is 404. Needs `keys`.",
   tags: ["Keys"],
   params: keyParams,
-  response: { 200: keyAnswer("The key."), ...errors(404) },
+  response: { 200: keyAnswer("The key."), ...errors(ErrorReason.KEY_NOT_FOUND) },
 };
 
 /** `GET /keys/{keyId}`: a key of the account. */

@@ -2,10 +2,10 @@ import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors } from "../../error-answers.ts";
 import { lifeHeaders, toCatalogEntry } from "../../models.ts";
 import { callerOf } from "../../request.ts";
 import {
-  errors,
   json,
   notModified,
   object,
@@ -23,7 +23,11 @@ const getModelSchema: RouteSchema = {
   tags: ["Catalog"],
   params: object({ model: string("Model id.") }, ["model"]),
   headers: tagHeader,
-  response: { 200: json("The model.", ref("Model")), 304: notModified, ...errors(400) },
+  response: {
+    200: json("The model.", ref("Model")),
+    304: notModified,
+    ...errors(ErrorReason.MODEL_NOT_FOUND),
+  },
 };
 
 /** `GET /models/{model}`: one active model that the key may use. */

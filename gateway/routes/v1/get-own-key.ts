@@ -1,10 +1,11 @@
 import type { FastifyInstance } from "fastify";
 import { toOwnKeyDocument } from "#common/documents/key-document.ts";
 import type { Edge } from "../../context.ts";
+import { errors } from "../../error-answers.ts";
 import { ownKeySchema, usageOfKeys } from "../../keys.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
-import { errors, json, object, type RouteSchema } from "../../schemas.ts";
+import { json, object, type RouteSchema } from "../../schemas.ts";
 
 const getOwnKeySchema: RouteSchema = {
   operationId: "getOwnKey",

@@ -5,6 +5,7 @@ import { csvLine } from "#kit/base/csv.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { UsageBucket, UsageResult } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors, queryReasons } from "../../error-answers.ts";
 import { deadlinesMs, usageLimits } from "../../limits.ts";
 import { csvHeaders, sendMade } from "../../made-files.ts";
 import { takeTurn } from "../../plugins/reads.ts";
@@ -13,7 +14,6 @@ import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,
-  errors,
   integer,
   json,
   number,
@@ -148,7 +148,11 @@ const getUsageSchema: RouteSchema = {
         next_page: null,
       },
     ),
-    ...errors(400),
+    ...errors(
+      ...queryReasons,
+      ErrorReason.MISSING_REQUIRED_PARAMETER,
+      ErrorReason.USAGE_BEING_COUNTED,
+    ),
   },
 };
 

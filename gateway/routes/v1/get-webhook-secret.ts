@@ -1,9 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors } from "../../error-answers.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions } from "../../request.ts";
-import { errors, json, type RouteSchema, ref } from "../../schemas.ts";
+import { json, type RouteSchema, ref } from "../../schemas.ts";
 import { toSecretDocument } from "../../webhooks.ts";
 
 const getWebhookSecretSchema: RouteSchema = {

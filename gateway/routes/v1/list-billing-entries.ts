@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { entryDocument } from "#common/documents/entry-document.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors, queryReasons } from "../../error-answers.ts";
 import { deadlinesMs, exportPage, pageLimits } from "../../limits.ts";
 import { exportEntries, exportFormats, exportHeaders, sendMade } from "../../made-files.ts";
 import { takeTurn } from "../../plugins/reads.ts";
@@ -10,7 +11,6 @@ import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,
-  errors,
   integer,
   nullable,
   object,
@@ -30,7 +30,7 @@ const entrySchema = object(
     balanceAfter: integer("What is available in the account's wallet after it."),
     keyId: nullable(string("The key that paid.")),
     model: nullable(string("Model id.")),
-    requestKind: nullable(string("What was paid for.", { enum: [...usageKinds, null] })),
+    requestKind: nullable(string("What was paid for.", { enum: usageKinds })),
     request: nullable(string("`id` of the request in `GET /requests`.")),
     refundOf: nullable(string("Of a refund: `id` of the entry whose charge it gives back.")),
   },
@@ -75,7 +75,7 @@ const listBillingEntriesSchema: RouteSchema = {
         "application/jsonl": { schema: string("An entry of the page's shape on each line.") },
       },
     },
-    ...errors(400),
+    ...errors(...queryReasons),
   },
 };
 

@@ -3,13 +3,13 @@ import { holdKindName, isoTime, unitName } from "#common/documents/answer-values
 import type { Hold } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors, queryReasons } from "../../error-answers.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
 import { queryLimit, queryString } from "../../query.ts";
 import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,
-  errors,
   integer,
   json,
   object,
@@ -60,7 +60,7 @@ const listBillingHoldsSchema: RouteSchema = {
         ["object", "data", "has_more", "hasMore", "nextCursor"],
       ),
     ),
-    ...errors(400),
+    ...errors(...queryReasons),
   },
 };
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors, queryReasons } from "../../error-answers.ts";
 import { toFileDocument } from "../../files.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
 import { queryLimit, queryOneOf, queryString } from "../../query.ts";
@@ -8,7 +9,6 @@ import { callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,
-  errors,
   integer,
   json,
   object,
@@ -52,7 +52,7 @@ const listFilesSchema: RouteSchema = {
         ["object", "data", "has_more"],
       ),
     ),
-    ...errors(400),
+    ...errors(...queryReasons),
   },
 };
 

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors, queryReasons } from "../../error-answers.ts";
 import { kindFilter, readJobDocument, readsAllJobs, statusFilter } from "../../jobs.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
 import { queryLimit, queryOneOf, queryString } from "../../query.ts";
@@ -9,7 +10,6 @@ import { callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,
-  errors,
   integer,
   json,
   object,
@@ -56,7 +56,7 @@ const listJobsSchema: RouteSchema = {
         ["object", "data", "first_id", "last_id", "has_more", "hasMore", "nextCursor"],
       ),
     ),
-    ...errors(400),
+    ...errors(...queryReasons),
   },
 };
 

@@ -2,20 +2,12 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors, queryReasons } from "../../error-answers.ts";
 import { keyDocuments } from "../../keys.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
 import { queryLimit, queryOneOf, queryString } from "../../query.ts";
 import { callOptions } from "../../request.ts";
-import {
-  arrayOf,
-  boolean,
-  errors,
-  integer,
-  json,
-  object,
-  type RouteSchema,
-  ref,
-} from "../../schemas.ts";
+import { arrayOf, boolean, integer, json, object, type RouteSchema, ref } from "../../schemas.ts";
 
 const listKeysSchema: RouteSchema = {
   operationId: "listKeys",
@@ -33,7 +25,7 @@ const listKeysSchema: RouteSchema = {
   }),
   response: {
     200: json("A page.", object({ data: arrayOf(ref("Key"), "Keys.") }, ["data"])),
-    ...errors(400),
+    ...errors(...queryReasons),
   },
 };
 

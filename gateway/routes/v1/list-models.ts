@@ -1,13 +1,13 @@
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { errors } from "../../error-answers.ts";
 import { toCatalogEntry } from "../../models.ts";
 import { linkToDescription } from "../../plugins/discovery.ts";
 import { callerOf } from "../../request.ts";
 import {
   arrayOf,
   boolean,
-  errors,
   json,
   notModified,
   object,

@@ -1,13 +1,13 @@
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Edge } from "../../context.ts";
+import { errors, queryReasons } from "../../error-answers.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
 import { queryLimit, queryOneOf, queryString } from "../../query.ts";
 import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,
-  errors,
   integer,
   json,
   object,
@@ -61,7 +61,7 @@ const listRequestsSchema: RouteSchema = {
         ["object", "data", "first_id", "last_id", "has_more", "hasMore", "nextCursor"],
       ),
     ),
-    ...errors(400),
+    ...errors(...queryReasons, ErrorReason.USAGE_BEING_COUNTED),
   },
 };
 

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
+import { errors, queryReasons } from "../../error-answers.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
 import { queryLimit, queryString } from "../../query.ts";
 import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
   boolean,
-  errors,
   integer,
   json,
   object,
@@ -45,7 +45,7 @@ const listWebhooksSchema: RouteSchema = {
         ["object", "data", "hasMore", "nextCursor"],
       ),
     ),
-    ...errors(400),
+    ...errors(...queryReasons),
   },
 };
 

@@ -1,9 +1,11 @@
 import type { FastifyInstance } from "fastify";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { changeReasons, errors } from "../../error-answers.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callerOf, callOptions } from "../../request.ts";
-import { errors, json, object, type RouteSchema, ref, string } from "../../schemas.ts";
+import { json, object, type RouteSchema, ref, string } from "../../schemas.ts";
 import { toWebhookDocument } from "../../webhooks.ts";
 
 const retryWebhookSchema: RouteSchema = {
@@ -14,7 +16,10 @@ const retryWebhookSchema: RouteSchema = {
     "`webhook-id`, and again for 24 hours until it is answered with 2xx.",
   tags: ["Webhooks"],
   params: object({ webhookId: string("The webhook.") }, ["webhookId"]),
-  response: { 200: json("The webhook, which is due.", ref("Webhook")), ...errors(404) },
+  response: {
+    200: json("The webhook, which is due.", ref("Webhook")),
+    ...errors(...changeReasons, ErrorReason.WEBHOOK_NOT_FOUND),
+  },
 };
 
 /** `POST /webhooks/{webhookId}/retry`: sends a webhook of the key, or of the account, again. */

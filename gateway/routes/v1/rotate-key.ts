@@ -1,12 +1,14 @@
 import type { FastifyInstance } from "fastify";
 import { toKeyDocument } from "#common/documents/key-document.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { announcesBody } from "../../body.ts";
 import type { Edge } from "../../context.ts";
+import { bodyReasons, errors, repeatReasons } from "../../error-answers.ts";
 import { keyParams, secretAnswer, usageOfKeys } from "../../keys.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
 import { callOptions, noteReplayed, submissionOf } from "../../request.ts";
-import { errors, idempotencyHeader, integer, object, type RouteSchema } from "../../schemas.ts";
+import { idempotencyHeader, integer, object, type RouteSchema } from "../../schemas.ts";
 
 const rotateKeySchema: RouteSchema = {
   operationId: "rotateKey",
@@ -25,7 +27,10 @@ const rotateKeySchema: RouteSchema = {
       default: 86_400,
     }),
   }),
-  response: { 200: secretAnswer("The key."), ...errors(400, 404, 413, 415, 422) },
+  response: {
+    200: secretAnswer("The key."),
+    ...errors(...bodyReasons, ...repeatReasons, ErrorReason.KEY_NOT_FOUND),
+  },
 };
 
 /** `POST /keys/{keyId}/rotate`: gives a key of the account a new secret. The body may be left out. */

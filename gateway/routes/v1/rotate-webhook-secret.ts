@@ -1,9 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { changeReasons, errors, repeatReasons } from "../../error-answers.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions, idempotencyKeyOf, noteReplayed } from "../../request.ts";
-import { errors, idempotencyHeader, json, type RouteSchema, ref } from "../../schemas.ts";
+import { idempotencyHeader, json, type RouteSchema, ref } from "../../schemas.ts";
 import { toSecretDocument } from "../../webhooks.ts";
 
 const rotateWebhookSecretSchema: RouteSchema = {
@@ -16,7 +17,7 @@ const rotateWebhookSecretSchema: RouteSchema = {
   headers: idempotencyHeader,
   response: {
     200: json("The new secret, and the one before.", ref("WebhookSecret")),
-    ...errors(422),
+    ...errors(...changeReasons, ...repeatReasons),
   },
 };
 

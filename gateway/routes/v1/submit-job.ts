@@ -12,6 +12,13 @@ import {
 import { BodyForm, ImageAnswer } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import {
+  errors,
+  imageReasons,
+  imageWaitReasons,
+  jobReasons,
+  videoReasons,
+} from "../../error-answers.ts";
+import {
   answerWithImages,
   imagesAnswer,
   preferHeaders,
@@ -22,7 +29,6 @@ import { deadlinesMs, imageWaitMs } from "../../limits.ts";
 import { callOptions, notePaid, noteReplayed, submissionOf } from "../../request.ts";
 import {
   arrayOf,
-  errors,
   idempotencyHeader,
   integer,
   json,
@@ -137,6 +143,12 @@ const waiting =
   "model here knows (`quality`, `style`, `background`, …) are then 400 `unsupported_parameter`, a failed job is an error with " +
   "its status, and after 285 seconds the answer is 504 `job_not_finished`; the job goes on.";
 
+const reasonsOf = {
+  image: [...jobReasons, ...imageReasons, ...imageWaitReasons],
+  video: [...jobReasons, ...videoReasons],
+  music: jobReasons,
+};
+
 const submitJobSchemas = forEachFamily(({ name }, { title, one }) => ({
   operationId: `submit${title}Job`,
   summary: `Submit ${one} job`,
@@ -153,7 +165,7 @@ const submitJobSchemas = forEachFamily(({ name }, { title, one }) => ({
         }
       : {}),
     202: json("The job as it stands at this moment.", ref("Job")),
-    ...errors(400, 402, 413, 415, 422, ...(name === "image" ? [502, 504] : [])),
+    ...errors(...reasonsOf[name]),
   },
 }));
 

@@ -2,9 +2,10 @@ import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { alertFields, alertsAnswer, toAlertsDocument } from "../../alerts.ts";
 import type { Edge } from "../../context.ts";
+import { bodyReasons, errors } from "../../error-answers.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
 import { callerOf, callOptions } from "../../request.ts";
-import { errors, object, type RouteSchema } from "../../schemas.ts";
+import { object, type RouteSchema } from "../../schemas.ts";
 
 const updateBillingAlertsSchema: RouteSchema = {
   operationId: "updateBillingAlerts",
@@ -14,7 +15,7 @@ const updateBillingAlertsSchema: RouteSchema = {
     "Needs the scope `keys`, for it decides where the account's events go.",
   tags: ["Billing"],
   body: object(alertFields),
-  response: { 200: alertsAnswer("What is set after it."), ...errors(400, 413, 415) },
+  response: { 200: alertsAnswer("What is set after it."), ...errors(...bodyReasons) },
 };
 
 /** `PATCH /billing/alerts`: changes when the account gets an alert that its funds run low, and at which address. */

@@ -1,6 +1,8 @@
 import type { FastifyInstance } from "fastify";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";
+import { bodyReasons, errors } from "../../error-answers.ts";
 import {
   keyAnswer,
   keyBodyFields,
@@ -11,7 +13,7 @@ import {
 } from "../../keys.ts";
 import { bodyLimitsBytes, deadlinesMs } from "../../limits.ts";
 import { callOptions, noteIgnored } from "../../request.ts";
-import { boolean, errors, object, type RouteSchema } from "../../schemas.ts";
+import { boolean, object, type RouteSchema } from "../../schemas.ts";
 
 const updateKeySchema: RouteSchema = {
   operationId: "updateKey",
@@ -26,7 +28,10 @@ const updateKeySchema: RouteSchema = {
     lowBalanceUsdMicros: lowBalanceField,
     disabled: boolean("True: it is refused like a deleted one, until it is enabled again."),
   }),
-  response: { 200: keyAnswer("The key after it."), ...errors(400, 404, 413, 415) },
+  response: {
+    200: keyAnswer("The key after it."),
+    ...errors(...bodyReasons, ErrorReason.KEY_NOT_FOUND),
+  },
 };
 
 /** `PATCH /keys/{keyId}`: changes a key of the account. */

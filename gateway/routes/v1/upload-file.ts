@@ -1,20 +1,14 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { FastifyInstance } from "fastify";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { UploadFileRequestSchema } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
+import { bodyReasons, errors, repeatReasons } from "../../error-answers.ts";
 import { toFileDocument } from "../../files.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions, noteReplayed, type Submission, submissionOf } from "../../request.ts";
-import {
-  errors,
-  idempotencyHeader,
-  json,
-  object,
-  type RouteSchema,
-  ref,
-  string,
-} from "../../schemas.ts";
+import { idempotencyHeader, json, object, type RouteSchema, ref, string } from "../../schemas.ts";
 import { maxPurposeLength, openUploadForm, type UploadForm } from "../../upload-form.ts";
 
 const uploadFileSchema: RouteSchema = {
@@ -33,7 +27,16 @@ const uploadFileSchema: RouteSchema = {
     },
     ["purpose", "file"],
   ),
-  response: { 200: json("The file.", ref("File")), ...errors(400, 413, 415, 422) },
+  response: {
+    200: json("The file.", ref("File")),
+    ...errors(
+      ...bodyReasons,
+      ...repeatReasons,
+      ErrorReason.INVALID_IMAGE,
+      ErrorReason.IMAGE_TOO_LARGE,
+      ErrorReason.UPLOAD_QUOTA_EXCEEDED,
+    ),
+  },
 };
 
 /** `POST /files`: an image into the account's file storage. */

@@ -1,12 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { statusName } from "#common/documents/job-document.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import type { Edge } from "../../context.ts";
+import { errors } from "../../error-answers.ts";
 import { toErrorBody } from "../../errors.ts";
 import { followJob } from "../../follow-job.ts";
 import { jobIdParam, readJobDocument, readsAllJobs } from "../../jobs.ts";
 import { deadlinesMs } from "../../limits.ts";
 import { callOptions, noteBroken } from "../../request.ts";
-import { errors, object, type RouteSchema } from "../../schemas.ts";
+import { object, type RouteSchema } from "../../schemas.ts";
 import { type EventStream, eventText, openEventStream } from "../../sse.ts";
 
 const watchJobSchema: RouteSchema = {
@@ -20,10 +22,11 @@ const watchJobSchema: RouteSchema = {
   params: object(jobIdParam, ["jobId"]),
   response: {
     200: {
-      description: "Events.",
+      description: "Events. The `data` of each is a `Job`.",
+      // Generated clients take the answer of an operation without another one for what the schema says, and this one is a text.
       content: { "text/event-stream": { schema: { type: "string" } } },
     },
-    ...errors(404),
+    ...errors(ErrorReason.JOB_NOT_FOUND),
   },
 };
 

@@ -1,11 +1,13 @@
 import { type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import {
+  ContentCredentialsSchema,
   DraftChange_Kind,
   ModelSchema,
   type Snapshot,
   UpstreamSchema,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { type WorkflowFiles, workflowsIn } from "../file.ts";
 import { maxDraftChangeCharacters } from "../limits.ts";
 import { parseCatalog } from "../parse.ts";
 import type { CatalogText } from "../source.ts";
@@ -31,25 +33,45 @@ export interface DraftVerdict {
   isShortened: boolean;
 }
 
-/** A draft that cannot be judged. */
-export function faultyDraft(message: string): DraftVerdict {
-  return { models: 0, faults: [{ path: "", message }], changes: [], isShortened: false };
-}
-
-/** A draft, and the file that is in force. */
+/** A draft, and the catalog that is in force. */
 export interface DraftJob {
   draft: CatalogText;
+  /** The folder of workflow files. One that is not there is taken from the draft. Absent: all are the draft's own. */
+  folder?: string;
   inForce: CatalogText;
+  /** Milliseconds since the epoch. */
+  nowMs: number;
+}
+
+/** A verdict, and the workflow files that it is about. */
+export type JudgedDraft = DraftVerdict & { workflows: WorkflowFiles };
+
+/** A draft that cannot be judged. */
+export function faultyDraft(message: string): JudgedDraft {
+  const faults = [{ path: "", message }];
+  return { models: 0, faults, changes: [], isShortened: false, workflows: new Map() };
 }
 
 /** Judges a draft in a thread. */
-export function inThread({ draft, inForce }: DraftJob): DraftVerdict {
-  return checkDraft(draft, inForce);
+export async function inThread(job: DraftJob): Promise<JudgedDraft> {
+  const { draft, folder, inForce, nowMs } = job;
+  const workflows = folder === undefined ? draft.workflows : await found(draft, folder);
+  return { ...checkDraft({ ...draft, workflows }, inForce, nowMs), workflows };
 }
 
-/** Judges a draft, and compares it with what is in force. */
-export function checkDraft(draft: CatalogText, inForce: CatalogText): DraftVerdict {
-  const { snapshot: is, faults } = parseCatalog(draft.text, draft.workflows);
+/** The workflow files that a draft names. */
+async function found({ text, workflows }: CatalogText, folder: string): Promise<WorkflowFiles> {
+  const files = await workflowsIn(folder, text);
+  for (const [name, { fault }] of files) {
+    const kept = workflows.get(name);
+    if (fault !== undefined && kept !== undefined) files.set(name, kept);
+  }
+  return files;
+}
+
+/** Judges a draft at a time, and compares it with what is in force. */
+export function checkDraft(draft: CatalogText, inForce: CatalogText, nowMs: number): DraftVerdict {
+  const { snapshot: is, faults } = parseCatalog(draft.text, draft.workflows, nowMs);
   if (faults) {
     const told = faults.map(({ path, message }) => ({ path, message }));
     return { models: 0, faults: told, changes: [], isShortened: false };
@@ -62,6 +84,7 @@ export function checkDraft(draft: CatalogText, inForce: CatalogText): DraftVerdi
     ...(was.developerPrompt === is.developerPrompt
       ? []
       : [changed("catalog", [{ path: "developerPrompt", before: "", after: "" }])]),
+    ...changesOf(credentialsOf(was), credentialsOf(is), () => "catalog"),
   ];
   return { models: is.models.length, faults: [], ...shortened(changes) };
 }
@@ -91,6 +114,12 @@ function upstreamsOf({ upstreams }: Snapshot): Map<string, JsonValue> {
   return new Map(
     Object.entries(upstreams).map(([name, one]) => [name, jsonOf(UpstreamSchema, one)]),
   );
+}
+
+/** As a part of the catalog that is always there, so that a change of it is one of the catalog. */
+function credentialsOf({ contentCredentials: one }: Snapshot): Map<string, JsonValue> {
+  const value = one ? { contentCredentials: jsonOf(ContentCredentialsSchema, one) } : {};
+  return new Map([["", value]]);
 }
 
 function jsonOf<D extends DescMessage>(schema: D, message: Message): JsonValue {

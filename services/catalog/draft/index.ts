@@ -1,14 +1,14 @@
 import { createFairShare, inTurn } from "#kit/share/fair-share.ts";
 import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import { draftShare, draftTimeoutMs, maxDraftBytes } from "../limits.ts";
-import { type DraftJob, type DraftVerdict, faultyDraft, type inThread } from "./check.ts";
+import { type DraftJob, faultyDraft, type inThread, type JudgedDraft } from "./check.ts";
 
 /** Judges drafts in a thread: a file as large as may be takes a tenth of a second, a hostile one longer. */
 export interface DraftChecker {
   /**
    * Refuses with SERVICE_UNAVAILABLE where the thread gives no answer in time, and with RATE_LIMIT_EXCEEDED where too many drafts wait.
    */
-  check(job: DraftJob, signal: AbortSignal): Promise<DraftVerdict>;
+  check(job: DraftJob, signal: AbortSignal): Promise<JudgedDraft>;
 }
 
 const judging: ThreadTask = {

@@ -36,6 +36,9 @@ function following(...scripts: Watch[]) {
   const log = createLogger("warn", { write: (line) => warnings.push(JSON.parse(line).msg) });
   const impl: ServiceImpl<typeof CatalogService> = {
     checkDraft: () => ({}),
+    getText: () => ({}),
+    listVersions: () => ({}),
+    putInForce: () => ({}),
     getSnapshot: () => ({}),
     watchSnapshots(req, context) {
       calls.push(req.knownVersion);

@@ -14,6 +14,8 @@ export interface TextRequest {
   admission?: MessageInitShape<typeof AdmissionSchema> | undefined;
   /** The edge's name for the conversation of the request, among those of its account. Absent: its body alone names it. */
   conversation?: string | undefined;
+  /** Beta features that a client of Anthropic's asks for. Absent: none. */
+  betas?: readonly string[] | undefined;
   /** A large JSON may come in pieces. Absent: it comes as one. */
   takesPieces?: boolean;
 }

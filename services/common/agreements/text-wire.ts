@@ -76,9 +76,10 @@ function notesOf(message: MessageNotes): TextNotes & { cost: bigint | undefined 
 }
 
 function messageOf(request: TextRequest) {
-  const { operation, body, idempotencyKey, admission, conversation } = request;
+  const { operation, body, idempotencyKey, admission, conversation, betas } = request;
   return {
     ...{ operation, body, conversation: conversation ?? "" },
+    ...(betas === undefined ? {} : { betas: [...betas] }),
     ...(admission === undefined ? {} : { admission }),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   };

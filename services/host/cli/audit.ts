@@ -54,8 +54,13 @@ export function auditedByCli<T>(
   work: () => Promise<T>,
   doneOf?: (answer: T) => DoneAction,
 ): Promise<T> {
-  const context = { auth: cli.peers().auth, ids: randomIds, actor: `command of ${userName()}` };
+  const context = { auth: cli.peers().auth, ids: randomIds, actor: cliActor() };
   return audited(context, planned, work, doneOf);
+}
+
+/** The operator of this command, as the audit log names them. */
+export function cliActor(): string {
+  return `command of ${userName()}`;
 }
 
 /** A container may have no name for its user. */

@@ -3,14 +3,17 @@ import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { checkCatalogFile } from "../../catalog/index.ts";
 import type { PriceExample } from "../price-examples.ts";
 import { withExamples } from "./arguments.ts";
+import { versionCommands } from "./catalog-versions.ts";
 import { dollars, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 export function catalogCommands(program: Command, cli: Cli): void {
   const catalog = withExamples(
-    program.command("catalog").description("the catalog file"),
+    program.command("catalog").description("the catalog: its file, and its versions in the store"),
     "catalog check deploy/catalog.yaml",
+    "catalog show",
   );
+  versionCommands(catalog, cli);
   withExamples(
     catalog
       .command("check <file>")
@@ -42,7 +45,7 @@ export function catalogCommands(program: Command, cli: Cli): void {
     catalog
       .command("schema")
       .description("the JSON schema of a catalog file, for an editor's language server"),
-    "catalog schema > catalog.schema.json",
+    "catalog schema",
   ).action(async () => {
     const { catalogJsonSchema } = await import("../../catalog/index.ts");
     cli.out(`${JSON.stringify(catalogJsonSchema(), null, 2)}\n`);

@@ -1,4 +1,4 @@
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, InvalidArgumentError } from "commander";
 import type { Peers } from "#common/agreements/peers.ts";
 import type { OperatorConfig } from "../config.ts";
 import { version } from "../version.ts";
@@ -122,6 +122,8 @@ function failed(cli: Cli, error: unknown, wantsJson: boolean): number {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0;
     const message = error.message.replace(/^error: /, "");
+    // It has not printed what a command's own action found.
+    if (!wantsJson && error instanceof InvalidArgumentError) cli.err(`genmesh: ${message}\n`);
     if (wantsJson) cli.err(`${JSON.stringify({ error: { message, reason: "BAD_USAGE" } })}\n`);
     return 2;
   }

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { certificateFolder, noCertificates } from "../../../test/support/certificates.ts";
-import { boundConnections, networkOf, noteValidKey } from "./connection-bounds.ts";
+import { boundConnections, networkOf, noteValidKey, noteWork } from "./connection-bounds.ts";
 
 let server: Server;
 const asked: ServerResponse[] = [];
@@ -85,6 +85,35 @@ test("at the total the connection closes that was without a request for longest;
   await answered;
   await ask(await open("127.0.0.6"));
   await closed(busy);
+});
+
+test("an address whose own connection made room for its newcomer has no more than before", async () => {
+  const [first, second] = [await open("127.0.0.2"), await open("127.0.0.3")];
+  await open("127.0.0.3");
+  await ask(await open("127.0.0.2"));
+  await closed(first);
+  const newcomer = await open("127.0.0.2");
+  await ask(newcomer);
+  await closed(second);
+  expect(newcomer.destroyed).toBe(false);
+});
+
+test("a connection stays while its WebSocket has work under way", async () => {
+  const [busy, idle] = [await open("127.0.0.2"), await open("127.0.0.2")];
+  const given = (await ask(busy, { account: "one" })) as ServerResponse;
+  const end = noteWork(given.socket as Socket);
+  const answered = once(given, "close");
+  given.end();
+  await answered;
+  await served(idle, { account: "one" });
+  await served(await open("127.0.0.3"), { account: "other" });
+  const newcomer = await open("127.0.0.4");
+  await closed(idle);
+  await served(newcomer, { account: "one" });
+  end();
+  await open("127.0.0.5");
+  await closed(newcomer);
+  expect(busy.destroyed).toBe(false);
 });
 
 test("where all have shown a key, the one of the account with most closes that is idle for longest", async () => {

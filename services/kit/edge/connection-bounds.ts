@@ -34,6 +34,16 @@ export function noteValidKey(socket: Socket, accountId: string): void {
   hearing.get(socket)?.(accountId);
 }
 
+/** Functions to call when work of a connection begins that is no HTTP request. Each answers the function to call at its end. */
+const works = new WeakMap<Socket, () => () => void>();
+
+/** Reports that a WebSocket has work under way. Its connection counts as busy until the result is called. */
+export function noteWork(socket: Socket): () => void {
+  return works.get(socket)?.() ?? nothing;
+}
+
+function nothing(): void {}
+
 /**
  * Connections of an account above this part of the total may be closed for newcomers. The part is more than a program's pool of
  * connections, and more than all callers of a small account need.
@@ -51,9 +61,17 @@ interface Group {
   size: number;
   /** Connections without a request, longest idle first. */
   idle: Set<Socket>;
-  /** Connections with requests under way. The one that was checked last comes last. */
-  busy: Map<Socket, Set<IncomingMessage>>;
+  /** Connections with work under way. The one that was checked last comes last. */
+  busy: Map<Socket, Set<Work>>;
 }
+
+/** A request, or the work of a WebSocket. */
+interface Work {
+  /** Does it come so slowly that its connection may close? */
+  isSlow(): boolean;
+}
+
+const workOfSocket: Work["isSlow"] = () => false;
 
 function emptyGroup(): Group {
   return { size: 0, idle: new Set(), busy: new Map() };
@@ -66,7 +84,7 @@ function emptyGroup(): Group {
  *    shut out those with one, from any number of addresses.
  * 2. Else one of the account that has most, so that one account cannot shut out the others. An account with few connections keeps
  *    them.
- * 3. In a group where all have requests, one whose requests all come slowly.
+ * 3. In a group where all have requests or other work, one whose requests all come slowly.
  * 4. Else the newcomer itself.
  */
 export function boundConnections(server: Server, bounds: ConnectionBounds): void {
@@ -78,10 +96,16 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
   // TLS speaks over a second socket, and requests and keys belong to that one.
   server.on("secureConnection", (socket: Wrapping) => {
     const { _parent: raw } = socket;
-    const [ofKeys, ofRequests] = raw ? [hearing.get(raw), requests.get(raw)] : [];
-    if (ofKeys) hearing.set(socket, ofKeys);
-    if (ofRequests) requests.set(socket, ofRequests);
+    if (!raw) return;
+    hand(hearing, raw, socket);
+    hand(requests, raw, socket);
+    hand(works, raw, socket);
   });
+}
+
+function hand<T>(map: WeakMap<Socket, T>, from: Socket, to: Socket): void {
+  const value = map.get(from);
+  if (value !== undefined) map.set(to, value);
 }
 
 /** The open connections of one server. */
@@ -110,12 +134,13 @@ class Connections {
     const { remoteAddress: address } = socket;
     const shared = address === undefined || this.#isShared(address);
     const counted = shared ? undefined : networkOf(address);
-    const count = counted === undefined ? 0 : (this.#counts.get(counted) ?? 0);
-    if ((counted !== undefined && count >= this.#each) || !this.#makeRoom()) {
+    const count = () => (counted === undefined ? 0 : (this.#counts.get(counted) ?? 0));
+    if (count() >= this.#each || !this.#makeRoom()) {
       socket.destroy();
       return;
     }
-    if (counted !== undefined) this.#counts.set(counted, count + 1);
+    // The connection that made room may be of the same address.
+    if (counted !== undefined) this.#counts.set(counted, count() + 1);
     // Connections of a proxy belong to many callers, of several accounts.
     const leaveGroup = shared ? undefined : this.#follow(socket);
     const left = () => {
@@ -156,7 +181,7 @@ class Connections {
     const [longest] = idle;
     if (longest) return longest;
     for (const [socket, underWay] of [...busy.entries().take(askedForOne)]) {
-      if (underWay.values().every(this.#isSlow)) return socket;
+      if (underWay.values().every((work) => work.isSlow())) return socket;
       busy.delete(socket);
       busy.set(socket, underWay);
     }
@@ -167,7 +192,7 @@ class Connections {
   #follow(socket: Socket): () => void {
     let group = this.#withoutKey;
     let ownerId: string | undefined;
-    const underWay = new Set<IncomingMessage>();
+    const underWay = new Set<Work>();
     const place = () => {
       if (underWay.size === 0) {
         group.busy.delete(socket);
@@ -197,15 +222,23 @@ class Connections {
       ownerId = accountId;
       join(known);
     });
-    requests.set(socket, (request, response) => {
-      if (!this.#open.has(socket)) return;
-      underWay.add(request);
+    const begin = (isSlow: Work["isSlow"]) => {
+      if (!this.#open.has(socket)) return nothing;
+      const work = { isSlow };
+      underWay.add(work);
       place();
-      response.once("close", () => {
-        underWay.delete(request);
+      return () => {
+        underWay.delete(work);
         if (this.#open.has(socket)) place();
-      });
+      };
+    };
+    requests.set(socket, (request, response) => {
+      response.once(
+        "close",
+        begin(() => this.#isSlow(request)),
+      );
     });
+    works.set(socket, () => begin(workOfSocket));
     return leave;
   }
 }

@@ -32,6 +32,9 @@ async function replica(address: string, port: number) {
   };
   const catalog = rpcService(CatalogService, {
     checkDraft: () => ({}),
+    getText: () => ({}),
+    listVersions: () => ({}),
+    putInForce: () => ({}),
     getSnapshot() {
       state.calls++;
       return {};

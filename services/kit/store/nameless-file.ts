@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { open, rm } from "node:fs/promises";
+import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Readable } from "node:stream";
+import { Readable } from "node:stream";
 import { onDisk } from "#kit/base/disk-errors.ts";
 
 /** Bytes that are read at a time when the file is streamed. */
@@ -14,7 +14,7 @@ const readChunkBytes = 128 * 1024;
 export interface NamelessFile extends AsyncDisposable {
   /** Writes at the end. Where this fails, the bytes before it stay unchanged. */
   append(chunk: Uint8Array): Promise<void>;
-  /** Streams all of it. It may be called several times. */
+  /** Streams all of it. It may be called several times, and a reader may leave before the end. */
   stream(): Readable;
   /** Reads all of it into memory. */
   whole(): Promise<Buffer<ArrayBuffer>>;
@@ -40,8 +40,7 @@ export async function openNamelessFile(folder: string): Promise<NamelessFile> {
       }
       sizeBytes += chunk.byteLength;
     },
-    stream: () =>
-      file.createReadStream({ start: 0, autoClose: false, highWaterMark: readChunkBytes }),
+    stream: () => Readable.from(chunksOf(file, sizeBytes), { objectMode: false }),
     async whole() {
       const bytes = Buffer.allocUnsafeSlow(sizeBytes);
       for (let at = 0; at < sizeBytes; ) {
@@ -53,4 +52,15 @@ export async function openNamelessFile(folder: string): Promise<NamelessFile> {
     },
     [Symbol.asyncDispose]: () => file.close(),
   };
+}
+
+/** A stream of Node's own would close the file when its reader leaves early. */
+async function* chunksOf(file: FileHandle, sizeBytes: number): AsyncGenerator<Buffer, void> {
+  for (let at = 0; at < sizeBytes; ) {
+    const room = Buffer.allocUnsafeSlow(Math.min(readChunkBytes, sizeBytes - at));
+    const { bytesRead } = await onDisk(file.read(room, 0, room.length, at));
+    if (bytesRead === 0) throw new Error("a file ended early");
+    at += bytesRead;
+    yield room.subarray(0, bytesRead);
+  }
 }

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readKeyFile } from "./key-file.ts";
+import { readKeyFile, readPemFile } from "./key-file.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -55,4 +55,13 @@ test.each([
 test("there is no key where there is no file, or a folder", async () => {
   expect(await readKeyFile(at("nothing"))).toBeUndefined();
   expect(await readKeyFile(folder)).toBeUndefined();
+});
+
+test("a key in PEM has several lines, and only its own reading takes it", async () => {
+  const pem = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIA==\n-----END PRIVATE KEY-----";
+  await writeFile(at("pem"), `${pem}\n`);
+  expect(await readPemFile(at("pem"))).toBe(pem);
+  expect(await readKeyFile(at("pem"))).toBeUndefined();
+  await writeFile(at("pem"), "first\n");
+  expect(await readPemFile(at("pem"))).toBeUndefined();
 });

@@ -32,6 +32,7 @@ import { cancelGraceMs, maxSetAsideMs, setAsideMs } from "../limits.ts";
 import { pixelsOf } from "../requests/image.ts";
 import { untilStored } from "../until-stored.ts";
 import { createLease, type Lease } from "./lease.ts";
+import type { Marks } from "./marks.ts";
 import { passOn, placeOf } from "./passing-on.ts";
 import { createProgress } from "./progress.ts";
 import { createStoredOutputs, type StoredOutputs } from "./stored-outputs.ts";
@@ -44,6 +45,7 @@ export interface AttemptContext extends FinishContext {
   blobs: BlobStore;
   queue: WakeQueue;
   upstreams: Pick<MediaUpstreams, "generate" | "cancel" | "placeToBegin">;
+  marks: Marks;
 }
 
 /** One claim of a job, while it is worked on. */

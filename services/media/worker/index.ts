@@ -11,6 +11,7 @@ import { noFailPoints } from "../fail-points.ts";
 import type { MediaKind } from "../jobs/job.ts";
 import { createJobHolds } from "../jobs/job-holds.ts";
 import { defaultWorkers, maxWorkers } from "../limits.ts";
+import { createMarks } from "./marks.ts";
 import { createWorker } from "./worker.ts";
 
 /** A media worker, as the host starts it: claims jobs, makes their images, videos and audio, and ends their holds of money. It has no methods for callers. */
@@ -28,6 +29,7 @@ export function createMediaWorker(deps: MediaWorkerDeps): Service {
     catalog,
     holds: createJobHolds(holdClientOf(deps)),
     events,
+    marks: createMarks({ clock, catalog, events, marking: deps.marking }),
     failPoints: deps.failPoints ?? noFailPoints,
     retentionMs: retentionMsOf(deps),
     leaseTime,

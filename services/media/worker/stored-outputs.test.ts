@@ -6,6 +6,7 @@ import type { JobEvents } from "../events.ts";
 import { noFailPoints } from "../fail-points.ts";
 import type { Job, JobOutput } from "../jobs/job.ts";
 import type { JobStore } from "../jobs/store.ts";
+import { createMarks } from "./marks.ts";
 import { createStoredOutputs } from "./stored-outputs.ts";
 
 const job = { jobId: "job_a", fence: 2, state: "running", outputs: [] } as unknown as Job;
@@ -28,6 +29,12 @@ async function attempt(find: () => Promise<Partial<Job> | undefined>) {
     } as unknown as BlobStore,
     events: { trouble } as unknown as JobEvents,
     failPoints: noFailPoints,
+    marks: createMarks({
+      clock: systemClock,
+      catalog: { current: vi.fn() },
+      events: { marked: vi.fn(), markFailed: vi.fn() },
+      marking: undefined,
+    }),
   });
   for (const byte of [1, 2]) await stored.store(Uint8Array.of(byte), "image/png");
   return { blobs, stored, find: store.find, trouble };

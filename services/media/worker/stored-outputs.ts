@@ -10,6 +10,7 @@ import { outputKey } from "../jobs/outputs.ts";
 import { isWorkers } from "../jobs/renewals.ts";
 import type { JobStore } from "../jobs/store.ts";
 import { untilStored } from "../until-stored.ts";
+import type { Marks } from "./marks.ts";
 
 /** The parts that storing needs. */
 interface StoringContext {
@@ -18,6 +19,7 @@ interface StoringContext {
   blobs: BlobStore;
   events: JobEvents;
   failPoints: FailPoints;
+  marks: Marks;
 }
 
 /** The outputs that one attempt stores, under names that no other attempt has. */
@@ -39,10 +41,11 @@ export interface StoredOutputs {
 
 /** Stores for one attempt, until `signal` aborts or the attempt is over. */
 export function createStoredOutputs(
-  { jobId, fence }: Job,
+  job: Job,
   signal: AbortSignal,
-  { clock, store, blobs, events, failPoints }: StoringContext,
+  { clock, store, blobs, events, failPoints, marks }: StoringContext,
 ): StoredOutputs {
+  const { jobId, fence } = job;
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   const keys = new Set<string>();
@@ -74,8 +77,8 @@ export function createStoredOutputs(
     );
   /** The job's outputs. Undefined where the job may still get those of this attempt. */
   const outputsOfJob = async () => {
-    const job = await store.find(jobId);
-    return job && isWorkers(job, fence) ? undefined : (job?.outputs ?? []);
+    const found = await store.find(jobId);
+    return found && isWorkers(found, fence) ? undefined : (found?.outputs ?? []);
   };
   const remove = async () => {
     if (begun.size === kept.length) return;
@@ -87,13 +90,14 @@ export function createStoredOutputs(
 
   return {
     keys,
-    async store(source) {
+    async store(source, mimeType) {
       either.throwIfAborted();
+      const bytes = await marks.mark(source, mimeType, job);
       // The bytes in memory may be the only copy of a generation that was paid for.
       const stored =
-        source instanceof Uint8Array
-          ? await untilStored({ clock, signal: either }, () => put(Readable.from(piecesOf(source))))
-          : await put(source);
+        bytes instanceof Readable
+          ? await put(bytes)
+          : await untilStored({ clock, signal: either }, () => put(Readable.from(piecesIn(bytes))));
       keys.add(stored.blobKey);
       failPoints("stored");
       return stored;
@@ -110,4 +114,8 @@ export function createStoredOutputs(
       return discarding(remove);
     },
   };
+}
+
+async function* piecesIn(parts: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  for (const part of parts) yield* piecesOf(part);
 }

@@ -52,6 +52,8 @@ export interface Call {
   idempotencyKey: string | undefined;
   /** The edge's name for the conversation. Absent or empty: none. */
   conversation?: string | undefined;
+  /** Beta features that a client of Anthropic's asks for. Absent: none. */
+  betas?: readonly string[] | undefined;
   /** The caller's request id, for calls to other services and for logs. */
   requestId: string;
 }
@@ -229,14 +231,14 @@ function newAnswer(
 }
 
 function prepare(
-  { parsed, principal, admission, conversation, requestId }: Call,
+  { parsed, principal, admission, conversation, betas, requestId }: Call,
   signal: StopSignal,
   context: AnsweringContext,
 ): Awaitable<PreparedRequest> {
   const { accountId } = principal;
   return prepareRequest(
     parsed,
-    { accountId, admission, conversation },
+    { accountId, admission, conversation, betas },
     {
       view: context.catalog.current(),
       counter: context.counter,

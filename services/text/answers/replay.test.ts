@@ -3,7 +3,7 @@ import { createWorkshop } from "#kit/threads/workshop.ts";
 import { promptly } from "../../../test/support/promptly.ts";
 import { maxKeptAnswerBytes } from "../base/limits.ts";
 import { createLargeAnswers } from "../large/index.ts";
-import { createCollector } from "./replay.ts";
+import { createCollector, eventsOfAnswer } from "./replay.ts";
 
 const chunk = (delta: string, finish: string | null = null) => ({
   frame: Buffer.from(
@@ -65,4 +65,21 @@ test("the log probabilities of a long chat are put together as they come", async
   collector.add(chunk("{}", "stop"));
   const answer = JSON.parse(`${await collector.answer(undefined, undefined)}`);
   expect(answer.choices[0].logprobs).toEqual({ content: tokens });
+});
+
+test("a kept message is streamed again with the numbers of its calls", async () => {
+  const input = '{"at":1.50,"id":12345678901234567890}';
+  const frames = [
+    '{"type":"message_start","message":{"id":"msg_1"}}',
+    '{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"a","input":{}}}',
+    `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":${JSON.stringify(input)}}}`,
+    '{"type":"content_block_stop","index":0}',
+    '{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{}}',
+  ];
+  const collector = createCollector("messages", "acct_1", createLargeAnswers(createWorkshop()));
+  for (const frame of frames) collector.add({ frame: Buffer.from(`data: ${frame}\n\n`), text: "" });
+  const kept = (await collector.answer(undefined, undefined)) ?? expect.unreachable();
+  expect(`${Buffer.from(kept)}`).toContain(`"input":${input}`);
+  const { bytes } = eventsOfAnswer(kept, "messages", "events");
+  expect(`${Buffer.from(bytes)}`).toContain(JSON.stringify(input));
 });

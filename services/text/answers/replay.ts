@@ -1,3 +1,4 @@
+import { exactObject } from "#kit/base/exact-json.ts";
 import { jsonInTurns } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { ChunkCollector } from "../../upstreams/text/chat/chunk-collector.ts";
@@ -139,7 +140,9 @@ export function eventsOfAnswer(
   operation: TextOperation,
   form: AnswerForm,
 ): ReadyEvents {
-  const value: unknown = JSON.parse(Buffer.from(answer).toString());
+  const text = Buffer.from(answer).toString();
+  // Inputs of a message's calls keep their numbers as the model wrote them.
+  const value: unknown = (operation === "messages" && exactObject(text)) || JSON.parse(text);
   const hasEvents = operation === "responses" || operation === "chat" || operation === "messages";
   if (!isJsonObject(value) || !hasEvents) throw new TypeError("no answer to stream");
   const events = replayedEvents(operation, value, { withUsage: form === "events+usage" });

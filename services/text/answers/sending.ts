@@ -175,6 +175,7 @@ export class Sending {
       },
       asked: request.asked,
       leftOut: request.leftOut,
+      betas: request.betas,
       passParameters: request.passParameters,
       dropsBlocks: dropsBlocks(request.model),
       onIgnored: (names) => this.#ignored.push(...names),

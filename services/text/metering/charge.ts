@@ -223,7 +223,8 @@ function isBelievable(usage: ReportedUsage, bounds: TokenBounds): boolean {
   if (cachedInputTokens > inputTokens) return false;
   return (
     inputTokens <= bounds.input * believableFactor &&
-    outputTokens <= bounds.output * believableFactor
+    // A stream of no output may count its first token nevertheless.
+    outputTokens <= Math.max(bounds.output, 1) * believableFactor
   );
 }
 

@@ -30,10 +30,15 @@ export function unsupported(param: string, message?: string): never {
 }
 
 /**
- * A bound of the output, 1 or more. One above the model's maximum is lowered to it, in the body too, so that no upstream generates more
+ * A bound of the output, `least` or more. One above the model's maximum is lowered to it, in the body too, so that no upstream generates more
  * than is paid for.
  */
-export function outputLimit(body: JsonObject, name: string, spec: ChatSpec): number | undefined {
+export function outputLimit(
+  body: JsonObject,
+  name: string,
+  spec: ChatSpec,
+  least = 1,
+): number | undefined {
   const value = fieldOf(body, name);
   if (value === undefined) return undefined;
   if (typeof value !== "number" || !Number.isInteger(value)) {
@@ -42,10 +47,10 @@ export function outputLimit(body: JsonObject, name: string, spec: ChatSpec): num
       message: `The parameter '${name}' must be an integer.`,
     });
   }
-  if (value < 1) {
+  if (value < least) {
     refuse(ErrorReason.INVALID_VALUE, {
       param: name,
-      message: `The parameter '${name}' must be at least 1.`,
+      message: `The parameter '${name}' must be at least ${least}.`,
     });
   }
   const limit = Math.min(value, Number(spec.maxOutputTokens));

@@ -2,13 +2,14 @@ import { optionalString, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { weightOf } from "#kit/base/weight.ts";
-import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { isCarrier } from "../../upstreams/text/messages/carrier.ts";
+import type { ChatSpec, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { maxFileNameCharacters, maxJsonDepth } from "../base/limits.ts";
 import { CalledNames } from "./called-names.ts";
 import type { FilePart, ImagePart, OpaquePart } from "./checked.ts";
 import { fieldOf, objectAt, unsupported } from "./fields.ts";
+import { checkAdded } from "./messages-added.ts";
 import { checkBlockFields } from "./messages-fields.ts";
+import { addedTypesOf, noteState } from "./messages-state.ts";
 import { maxLeftOut } from "./operator-state.ts";
 
 /** The findings of checking the blocks of a request. */
@@ -25,12 +26,21 @@ export interface FoundBlocks {
   leftOut: Set<string>;
   /** Does the upstream speak Messages itself? Then everything within known blocks is sent. */
   isNative: boolean;
+  /** The upstreams that do, if the request goes to those alone. */
+  natives: readonly Upstream[];
+  /** Types of tools that the upstream describes to the model itself. */
+  described: Set<string>;
+  /** Types of blocks beside the known ones that pass as they came. */
+  added: ReadonlySet<string>;
 }
 
-/** Nothing found so far, in a request to this model. */
-export function newFoundBlocks(spec: ChatSpec, isNative: boolean): FoundBlocks {
+/** Nothing found so far, in a request to this model. `natives`: the upstreams that speak Messages themselves, if it goes to those. */
+export function newFoundBlocks(spec: ChatSpec, natives: readonly Upstream[]): FoundBlocks {
   return {
-    isNative,
+    natives,
+    isNative: natives.length > 0,
+    described: new Set(),
+    added: addedTypesOf(natives),
     ...{ spec, count: 0, images: [], files: [], opaque: [], inputs: [] },
     names: new CalledNames(),
     leftOut: new Set(),
@@ -46,6 +56,11 @@ const typesIn: Readonly<Record<string, readonly string[]>> = {
   document: ["text", "image"],
   search_result: ["text"],
 };
+
+/** The same of blocks that only upstreams of Messages know. */
+const nativeTypesIn: Readonly<Record<string, string>> = { tool_result: "tool_reference" };
+/** Places where blocks of types that the catalog adds may stand. */
+const placesOfAdded: readonly string[] = ["user", "assistant"];
 
 /** Properties of each type of block that are sent. */
 const sentNames: Readonly<Record<string, ReadonlySet<string>>> = {
@@ -86,13 +101,20 @@ export function checkBlocks(
     const path = `${param}[${index}]`;
     const block = objectAt(one, path);
     const type = requiredString(block, "type", { min: 1 }, `${path}.type`);
-    if (!typesIn[place]?.includes(type)) {
+    const isAdded = placesOfAdded.includes(place) && found.added.has(type);
+    const isKnown =
+      typesIn[place]?.includes(type) || (found.isNative && nativeTypesIn[place] === type);
+    if (!isAdded && !isKnown) {
       refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, {
         param: `${path}.type`,
         message: `A block of the type '${type.slice(0, 64)}' is not supported here.`,
       });
     }
     found.count++;
+    if (isAdded) {
+      checkAdded(block, path, found.opaque);
+      return block;
+    }
     checkBlockFields(block, type, path);
     const header = place === "system" && param === "system" ? "system" : "messages.content";
     noteNames(block, sentNames[type] ?? new Set(), header, found);
@@ -124,6 +146,9 @@ function checkBlock(block: JsonObject, type: string, param: string, found: Found
       break;
     case "tool_use":
       checkCall(block, param, found);
+      break;
+    case "tool_reference":
+      requiredString(block, "tool_name", { min: 1 }, `${param}.tool_name`);
       break;
     case "thinking":
       requiredString(block, "thinking", {}, `${param}.thinking`);
@@ -169,22 +194,6 @@ export function* argumentBytesOf({ inputs }: FoundBlocks): Generator<void, numbe
     yield;
   }
   return bytes;
-}
-
-/**
- * Notes state that only its maker can read. To an upstream of another protocol, a Claude's own signature means nothing, and only state
- * that was made here can be sent.
- */
-function noteState(
-  value: JsonValue | undefined,
-  at: string,
-  param: string,
-  { opaque, isNative }: FoundBlocks,
-): void {
-  if (typeof value !== "string" || value === "" || isCarrier(value) === isNative) return;
-  const path = param.replaceAll("[", ".").replaceAll("]", "");
-  const message = `${path}: Invalid \`signature\` in \`thinking\` block`;
-  opaque.push({ value, param: at, carried: { message } });
 }
 
 const noImages =

@@ -299,6 +299,6 @@ test.each([
   ["one long input of a call", [{ text: "x".repeat(1_000_000) }]],
   ["very many inputs", Array.from({ length: 16_000 }, () => ({ a: 1 }))],
 ])("%s: other work has its turn meanwhile", (_, inputs) => {
-  const found = { ...newFoundBlocks(create(ChatSpecSchema), false), inputs };
+  const found = { ...newFoundBlocks(create(ChatSpecSchema), []), inputs };
   expect([...argumentBytesOf(found)].length).toBeGreaterThan(2);
 });

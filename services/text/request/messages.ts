@@ -2,14 +2,13 @@ import { optionalObject, requiredString } from "#common/words/body.ts";
 import { nameByBeginning } from "#common/words/conversation.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
-import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import type { ChatSpec, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import {
   isTooMuch,
   maxStopCharacters,
   maxStops,
   stopsOf,
 } from "../../upstreams/text/chat/stops.ts";
-import { carriedIn, isCarrier } from "../../upstreams/text/messages/carrier.ts";
 import { leastWishedTokens, maxTools, messagesToolTokens } from "../base/limits.ts";
 import type { CheckedBody } from "./checked.ts";
 import { fieldOf, filledArray, itemsAtOnce, objectAt, outputLimit, unsupported } from "./fields.ts";
@@ -23,7 +22,8 @@ import {
 import { checkBodyFields } from "./messages-fields.ts";
 import { checkNative, keepTurns } from "./messages-native.ts";
 import { checkThinking } from "./messages-thinking.ts";
-import { refuseTool, takesTool } from "./tools.ts";
+import { checkOwnTool } from "./messages-tools.ts";
+import { descriptionTokens, refuseTool, takesTool } from "./tools.ts";
 
 /** Fields of Messages that name state or money of the operator's account at Anthropic. */
 const operators = ["container", "mcp_servers", "fallbacks", "fallback_credit_token"] as const;
@@ -37,8 +37,8 @@ const toolNames: ReadonlySet<string> = new Set([
 /** Facts about a request beside its body and its model. */
 export interface MessagesTerms {
   developerPrompt: string;
-  /** Does it go to an upstream that speaks Messages itself? */
-  isNative: boolean;
+  /** The upstreams that speak Messages themselves, if it goes to those alone. */
+  natives: readonly Upstream[];
   /** The bytes of the body. */
   bytes: Uint8Array | undefined;
 }
@@ -50,8 +50,9 @@ export interface MessagesTerms {
 export function* checkMessages(
   body: JsonObject,
   spec: ChatSpec,
-  { developerPrompt, isNative, bytes }: MessagesTerms,
+  { developerPrompt, natives, bytes }: MessagesTerms,
 ): Generator<void, CheckedBody> {
+  const isNative = natives.length > 0;
   if (isNative && bytes) yield* keepTurns(body, bytes);
   for (const name of operators) {
     if (fieldOf(body, name) !== undefined) unsupported(name);
@@ -63,9 +64,9 @@ export function* checkMessages(
     refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "max_tokens" });
   }
   const leastOutput = checkThinking(body, spec);
-  const maxOutputTokens = outputLimit(body, "max_tokens", spec) ?? 1;
+  const maxOutputTokens = outputLimit(body, "max_tokens", spec, isNative ? 0 : 1) ?? 1;
   checkStops(body);
-  const found = newFoundBlocks(spec, isNative);
+  const found = newFoundBlocks(spec, natives);
   const tools = checkTools(body, spec, found);
   const system = checkSystem(body, found);
   for (const [index, value] of messages.entries()) {
@@ -94,7 +95,8 @@ export function* checkMessages(
     callerInstructions: null,
     hosted: false,
     hostedTypes: [],
-    toolTokens: isNative && tools > 0 ? messagesToolTokens : 0,
+    toolTokens:
+      isNative && tools > 0 ? messagesToolTokens + found.described.size * descriptionTokens : 0,
     nameBytes: found.names.bytes + argumentBytes,
     maxOutputTokens,
     ...(maxOutputTokens > leastWishedTokens && {
@@ -153,16 +155,12 @@ function checkTools(body: JsonObject, spec: ChatSpec, found: FoundBlocks): numbe
 
 function checkTool(tool: JsonObject, param: string, spec: ChatSpec, found: FoundBlocks): void {
   const type = fieldOf(tool, "type") ?? "custom";
-  if (type !== "custom") {
-    const message = "The model takes tools of the type 'custom' alone. Leave this one out.";
-    unsupported(`${param}.type`, message);
-  }
-  if (!takesTool(spec, "function")) refuseTool(`${param}.type`, spec);
+  if (type === "custom") {
+    if (!takesTool(spec, "function")) refuseTool(`${param}.type`, spec);
+    const schema = `${param}.input_schema`;
+    objectAt(fieldOf(tool, "input_schema") ?? missing(schema), schema);
+  } else checkOwnTool(`${type}`, `${param}.type`, found);
   requiredString(tool, "name", { min: 1 }, `${param}.name`);
-  objectAt(
-    fieldOf(tool, "input_schema") ?? missing(`${param}.input_schema`),
-    `${param}.input_schema`,
-  );
   const callers = fieldOf(tool, "allowed_callers");
   if (Array.isArray(callers) && !callers.includes("direct")) {
     unsupported(`${param}.allowed_callers`, "Tools are called by the model itself: 'direct'.");
@@ -222,40 +220,4 @@ function refuseEmpty(index: number): never {
     "all messages must have non-empty content except for the optional final assistant message";
   const param = `messages[${index}].content`;
   return refuse(ErrorReason.INVALID_VALUE, { param, message: `messages.${index}: ${rule}` });
-}
-
-/**
- * Takes thinking out of a body that may not be sent: that of other upstreams and models. Thinking without a signature has no state. A
- * message with nothing else is left out too, because none may be empty.
- */
-export function leaveThinkingOut(
-  body: JsonObject,
-  foreign: ReadonlySet<string>,
-  isNative: boolean,
-): void {
-  const isForeign = (state: JsonValue | undefined) =>
-    typeof state === "string" && foreign.has(state);
-  const isKept = (block: JsonValue) => {
-    if (!isJsonObject(block)) return true;
-    // Without its data it says nothing to another protocol.
-    if (block.type === "redacted_thinking") return isNative && !isForeign(block.data);
-    if (block.type !== "thinking") return true;
-    const { signature } = block;
-    if (isForeign(signature)) return false;
-    if (isNative) return isOfClaude(signature);
-    return signature === "" || carriedIn(signature) !== undefined;
-  };
-  const { messages } = body;
-  if (!Array.isArray(messages)) return;
-  body.messages = messages.filter((message) => {
-    if (!isJsonObject(message) || !Array.isArray(message.content)) return true;
-    const { length } = message.content;
-    message.content = message.content.filter(isKept);
-    return length === 0 || message.content.length > 0;
-  });
-}
-
-/** Is it a signature of an upstream that speaks Messages? A carrier is state of another upstream. */
-function isOfClaude(signature: JsonValue | undefined): boolean {
-  return typeof signature === "string" && signature !== "" && !isCarrier(signature);
 }

@@ -27,7 +27,8 @@ import { prepareEmbeddings } from "./embeddings.ts";
 import { unsupported } from "./fields.ts";
 import type { ImageSources } from "./images.ts";
 import { type TakenMedia, takeMedia } from "./media.ts";
-import { checkMessages, leaveThinkingOut } from "./messages.ts";
+import { checkMessages } from "./messages.ts";
+import { leaveThinkingOut } from "./messages-state.ts";
 import { suitableUpstreams } from "./messages-upstreams.ts";
 import { capableUpstreams, findAllowed } from "./model.ts";
 import { type OpaqueMakers, pinUpstream } from "./opaque.ts";
@@ -73,12 +74,14 @@ interface Caller {
   admission: Admission | undefined;
   /** The edge's name for the conversation. */
   conversation?: string | undefined;
+  /** Beta features that a client of Anthropic's asks for. */
+  betas?: readonly string[] | undefined;
 }
 
 /** Prepares a conversation. Waits only for a long body, opaque state, images and files, and counting. */
 function prepareChat(
   parsed: ParsedRequest,
-  { accountId, admission, conversation }: Caller,
+  { accountId, admission, conversation, betas }: Caller,
   context: PrepareContext,
   signal: StopSignal,
 ): Awaitable<PreparedRequest> {
@@ -90,7 +93,7 @@ function prepareChat(
   const asked = { ...parsed.body };
   const ofClaude = operation === "messages" ? capable.filter(isOfClaude) : [];
   const isNative = ofClaude.length > 0;
-  return after(inTurns(check(parsed, spec, developerPrompt, isNative)), (checked) => {
+  return after(inTurns(check(parsed, spec, developerPrompt, ofClaude)), (checked) => {
     const body = passedOf(checked.body, operation, spec);
     nameForAccount(body, accountId);
     const others = operation === "chat" ? chatUpstreams(capable, body, spec) : capable;
@@ -111,7 +114,7 @@ function prepareChat(
       });
     });
     return after(pinning, ({ upstreams, foreign, isPinned }) => {
-      if (operation === "messages") leaveThinkingOut(body, foreign, isNative);
+      if (operation === "messages") leaveThinkingOut(body, foreign, ofClaude);
       else if (foreign.size > 0) leaveStateOut(body, foreign);
       const sources = { ...context.images, soundMeter: context.soundMeter };
       const taking = takeMedia(checked, sources, { accountId, upstreams }, signal);
@@ -127,6 +130,7 @@ function prepareChat(
           stick: model.shares.length === 0 ? undefined : stickOf(accountId, asked, conversation),
           catalogVersion: view.snapshot.version,
           leftOut: checked.leftOut,
+          betas,
           passParameters: spec.passParameters,
           callerInstructions: checked.callerInstructions,
           maxOutputTokens: checked.maxOutputTokens,
@@ -242,7 +246,7 @@ function check(
   parsed: ParsedRequest,
   spec: ChatSpec,
   developerPrompt: string,
-  isNative: boolean,
+  natives: readonly Upstream[],
 ): Generator<void, CheckedBody> {
   const { body, bytes } = parsed;
   if (parsed.form === "json") delete body.stream;
@@ -254,7 +258,7 @@ function check(
     case "chat":
       return checkChat(body, spec, developerPrompt);
     case "messages":
-      return checkMessages(body, spec, { developerPrompt, isNative, bytes });
+      return checkMessages(body, spec, { developerPrompt, natives, bytes });
     case "embeddings":
     case "transcriptions":
       throw new TypeError("they have checks of their own");

@@ -25,6 +25,8 @@ export interface PreparedRequest {
   asked: JsonObject;
   /** Nested properties that are not sent to the upstream. Absent: none. */
   leftOut?: readonly string[];
+  /** Beta features that a client of Anthropic's asks for. Absent: none. */
+  betas?: readonly string[] | undefined;
   /** The model's `passParameters`. */
   passParameters: readonly string[];
   /** The part of the body's instructions, or of its first message, that is the configured prompt. "" for none. */

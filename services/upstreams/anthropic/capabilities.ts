@@ -5,19 +5,21 @@ import { type Capabilities, remoteKeys } from "../capabilities.ts";
 export const anthropic = {
   wire: UpstreamProtocol.ANTHROPIC,
   key: { name: "x-api-key" },
-  keys: [...remoteKeys, "inlineImages", "betas", "autoCache"],
+  keys: [...remoteKeys, "inlineImages", "betas", "blockTypes", "autoCache"],
   serves: {
     chat: { responses: true, chat: "translated", lacksCompact: true, files: "pdf" },
   },
 } as const satisfies Capabilities;
 
 /**
- * The beta features that an upstream may be asked for, where the catalog does not say. They are those of Claude Code 2.1, and those of
- * caches and of preserved thinking. None of them costs what a catalog cannot price.
+ * The beta features that an upstream may be asked for, where the catalog does not say. They are those of Claude Code 2.1, of the
+ * computer tool, of caches and of preserved thinking. None of them costs what a catalog cannot price.
  */
 export const usualBetas = [
   "advanced-tool-use-2025-11-20",
   "claude-code-20250219",
+  "computer-use-2025-01-24",
+  "computer-use-2025-11-24",
   "context-management-2025-06-27",
   "effort-2025-11-24",
   "extended-cache-ttl-2025-04-11",

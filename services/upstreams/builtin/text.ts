@@ -8,7 +8,7 @@ import { ChatFromResponses } from "../text/chat/from-responses.ts";
 import { toResponsesRequest } from "../text/chat/request.ts";
 import type { UpstreamsContext } from "../text/context.ts";
 import { type Driver, jsonAnswer } from "../text/http-driver.ts";
-import { ignoredParameters } from "../text/ignored.ts";
+import { ignoredParameters, leftBetas } from "../text/ignored.ts";
 import { toMessage } from "../text/messages/answer.ts";
 import { MessagesFromResponses } from "../text/messages/from-responses.ts";
 import { responsesOfMessages } from "../text/messages/request.ts";
@@ -30,7 +30,11 @@ export function createBuiltinDriver(
     const facts = factsOf(request, context);
     const asked = responsesOf(request);
     const body = withOutputLimit(asked, request.maxOutputTokens, "responses");
-    request.onIgnored?.(ignoredParameters(request, body, "/responses"));
+    const leftOut = [
+      ...(request.leftOut ?? []),
+      ...(request.betas ? leftBetas(request.betas, upstream) : []),
+    ];
+    request.onIgnored?.(ignoredParameters({ ...request, leftOut }, body, "/responses"));
     const caller = { accountId: request.accountId, signal: signalOf(request.signal) };
     if (request.operation === "compact") {
       const found = await model.compact(body, caller);

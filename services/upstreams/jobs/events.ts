@@ -7,13 +7,17 @@ const told = new WeakMap<object, Set<string>>();
 /** The most states in the log. An upstream with more gives a text that differs each time. */
 const maxTold = 100;
 
-/** An upstream named a state that its declaration does not have. The log gets each state once. The task counts as running. */
+/**
+ * An upstream named a state that its declaration does not have. Each such look is counted. The log gets each state once. The task counts as
+ * running.
+ */
 export function unknownState(
-  context: Pick<DriverContext, "log" | "memory">,
+  context: Pick<DriverContext, "figures" | "log" | "memory">,
   { name }: Upstream,
   state: string,
   request: GenerationRequest,
 ): void {
+  context.figures.unknownStates.of(name).value++;
   const known = told.get(context.memory) ?? new Set();
   told.set(context.memory, known);
   const key = `${name} ${state}`;

@@ -84,5 +84,10 @@ describe("a look", () => {
     expect(told).toHaveLength(3);
     expect(told.join("")).toMatch(/Reasoning/);
     expect(told.join("")).not.toMatch(/boat|waves/i);
+    // Each look is counted, because an alert needs a count that grows.
+    const counted = await world.metrics.readOne("genmesh_upstream_unknown_states_total");
+    expect(counted?.values).toEqual([
+      expect.objectContaining({ labels: { upstream: "studio" }, value: 4 }),
+    ]);
   });
 });

@@ -8,6 +8,7 @@ import type { Clock } from "#kit/time/clock.ts";
 import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";
 import type { CallContext } from "../call.ts";
 import type { Pools } from "../pools/index.ts";
+import type { UpstreamFigures } from "./events.ts";
 import type { GenerateMemory } from "./memory.ts";
 
 /** The parts that generating media needs. The connections are not closed here. */
@@ -34,4 +35,5 @@ export interface MediaUpstreamsContext extends CallContext {
 /** The same, with the parts that the drivers share. */
 export interface DriverContext extends MediaUpstreamsContext {
   memory: GenerateMemory;
+  figures: UpstreamFigures;
 }

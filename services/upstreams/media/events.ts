@@ -17,6 +17,20 @@ export interface Work {
   id: string;
 }
 
+/** The counts of all drivers. */
+export type UpstreamFigures = ReturnType<typeof createFigures>;
+
+/** Registers the counts, once in a process. */
+export function createFigures({ metrics }: Pick<DriverContext, "metrics">) {
+  return {
+    unknownStates: metrics.counter(
+      "genmesh_upstream_unknown_states_total",
+      "Looks at tasks of upstreams that named a state which the catalog does not have",
+      ["upstream"],
+    ),
+  };
+}
+
 /** An attempt failed. The log gets the upstream's status and code where it gave some, never its text. */
 export function attemptFailed(
   { log, accounts }: Pick<DriverContext, "log" | "accounts">,

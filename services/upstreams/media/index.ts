@@ -4,7 +4,7 @@ import { createPools, type Pools } from "../pools/index.ts";
 import { lanesOf } from "../pools/lanes.ts";
 import type { DriverContext, MediaUpstreamsContext } from "./context.ts";
 import { jobDriverOf } from "./drivers.ts";
-import { attemptFailed, cancelFailed } from "./events.ts";
+import { attemptFailed, cancelFailed, createFigures } from "./events.ts";
 import { failed, toGenerationError } from "./faults.ts";
 import { withInference } from "./inference.ts";
 import { createMemory } from "./memory.ts";
@@ -19,6 +19,7 @@ export function createMediaUpstreams(options: MediaUpstreamsContext): MediaUpstr
   const context: DriverContext = {
     ...options,
     memory: createMemory(options),
+    figures: createFigures(options),
   };
   const slots = createSlots();
   const { pools = createPools(options) } = options;

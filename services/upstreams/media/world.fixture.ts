@@ -104,6 +104,7 @@ export async function createWorld(overrides: Partial<MediaUpstreamsContext> = {}
     upstreams,
     pauses,
     logLines,
+    metrics,
     tempDir,
     task,
     /** The bytes under a key. */

@@ -17,7 +17,7 @@ import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { failureOf, failureOfError, failureOfStatus, UpstreamFailure } from "./failure.ts";
 import { textOfAnswer } from "./generated.ts";
-import { ignoredParameters } from "./ignored.ts";
+import { ignoredParameters, leftBetas } from "./ignored.ts";
 import { unseenOf } from "./judging/hidden-output.ts";
 import { countsItself, OutputGate } from "./judging/output-gate.ts";
 import { LargeParts, liftParts } from "./large-parts.ts";
@@ -77,7 +77,11 @@ export function createHttpDriver(
       ? askForVectors({ ...plan, headers }, request, upstream, { ...context, numbersOnly })
       : post({ ...plan, headers }, request, upstream, context));
     const there = extras.ignored?.(reply) ?? [];
-    const leftOut = [...(request.leftOut ?? []), ...(plan.leftOut ?? [])];
+    const leftOut = [
+      ...(request.leftOut ?? []),
+      ...(plan.leftOut ?? []),
+      ...(request.betas ? leftBetas(request.betas, upstream) : []),
+    ];
     const { sent = plan.body, path } = plan;
     request.onIgnored?.(ignoredParameters({ ...request, leftOut }, sent, path, there));
     const type = reply.headers["content-type"] ?? "";
@@ -106,8 +110,8 @@ export function createHttpDriver(
     const isMessages = request.operation === "messages" && plan.path === "/messages";
     const { translation } = plan;
     const whole = await wholeObject(reply, request, {
-      ...{ isChat: isNative, isMessages },
-      ...{ facts, parts, translation },
+      ...{ isChat: isNative, facts, parts, translation },
+      ...(isMessages && { messageReader: plan.reader }),
     });
     const { object: came, unseen = unseenOf(came) } = whole;
     const error = errorInstead(came);
@@ -249,7 +253,7 @@ function wholeObject(
     if (isEventStream(bytes)) return objectOfStream(bytes, read);
     return after(read.parts.takeFrom(bytes), (readable) => {
       // Servers of Messages compare a turn with what they made, so its numbers are written again as they were.
-      const isExact = read.isMessages && bytes.length <= largeAnswerBytes;
+      const isExact = read.messageReader && bytes.length <= largeAnswerBytes;
       const object = isExact ? exactObject(readable.toString()) : anyObjectIn(readable);
       if (!object) throw new UpstreamFailure("garbage");
       if (isTooDeep(readable)) throw withUsage(new UpstreamFailure("too_large"), object);

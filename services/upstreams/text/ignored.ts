@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { isDefault } from "./chat/request.ts";
 import type { UpstreamRequest } from "./port.ts";
 
@@ -38,6 +39,12 @@ export function ignoredParameters(
   const { leftOut = [] } = request;
   if (leftOut.length === 0) return left;
   return [...left, ...new Set(leftOut.map(headerName))].slice(0, maxNamed);
+}
+
+/** Beta features that the caller asks for and the upstream may not be asked for, each behind the name of their header. */
+export function leftBetas(asked: readonly string[], { betas }: Pick<Upstream, "betas">): string[] {
+  const left = asked.filter((beta) => !betas.includes(beta));
+  return left.map((beta) => `anthropic-beta.${beta}`);
 }
 
 /** Does genmesh do the work of the property itself, whether or not the upstream gets it? */

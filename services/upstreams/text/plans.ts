@@ -46,7 +46,7 @@ export interface Plan {
 
 /** The plan for a request at an upstream. Undefined where its protocol lacks the operation. */
 export function planFor(
-  upstream: Pick<Upstream, "protocol" | "outputLimit" | "betas" | "autoCache">,
+  upstream: Pick<Upstream, "protocol" | "outputLimit" | "betas" | "blockTypes" | "autoCache">,
   request: UpstreamRequest,
   facts: RequestFacts,
 ): Awaitable<Plan> | undefined {

@@ -93,6 +93,8 @@ export interface UpstreamRequest {
   asked: JsonObject;
   /** Nested properties that were not sent to the upstream, by their path. Absent: none. */
   leftOut?: readonly string[] | undefined;
+  /** Beta features that a client of Anthropic's asks for. Absent: none. */
+  betas?: readonly string[] | undefined;
   /** Properties that the model's upstreams take according to the catalog. */
   passParameters: readonly string[];
   /** At an upstream of Messages: is thinking dropped there that was made behind another beginning? Absent: yes. */

@@ -4,7 +4,6 @@ import { answerLimits } from "#kit/upstream/limits.ts";
 import { createSseParser, dataOf, eventOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { anyObjectIn } from "../call.ts";
 import type { RequestFacts } from "./answer-defaults.ts";
-import { NativeMessages } from "./anthropic/native.ts";
 import { ChunkCollector } from "./chat/chunk-collector.ts";
 import { NativeChat } from "./chat/native.ts";
 import { UpstreamFailure } from "./failure.ts";
@@ -37,10 +36,11 @@ export interface WholeStream {
   unseen: Unseen;
 }
 
-/** Facts that reading such a stream needs. `isChat`: its events are chunks of a chat completion. `isMessages`: those of Messages. */
+/** Facts that reading such a stream needs. `isChat`: its events are chunks of a chat completion. */
 export interface StreamFacts {
   isChat: boolean;
-  isMessages?: boolean;
+  /** Reads a stream of Messages. Absent: it is none. */
+  messageReader?: () => StreamReader;
   facts: RequestFacts;
   parts: LargeParts;
   /** Absent: the stream is one of Responses or Chat. */
@@ -50,12 +50,12 @@ export interface StreamFacts {
 /** Reads a stream that came where an object was asked for. Throws `UpstreamFailure` where nothing was generated. */
 export async function objectOfStream(
   body: Buffer,
-  { isChat, isMessages = false, facts, parts, translation }: StreamFacts,
+  { isChat, messageReader, facts, parts, translation }: StreamFacts,
 ): Promise<WholeStream> {
   const reader: StreamReader = isChat
     ? new NativeChat({ ...facts.chat, withUsage: true })
-    : isMessages
-      ? new NativeMessages(facts.message())
+    : messageReader
+      ? messageReader()
       : new ResponsesReader(facts.response);
   const message = new MessageCollector();
   const chunks = new ChunkCollector();
@@ -67,7 +67,7 @@ export async function objectOfStream(
       const shown = frame.length > 0 ? shownIn(frame) : undefined;
       if (!shown) continue;
       if (isChat) chunks.add(shown);
-      if (isMessages) message.add(shown);
+      if (messageReader) message.add(shown);
       last = shown;
     }
   };
@@ -92,7 +92,7 @@ export async function objectOfStream(
   }
   const object = isChat
     ? (chunks.completion(undefined) ?? brokenOff(last, reader.usage))
-    : isMessages
+    : messageReader
       ? (message.message() ?? last)
       : last?.response;
   if (!isJsonObject(object)) throw new UpstreamFailure("garbage");

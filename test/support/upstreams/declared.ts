@@ -102,22 +102,34 @@ const longIds = 9_223_372_036_854_770_000n;
 
 const usualPlan: Plan = { end: "done", pace: "looks", deadLinks: 0 };
 
-/**
- * Starts a double of a service. `now`: its time in milliseconds, for signed keys. `isOneHost`: a service with looks at a host of their
- * own has them at its first host.
- */
+/** Settings of a double. */
+export interface DeclaredOptions {
+  port?: number;
+  /** Its key. Default: a key of its own. */
+  key?: string;
+  /** Its time in milliseconds, for signed keys. */
+  now?: () => number;
+  outputs?: MediaOutputs;
+  /** A service with looks at a host of their own has them at its first host. */
+  isOneHost?: boolean;
+}
+
+/** A double of a service. */
+export type DeclaredService = Awaited<ReturnType<typeof startDeclaredService>>;
+
+/** Starts a double of a service. */
 export async function startDeclaredService(
   name: DeclaredName,
   {
     port = 0,
+    key = `key-of-${name}`,
     now = Date.now,
     outputs,
     isOneHost = false,
-  }: { port?: number; now?: () => number; outputs?: MediaOutputs; isOneHost?: boolean } = {},
+  }: DeclaredOptions = {},
 ) {
   const facts: Facts = declaredFacts[name];
   const hasCluster = facts.hasCluster === true && !isOneHost;
-  const key = `key-of-${name}`;
   const made = outputs ?? (await sampleOutputs());
   const [file = new Uint8Array()] = bytesMade(facts.makes, 1, made);
   const type = typeOfBytes(file);
@@ -228,6 +240,8 @@ export async function startDeclaredService(
   const cluster = hasCluster ? await startDouble<RouteName>([look], { guard }) : undefined;
   return {
     ...{ name, key, facts, server, cluster, files, tasks: ordered },
+    /** The bytes of the file that each task makes. */
+    file,
     baseUrl: `${server.origin}${facts.base}`,
     /** Says how the next tasks go, one each. */
     plan: (...next: Partial<Plan>[]) => void plans.push(...next),

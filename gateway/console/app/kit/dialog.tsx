@@ -11,11 +11,14 @@ export function Dialog({
   title,
   onClose,
   wide,
+  full,
   children,
 }: {
   title: string;
   onClose(): void;
   wide?: boolean;
+  /** As large as the window allows. */
+  full?: boolean;
   children: ComponentChildren;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -30,7 +33,7 @@ export function Dialog({
   return (
     <dialog
       ref={dialog}
-      class={wide ? "wide" : undefined}
+      class={full ? "full" : wide ? "wide" : undefined}
       aria-labelledby={id}
       onCancel={(event) => {
         event.preventDefault();

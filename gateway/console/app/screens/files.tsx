@@ -1,9 +1,9 @@
-import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { call, queryOf } from "../api.ts";
 import { bytes, count } from "../format.ts";
 import { useAction, useApi, useFilters, usePages } from "../hooks.ts";
 import { FormDialog } from "../kit/dialog.tsx";
+import { DropArea } from "../kit/drop.tsx";
 import { Page } from "../kit/page.tsx";
 import { SearchField } from "../kit/search.tsx";
 import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
@@ -12,6 +12,7 @@ import { toast } from "../kit/toast.tsx";
 import { Fact, Id, ShortId, When } from "../kit/values.tsx";
 import type { List } from "../types.ts";
 import { contentOf, type StoredFile, uploadImage } from "./files-calls.ts";
+import { Origin } from "./origin.tsx";
 
 /** Fills a grid of two to four columns. */
 const pageSize = 24;
@@ -92,8 +93,8 @@ export function Files() {
               {files?.length === 0 && (
                 <Empty title={pages.after ? "No more files" : "No files yet"}>
                   <p>
-                    Upload an image, or drop it here. What jobs import by its address comes here
-                    too.
+                    Upload an image, drop it here, or paste it. What jobs import by its address
+                    comes here too.
                   </p>
                 </Empty>
               )}
@@ -147,35 +148,6 @@ function RoomUsed({ of: { usedBytes, limitBytes, files } }: { of: Quota }) {
   );
 }
 
-/** The reader may drop files on its content. */
-function DropArea({
-  onFiles,
-  children,
-}: {
-  onFiles(files: File[]): void;
-  children: ComponentChildren;
-}) {
-  const [isOver, setOver] = useState(false);
-  return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: dropping is a shortcut, the button above does the same by keyboard.
-    <div
-      class={isOver ? "drop is-over" : "drop"}
-      onDragOver={(event) => {
-        event.preventDefault();
-        setOver(true);
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        event.preventDefault();
-        setOver(false);
-        onFiles([...(event.dataTransfer?.files ?? [])]);
-      }}
-    >
-      {children}
-    </div>
-  );
-}
-
 /** One file, found by its id. */
 function OneFile({ id, onDelete }: { id: string; onDelete(file: StoredFile): void }) {
   const { data: file, error } = useApi<StoredFile>(`/files/${encodeURIComponent(id)}`);
@@ -213,6 +185,7 @@ function OneFile({ id, onDelete }: { id: string; onDelete(file: StoredFile): voi
           </a>
         </div>
       )}
+      {file && <Origin path={`/files/${encodeURIComponent(file.id)}`} />}
       {file && <Actions file={file} onDelete={() => onDelete(file)} />}
     </section>
   );

@@ -4,8 +4,9 @@ import { ErrorText, Notice, Waiting } from "../kit/states.tsx";
 import { Credits, Fact, Id, Status, When } from "../kit/values.tsx";
 import { watchJob } from "../running-jobs.ts";
 import type { Job } from "../types.ts";
-import { kindOf, Outputs } from "./job-outputs.tsx";
+import { Outputs } from "./job-outputs.tsx";
 import { isOwn, type ListedJob, statusOf } from "./listed-job.ts";
+import { kindOf } from "./output-files.ts";
 import { loadForms, settingsOf } from "./playground/made-jobs.ts";
 import { linkTo, type Settings } from "./playground/settings.ts";
 

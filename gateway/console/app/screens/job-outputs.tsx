@@ -1,23 +1,46 @@
-import { v1 } from "../api.ts";
-import { bytes } from "../format.ts";
-import type { Job, OutputFile } from "../types.ts";
-
-/** The name of each kind of job in paths, and the field of its outputs. */
-const families = {
-  "image.job": { path: "images", outputs: "images", kind: "image" },
-  "video.job": { path: "videos", outputs: "videos", kind: "video" },
-  "music.job": { path: "music", outputs: "clips", kind: "music" },
-} as const;
-
-export const kindOf = (job: Job) => families[job.object].kind;
-export const outputsOf = (job: Job): OutputFile[] => job[families[job.object].outputs] ?? [];
-export const pathOf = (job: Job) => `/${families[job.object].path}/generations/${job.id}`;
-
-/** On this page's own origin, even where the service has another name elsewhere, because the page may load nothing else. */
-export const urlOf = (job: Job, file: OutputFile) => `${v1}${pathOf(job)}/files/${file.id}`;
+import { useState } from "preact/hooks";
+import type { Job } from "../types.ts";
+import { FullSize } from "./full-size.tsx";
+import { Origin } from "./origin.tsx";
+import { factsOf, kindOf, outputsOf, pathOf, urlOf } from "./output-files.ts";
 
 /** The files of a completed job, to see and hear. */
-export function Outputs({ job, prompt }: { job: Job; prompt?: string | undefined }) {
+export function Outputs({
+  job,
+  prompt,
+  onVary,
+}: {
+  job: Job;
+  prompt?: string | undefined;
+  /** The reader wants others like the image at this place. */
+  onVary?: ((place: number) => void) | undefined;
+}) {
+  const [open, setOpen] = useState<number | null>(null);
+  const vary =
+    onVary &&
+    ((place: number) => {
+      setOpen(null);
+      onVary(place);
+    });
+  return (
+    <>
+      <Files job={job} prompt={prompt} onOpen={setOpen} />
+      {open !== null && (
+        <FullSize {...{ job, prompt }} at={open} onVary={vary} onClose={() => setOpen(null)} />
+      )}
+    </>
+  );
+}
+
+function Files({
+  job,
+  prompt,
+  onOpen,
+}: {
+  job: Job;
+  prompt: string | undefined;
+  onOpen(place: number): void;
+}) {
   const kind = kindOf(job);
   return (
     <ul class={`outputs ${kind}`}>
@@ -27,13 +50,17 @@ export function Outputs({ job, prompt }: { job: Job; prompt?: string | undefined
         return (
           <li key={file.id}>
             {kind === "image" && (
-              <a href={url} target="_blank" rel="noopener">
+              <button
+                type="button"
+                aria-label={`View: ${prompt || name}`}
+                onClick={() => onOpen(place)}
+              >
                 <img
                   src={url}
                   alt={prompt || name}
                   {...(file.width && { width: file.width, height: file.height })}
                 />
-              </a>
+              </button>
             )}
             {kind === "video" && (
               // biome-ignore lint/a11y/useMediaCaption: generated videos have no captions.
@@ -49,18 +76,10 @@ export function Outputs({ job, prompt }: { job: Job; prompt?: string | undefined
                 Download
               </a>
             </p>
+            {kind !== "music" && <Origin path={`${pathOf(job)}/files/${file.id}`} />}
           </li>
         );
       })}
     </ul>
   );
-}
-
-function factsOf(file: OutputFile): string {
-  const facts = [
-    file.width && `${file.width} × ${file.height}`,
-    file.durationSeconds && `${Math.round(file.durationSeconds * 10) / 10} s`,
-    bytes(file.sizeBytes),
-  ];
-  return facts.filter(Boolean).join(" · ");
 }

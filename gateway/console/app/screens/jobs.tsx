@@ -14,8 +14,8 @@ import { Credits, ModelId, ShortId, Status, When } from "../kit/values.tsx";
 import { useRunningJobs } from "../running-jobs.ts";
 import type { Job, List } from "../types.ts";
 import { JobDetail } from "./job-detail.tsx";
-import { kindOf, outputsOf, pathOf, urlOf } from "./job-outputs.tsx";
 import { isOwn, type ListedJob, statusOf } from "./listed-job.ts";
+import { kindOf, outputsOf, pathOf, urlOf } from "./output-files.ts";
 import { forget } from "./playground/made-jobs.ts";
 
 const statuses = ["queued", "running", "completed", "failed"];

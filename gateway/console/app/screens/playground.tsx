@@ -6,8 +6,10 @@ import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
 import { triedKinds } from "../model-kinds.ts";
 import type { List, Model, ModelKind } from "../types.ts";
 import { Chat } from "./playground/chat.tsx";
+import { EmbeddingForm } from "./playground/embeddings.tsx";
 import { ImageForm, MusicForm, VideoForm } from "./playground/forms.tsx";
 import { SpeechForm } from "./playground/speech.tsx";
+import { TranscriptionForm } from "./playground/transcription.tsx";
 
 const forms: Partial<
   Record<ModelKind, (props: { model: Model; models: readonly Model[] }) => VNode | null>
@@ -17,15 +19,18 @@ const forms: Partial<
   video: VideoForm,
   music: MusicForm,
   speech: SpeechForm,
+  embedding: EmbeddingForm,
+  transcription: TranscriptionForm,
 };
 
 /** A form for every kind of model, with its limits and options, its price before a request, and its charge after it. */
 export function Playground() {
   const loaded = useApi<List<Model>>("/models");
   const { query, set } = useFilters();
-  const open = triedKinds();
+  const all = loaded.data?.data;
+  const open = triedKinds().filter(({ value }) => !all || all.some((one) => one.kind === value));
   const kind = (open.find(({ value }) => value === query.kind) ?? open[0])?.value;
-  const models = loaded.data?.data.filter((one) => one.kind === kind);
+  const models = all?.filter((one) => one.kind === kind);
   const model =
     models?.find(({ id }) => id === query.model) ??
     models?.find((one) => one.default) ??

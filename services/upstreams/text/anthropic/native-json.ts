@@ -5,14 +5,19 @@ import { stopFields } from "../messages/stop-fields.ts";
 import type { MessageHead } from "../messages/writer.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";
 import { usageIn } from "../usage.ts";
+import { sealedIn } from "./sealed.ts";
 import { stopOf } from "./stop.ts";
-import { blockTypes, stateOf, visibleOutcomes, visibleUsage } from "./visible.ts";
+import { visibleOutcomes, visibleUsage } from "./visible.ts";
 
-/** A whole message of the upstream's as callers see it. Throws `UpstreamFailure` where it is none, or has no reason for its end. */
-export function readMessage(found: JsonObject, { id, modelId: model }: MessageHead): ReadAnswer {
+/** A whole message of the upstream's as callers see it. Throws `UpstreamFailure` where it is none, or has no reason for its end. `types`: those of blocks that they see. */
+export function readMessage(
+  found: JsonObject,
+  { id, modelId: model }: MessageHead,
+  types: ReadonlySet<unknown>,
+): ReadAnswer {
   const stop = stopOf(found.stop_reason);
   if (!Array.isArray(found.content) || !stop) throw new UpstreamFailure("garbage");
-  const content = found.content.filter(isJsonObject).filter(({ type }) => blockTypes.has(type));
+  const content = found.content.filter(isJsonObject).filter(({ type }) => types.has(type));
   const usage = isJsonObject(found.usage) ? found.usage : {};
   const head = { id, type: "message", role: "assistant", model, content };
   const object = {
@@ -24,6 +29,6 @@ export function readMessage(found: JsonObject, { id, modelId: model }: MessageHe
     ending: stop.status === "failed" ? "completed" : stop.status,
     usage: usageIn({ ...found, type: "message" })?.usage,
     outputText: textOfAnswer({ ...object }),
-    opaque: content.flatMap(stateOf),
+    opaque: sealedIn(content).map(({ value }) => value),
   };
 }

@@ -95,13 +95,19 @@ function featuresIn(body: JsonObject): string[] {
       : []),
     ...("context_management" in body ? ["context-management-"] : []),
     ...(messages.some(({ role }) => role === "system") ? ["mid-conversation-"] : []),
+    ...(tools.some(({ type }) => type === "computer_20250124") ? ["computer-use-2025-01-24"] : []),
     ...(thinking?.block_binding ? ["thinking-binding-controls-"] : []),
   ];
 }
 
 test("no beta goes up without its field, and no field without its beta", () => {
   const features = [
-    ...["advanced-tool-use-", "context-management-", "mid-conversation-"],
+    ...[
+      "advanced-tool-use-",
+      "context-management-",
+      "mid-conversation-",
+      "computer-use-2025-01-24",
+    ],
     "thinking-binding-controls-",
   ];
   const choices: ((body: JsonObject) => void)[] = [
@@ -111,22 +117,40 @@ test("no beta goes up without its field, and no field without its beta", () => {
     (body) => (body.messages as JsonValue[]).push(thought, hi),
     (body) => (body.thinking = { type: "adaptive", block_binding: {} }),
     (body) => (body.tools = [{ name: "a", input_schema: {}, input_examples: [{}] }]),
+    (body) => (body.tools = [{ type: "computer_20250124", name: "computer" }]),
   ];
-  // All choices of fields, at upstreams with all choices of betas.
+  const fieldless = ["fast-mode-2026-02-01", "files-api-2025-04-14", "mcp-client-2025-11-20"];
+  const listed = [...usualBetas, ...fieldless];
+  const isPaired = (beta: string) =>
+    fieldless.includes(beta) ||
+    beta.startsWith("computer-use-") ||
+    features.some((one) => beta.startsWith(one));
+  // All choices of fields, at upstreams with all choices of betas, of callers that ask for none, and for all and one more.
   for (let fields = 0; fields < 2 ** choices.length; fields++) {
     for (let known = 0; known < 2 ** features.length; known++) {
       const body: JsonObject = { messages: [hi] };
       for (const [at, choose] of choices.entries()) if (fields & (1 << at)) choose(body);
-      const betas = usualBetas.filter((beta) => {
+      const betas = listed.filter((beta) => {
         const at = features.findIndex((feature) => beta.startsWith(feature));
         return at === -1 || (known & (1 << at)) !== 0;
       });
       const made = nativeBody(body, { ...usual, betas });
-      const sent = betasOf(made, betas);
-      expect(sent.every((beta) => betas.includes(beta as (typeof betas)[number]))).toBe(true);
-      expect(features.filter((one) => sent.some((beta) => beta.startsWith(one)))).toEqual(
-        featuresIn(made),
-      );
+      for (const asked of [[], [...listed, "novel-2026-11-01"]]) {
+        const sent = betasOf(made, betas, asked);
+        const paired = sent.filter(isPaired);
+        // A tool of the computer whose beta is not listed is refused before.
+        const sendable = featuresIn(made).filter(
+          (one) => !one.startsWith("computer-") || betas.includes(one),
+        );
+        expect(features.filter((one) => paired.some((beta) => beta.startsWith(one)))).toEqual(
+          sendable,
+        );
+        expect(paired).not.toContain("computer-use-2025-11-24");
+        expect(paired.filter((beta) => fieldless.includes(beta))).toEqual([]);
+        expect(sent.filter((beta) => !isPaired(beta))).toEqual(
+          betas.filter((beta) => !isPaired(beta) && asked.includes(beta)),
+        );
+      }
     }
   }
 });

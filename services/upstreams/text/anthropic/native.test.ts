@@ -3,13 +3,13 @@ import { ErrorReason } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { testRequest } from "../../../../test/support/text-requests.ts";
 import { anthropicAnswers, type Made } from "../../../../test/support/upstreams/anthropic.ts";
-import { eachWithAnthropic, outputBound, upstreamAt } from "./world.fixture.ts";
+import { type Changes, eachWithAnthropic, outputBound, upstreamAt } from "./world.fixture.ts";
 
 const here = eachWithAnthropic();
 const hi = { role: "user", content: "Hi" };
-function ask(fields: JsonObject = {}) {
+function ask(fields: JsonObject = {}, changes: Changes = {}) {
   const body = { model: "chat-1", max_tokens: 4_096, messages: [hi], ...fields };
-  return testRequest("messages", [upstreamAt(here)], { body, asked: body, outputBound });
+  return testRequest("messages", [upstreamAt(here, changes)], { body, asked: body, outputBound });
 }
 
 /** The same answer whole, and put together from its stream by the last values of each field. */
@@ -46,6 +46,25 @@ describe("an answer", () => {
     expect(textOf("text")).toBe("Let me look.");
     expect(JSON.parse(textOf("partial_json"))).toEqual(use.input);
     expect(streamed.wire).not.toMatch(/up-model|ping|inference_geo/);
+  });
+
+  test("has blocks of a new type where the catalog adds that", async () => {
+    const novel = { type: "novel", said: "A", parts: [{ encrypted_content: "c2VhbGVk" }] };
+    here.double.usual = { content: [novel, { type: "text", text: "B" }] };
+    for (const [blockTypes, count, opaque] of [
+      [[], 1, []],
+      [["novel"], 2, ["c2VhbGVk"]],
+    ] as const) {
+      const asked = ask({}, { blockTypes: [...blockTypes] });
+      const whole = await here.world.json(asked);
+      expect(whole.body.content).toHaveLength(count);
+      expect(whole.answer.opaque).toEqual(opaque);
+      const { data, events } = await here.world.stream(asked);
+      const starts = data.filter(({ type }) => type === "content_block_start");
+      expect(starts.map(({ index }) => index)).toEqual([0, 1].slice(0, count));
+      expect(starts[0]?.content_block.type).toBe(whole.body.content[0].type);
+      expect(events.flatMap((event) => event.opaque ?? [])).toEqual(opaque);
+    }
   });
 
   test("ends with every field of the usage, counted as the upstream did", async () => {

@@ -19,9 +19,10 @@ import {
   type StreamReader,
 } from "../stream-reader.ts";
 import { isFinalType, UsageNote } from "../usage-note.ts";
+import { sealedIn } from "./sealed.ts";
 import { stopOf } from "./stop.ts";
 import { laterUsage } from "./usage.ts";
-import { blockTypes, deltaTypes, stateOf, visibleOutcomes, visibleUsage } from "./visible.ts";
+import { deltaTypes, visibleOutcomes, visibleUsage } from "./visible.ts";
 
 /** The block that is under way. */
 interface Block {
@@ -39,6 +40,7 @@ export class NativeMessages implements StreamReader {
   isOutputDone = false;
   readonly unseen = new UnseenNotes();
   readonly #head: MessageHead;
+  readonly #types: ReadonlySet<unknown>;
   readonly #note = new UsageNote();
   #usage: JsonObject = {};
   /** The fields of the last event, as much of them as has come. */
@@ -50,8 +52,10 @@ export class NativeMessages implements StreamReader {
   #held: (() => void) | undefined;
   #out: AnswerEvent[] = [];
 
-  constructor(head: MessageHead) {
+  /** `types`: those of blocks that the caller sees. */
+  constructor(head: MessageHead, types: ReadonlySet<unknown>) {
     this.#head = head;
+    this.#types = types;
   }
 
   get usage(): ReportedUsage | undefined {
@@ -160,11 +164,12 @@ export class NativeMessages implements StreamReader {
   #start(event: JsonObject, block: JsonObject, source: SseEvent): void {
     if (!this.#hasBegun) this.#begin({});
     this.#open = undefined;
-    if (!blockTypes.has(block.type)) return;
+    if (!this.#types.has(block.type)) return;
     this.#open = { index: this.#blocks++, signature: "" };
     this.isOutputDone = false;
     this.unseen.noteMessage(event);
-    this.#pass(event, source, block.type === "redacted_thinking" ? stateOf(block) : []);
+    const sealed = sealedIn(block).map(({ value }) => value);
+    this.#pass(event, source, sealed);
   }
 
   #delta(event: JsonObject, delta: JsonObject, source: SseEvent): void {
@@ -177,7 +182,7 @@ export class NativeMessages implements StreamReader {
   #stop(event: JsonObject, source: SseEvent): void {
     if (!this.#open) return;
     const { signature } = this.#open;
-    this.#pass(event, source, stateOf({ signature }));
+    this.#pass(event, source, signature === "" ? [] : [signature]);
     this.#open = undefined;
     this.isOutputDone = true;
   }

@@ -13,6 +13,7 @@ import { readMessage } from "./native-json.ts";
 import { nativeBody } from "./native-request.ts";
 import { toMessages } from "./request.ts";
 import { messagesTranslation } from "./translation.ts";
+import { seenTypes } from "./visible.ts";
 
 /** How a plan's answers are read, as they are after their translation. */
 type ReadAsResponses = Pick<Plan, "readJson" | "reader">;
@@ -54,14 +55,15 @@ export function messagesPlan(
 
 /** The plan for a request of Messages at an upstream that speaks them: it passes as it came. */
 export function nativeMessages(
-  upstream: Pick<Upstream, "betas">,
+  upstream: Pick<Upstream, "betas" | "blockTypes">,
   request: UpstreamRequest,
   facts: RequestFacts,
 ): Plan {
   const { passParameters, upstreamModel: model, stream, dropsBlocks = true } = request;
-  const { betas } = upstream;
+  const { betas, blockTypes } = upstream;
   const made = nativeBody(request.body, { betas, passParameters, dropsBlocks });
   const head = facts.message();
+  const types = seenTypes(blockTypes);
   return {
     path: "/messages",
     body: {
@@ -71,15 +73,19 @@ export function nativeMessages(
       metadata: { user_id: userIdOf(request.accountId) },
       stream,
     },
-    headers: headersOf(made, betas),
+    headers: headersOf(made, betas, request.betas),
     sent: { model, ...made },
-    readJson: (found) => readMessage(found, head),
-    reader: () => new NativeMessages(head),
+    readJson: (found) => readMessage(found, head, types),
+    reader: () => new NativeMessages(head, types),
   };
 }
 
-function headersOf(body: JsonObject, allowed: readonly string[]): Record<string, string> {
-  const betas = betasOf(body, allowed);
+function headersOf(
+  body: JsonObject,
+  allowed: readonly string[],
+  asked?: readonly string[],
+): Record<string, string> {
+  const betas = betasOf(body, allowed, asked);
   return {
     "anthropic-version": apiVersion,
     ...(betas.length > 0 && { "anthropic-beta": betas.join(",") }),

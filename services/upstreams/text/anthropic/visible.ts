@@ -3,9 +3,13 @@ import { type Fields, only } from "../allowed.ts";
 import { noUsage } from "../messages/usage.ts";
 
 /** Types of blocks that a caller's own request can bring about: those of the SDK, 1.14, without tools of the host. */
-export const blockTypes: ReadonlySet<unknown> = new Set([
-  ...["text", "thinking", "redacted_thinking", "tool_use"],
-]);
+const blockTypes: readonly string[] = ["text", "thinking", "redacted_thinking", "tool_use"];
+
+/** Types of blocks that callers see. `added`: those that the catalog names beside the known ones. */
+export function seenTypes(added: readonly string[]): ReadonlySet<unknown> {
+  return new Set([...blockTypes, ...added]);
+}
+
 /** Types of deltas of these blocks. */
 export const deltaTypes: ReadonlySet<unknown> = new Set([
   ...["text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta"],
@@ -32,9 +36,4 @@ const outcomes = ["context_management", "input_transformations"] as const;
 export function visibleOutcomes(found: JsonObject): JsonObject {
   const seen = outcomes.filter((name) => (found[name] ?? null) !== null);
   return Object.fromEntries(seen.map((name) => [name, found[name] ?? null]));
-}
-
-/** State in a block that only its maker can read. */
-export function stateOf({ signature, data }: JsonObject): string[] {
-  return [signature, data].filter((one): one is string => typeof one === "string" && one !== "");
 }

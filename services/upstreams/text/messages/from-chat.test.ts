@@ -4,6 +4,7 @@ import { UpstreamFailure } from "../failure.ts";
 import { messageOfCompletion } from "./answer.ts";
 import { MessagesFromChat } from "./from-chat.ts";
 import type { MessageFacts } from "./from-responses.ts";
+import { eventsOfMessage } from "./message.ts";
 import { messageFacts, readStream } from "./read.fixture.ts";
 
 const nowS = () => 1_000;
@@ -141,4 +142,27 @@ test("a whole completion is a message", () => {
       usage: { input_tokens: 40, output_tokens: 7 },
     },
   });
+});
+
+const numbers = '{"at": 1.50, "n": 1e3, "id": 12345678901234567890}';
+const cut = '{"city":"Ro';
+
+test.each([
+  [numbers, numbers.replaceAll(" ", ""), numbers.replaceAll(" ", "")],
+  [cut, `{"INVALID_JSON":${JSON.stringify(cut)}}`, cut],
+  ["[1]", '{"INVALID_JSON":"[1]"}', "[1]"],
+  ["", "{}", "{}"],
+])("arguments %s are the input %s of a whole message", (text, input, again) => {
+  const calls = [{ id: "call_a", type: "function", function: { name: "get", arguments: text } }];
+  const message = { role: "assistant", content: null, tool_calls: calls };
+  const found = { object: "chat.completion", choices: [{ message, finish_reason: "tool_calls" }] };
+  const chat = { id: "c", modelId: "chat-1", nowS, withUsage: true };
+  const { object } = messageOfCompletion(found, { chat, message: () => messageFacts() });
+  const { content } = object as { content: JsonObject[] };
+  expect(JSON.stringify(content[0]?.input)).toBe(input);
+  const piecesOf = (events: JsonObject[]) =>
+    events.map(({ delta }) => (delta as JsonObject | undefined)?.partial_json ?? "").join("");
+  const { data } = read([chunk(call(0, { name: "get", arguments: text }, "call_a")), ...ended()]);
+  expect(piecesOf(data)).toBe(text);
+  expect(piecesOf([...eventsOfMessage({ content })])).toBe(again);
 });

@@ -1,4 +1,7 @@
+import { exactObject } from "#kit/base/exact-json.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import { anyObjectIn } from "../../call.ts";
+import { largeAnswerBytes } from "../limits.ts";
 import { stopFields } from "./stop-fields.ts";
 import { noUsage } from "./usage.ts";
 
@@ -26,7 +29,7 @@ export class MessageCollector {
         if (block && isJsonObject(event.delta)) this.#more(block, event.delta);
         break;
       case "content_block_stop":
-        if (block?.type === "tool_use" && this.#input !== "") block.input = objectOf(this.#input);
+        if (block?.type === "tool_use" && this.#input !== "") block.input = inputOf(this.#input);
         break;
       case "message_delta":
         this.#isEnded = true;
@@ -82,7 +85,7 @@ function inDeltas(block: JsonObject): { begin: JsonObject; deltas: JsonObject[] 
       return { begin: { ...block, thinking: "", signature: "" }, deltas };
     }
     case "tool_use": {
-      const partial_json = JSON.stringify(input ?? {});
+      const partial_json = argumentsOf(input);
       return {
         begin: { ...block, input: {} },
         deltas: [{ type: "input_json_delta", partial_json }],
@@ -93,13 +96,25 @@ function inDeltas(block: JsonObject): { begin: JsonObject; deltas: JsonObject[] 
   }
 }
 
-/** Arguments as an object. Text that is none, which models write and bounds cut, gives an empty one. */
-function objectOf(text: string): JsonObject {
-  try {
-    return objectIn(JSON.parse(text) as JsonValue);
-  } catch {
-    return {};
-  }
+/** The field under which Anthropic's guide to streamed tool calls sends a text that is no JSON, within an object. */
+const invalidField = "INVALID_JSON";
+
+/**
+ * Arguments as an object, whose numbers are written again as the model wrote them. A text that is none, which models write and bounds
+ * cut, stays as it is in an object of its own.
+ */
+function inputOf(text: string): JsonObject {
+  // Numbers of a long text are not kept, because that would take the event loop too long.
+  const found =
+    text.length <= largeAnswerBytes ? exactObject(text) : anyObjectIn(Buffer.from(text));
+  return found ?? { [invalidField]: text };
+}
+
+/** The text of arguments, as it was streamed where it is no JSON. */
+function argumentsOf(input: JsonValue | undefined): string {
+  const { [invalidField]: text, ...others } = objectIn(input);
+  const isInvalid = typeof text === "string" && Object.keys(others).length === 0;
+  return isInvalid ? text : JSON.stringify(input ?? {});
 }
 
 function objectIn(value: JsonValue | undefined): JsonObject {

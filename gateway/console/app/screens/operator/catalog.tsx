@@ -1,25 +1,30 @@
-import { useState } from "preact/hooks";
-import { call } from "../../api.ts";
-import { count } from "../../format.ts";
-import { useAction, useApi } from "../../hooks.ts";
-import { TextArea } from "../../kit/form.tsx";
+import { useApi } from "../../hooks.ts";
 import { Page, Section } from "../../kit/page.tsx";
-import { Empty, ErrorText, Notice, Waiting } from "../../kit/states.tsx";
+import { Empty, ErrorText, Waiting } from "../../kit/states.tsx";
 import { Badge, Id } from "../../kit/values.tsx";
 import { ModelPriceFacts, PriceFacts, VideoPrices } from "../priced-parts.tsx";
+import { CatalogEditor } from "./catalog-editor.tsx";
+import { CatalogVersions } from "./catalog-versions.tsx";
 import {
+  type AdminList,
   admin,
   type Catalog,
-  type CatalogCheck,
   type CatalogModel,
+  type CatalogText,
+  type CatalogVersion,
   type Upstream,
   type Upstreams,
 } from "./types.ts";
 import { percent, upstreamStates } from "./upstreams.tsx";
 
-/** The catalog in force, and the changes that a draft would make. The operator installs the file outside the console. */
+/** The catalog in force, its text, and its versions. Where a file is the master, the text is checked here and installed elsewhere. */
 export function OperatorCatalog() {
   const loaded = useApi<Catalog>(`${admin}/catalog`);
+  const text = useApi<CatalogText>(`${admin}/catalog/text`);
+  const versions = useApi<AdminList<CatalogVersion>>(`${admin}/catalog/versions`);
+  const reload = () => {
+    for (const one of [loaded, text, versions]) one.reload();
+  };
   const upstreams = useApi<Upstreams>(`${admin}/upstreams`);
   const stateOf = new Map(upstreams.data?.data.map(({ name, state }) => [name, state]));
   const models = loaded.data?.models;
@@ -27,22 +32,31 @@ export function OperatorCatalog() {
     <Page
       title="Catalog"
       lead={
-        loaded.data ? (
+        loaded.data && text.data ? (
           <>
-            In force: version <Id>{loaded.data.version}</Id>
+            In force: {text.data.version ? `version ${text.data.version.number}` : "the file"},
+            content <Id>{loaded.data.version}</Id>
           </>
         ) : (
           "What is in force"
         )
       }
+      actions={
+        <a class="button" href={`${admin}/catalog/file`} download>
+          Download YAML
+        </a>
+      }
     >
-      <CheckDraft />
+      <CatalogEditor loaded={text} onDone={reload} />
+      {text.data?.isEditable && (
+        <CatalogVersions loaded={versions} text={text.data} onDone={reload} />
+      )}
       <Section title="In force">
         <ErrorText error={loaded.error} retry={loaded.reload} />
         {!models && !loaded.error && <Waiting lines={8} />}
         {models?.length === 0 && (
           <Empty title="The catalog has no models">
-            <p>Add some to the catalog file; it is read again within 2 seconds of a change.</p>
+            <p>Add some to its text. A change is in force within 2 seconds.</p>
           </Empty>
         )}
         <div class="cards">
@@ -120,103 +134,3 @@ function Lane({
     </li>
   );
 }
-
-function CheckDraft() {
-  const [yaml, setYaml] = useState("");
-  const [check, setCheck] = useState<CatalogCheck | null>(null);
-  const action = useAction(async () => {
-    setCheck(await call(`${admin}/catalog/check`, { method: "POST", body: { yaml } }));
-  });
-  return (
-    <Section title="Check a draft">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          action.run();
-        }}
-      >
-        <TextArea
-          label="Catalog file (YAML)"
-          hint="It is compared with what is in force. Nothing is changed."
-          rows={8}
-          required
-          value={yaml}
-          onValue={setYaml}
-        />
-        <div class="row">
-          <button type="submit" class="primary" disabled={action.isBusy}>
-            Check
-          </button>
-          <label class="button">
-            Open a file
-            <input
-              class="unseen"
-              type="file"
-              accept=".yaml,.yml,.json"
-              onChange={async (event) => {
-                const [file] = event.currentTarget.files ?? [];
-                if (file) setYaml(await file.text());
-              }}
-            />
-          </label>
-        </div>
-      </form>
-      <ErrorText error={action.error} />
-      {check && <Checked check={check} />}
-    </Section>
-  );
-}
-
-function Checked({ check }: { check: CatalogCheck }) {
-  if (!check.ok) {
-    return (
-      <div class="stack after" role="status">
-        <Notice tone="warn">
-          <strong>It would be refused, and what is in force would stay.</strong>
-        </Notice>
-        <ul class="list">
-          {check.faults.map((fault) => (
-            <li key={fault.path + fault.message}>
-              <code>{fault.path || "the file"}</code>
-              <p>{fault.message}</p>
-            </li>
-          ))}
-        </ul>
-      </div>
-    );
-  }
-  return (
-    <div class="stack after" role="status">
-      <Notice tone="good">
-        <strong>It is well-formed: {count(check.models)} models.</strong>
-        <p>
-          {check.changes.length === 0
-            ? "It offers the same as what is in force."
-            : `It changes ${check.changes.length} of them.`}
-          {check.isShortened && " More fields differ than are shown."}
-        </p>
-      </Notice>
-      {check.changes.length > 0 && (
-        <ul class="list">
-          {check.changes.map((change) => (
-            <li key={change.model}>
-              <p class="row">
-                <code>{change.model}</code>
-                <Badge tone={tones[change.change]}>{change.change}</Badge>
-              </p>
-              {change.fields.map((field) => (
-                <p class="sub diff" key={field.path}>
-                  <code>{field.path}</code> <del>{shown(field.before)}</del>{" "}
-                  <ins>{shown(field.after)}</ins>
-                </p>
-              ))}
-            </li>
-          ))}
-        </ul>
-      )}
-    </div>
-  );
-}
-
-const tones = { added: "good", removed: "bad", changed: "warn" } as const;
-const shown = (value: unknown) => (value === null ? "nothing" : JSON.stringify(value));

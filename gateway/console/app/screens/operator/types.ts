@@ -187,6 +187,27 @@ export interface CatalogCheck {
   }[];
 }
 
+/** A text of the catalog, and how it can be changed. */
+export interface CatalogText {
+  yaml: string;
+  /** Null: it is a file's. */
+  version: CatalogVersion | null;
+  /** False: a file is the master. */
+  isEditable: boolean;
+  /** The number of the newest version. 0: there is none but the file's. */
+  newest: number;
+}
+
+/** A version of the catalog, without its text. */
+export interface CatalogVersion {
+  /** 0: the file as it was when the first version was made. */
+  number: number;
+  actor: string | null;
+  note: string | null;
+  createdAt: string;
+  models: number;
+}
+
 export interface Upstreams extends AdminList<Upstream> {
   /** The number of processes that reported. */
   processes: number;

@@ -6,6 +6,7 @@ import { ErrorText } from "../../kit/states.tsx";
 import { Badge, Money } from "../../kit/values.tsx";
 import { AnswerText } from "./answer-text.tsx";
 import type { FunctionCall } from "./answers.ts";
+import { Attachments } from "./attachments.tsx";
 import type { Turn } from "./chat-turns.ts";
 
 /** The actions that an answer offers now. */
@@ -18,26 +19,18 @@ export interface AnswerActs {
 
 /** A message of the reader. */
 export function Said({
-  turn: { text, pictures },
+  turn: { text, attachments },
   onEdit,
 }: {
   turn: Turn;
   /** Takes the message back into the form, to change it. */
   onEdit?: (() => void) | undefined;
 }) {
-  if (text === "" && pictures.length === 0) return null;
+  if (text === "" && attachments.length === 0) return null;
   return (
     <div class="message">
       <article class="said" aria-label="You">
-        {pictures.length > 0 && (
-          <ul class="thumbs">
-            {pictures.map((picture) => (
-              <li key={picture.blobUrl}>
-                <img src={picture.blobUrl} alt={picture.name} />
-              </li>
-            ))}
-          </ul>
-        )}
+        {attachments.length > 0 && <Attachments attachments={attachments} />}
         <p class="prompt">{text}</p>
       </article>
       {onEdit && text !== "" && (

@@ -2,6 +2,7 @@ import { type Signal, signal } from "@preact/signals";
 import { ApiError, Cancelled } from "../../api.ts";
 import { session } from "../../session.ts";
 import { type Answer, broken, complete, costOf, respond } from "./answers.ts";
+import { type Attachment, partOf } from "./attachments.tsx";
 import { completionBody } from "./completions.ts";
 import {
   forgetConversation,
@@ -10,19 +11,11 @@ import {
   turnsOf,
 } from "./kept-conversations.ts";
 
-export interface Picture {
-  name: string;
-  /** The address that is sent. */
-  dataUrl: string;
-  /** The address that the page may show. */
-  blobUrl: string;
-}
-
 /** The reader's message (or the results of functions that the model called), and the answer. */
 export interface Turn {
   key: number;
   text: string;
-  pictures: Picture[];
+  attachments: Attachment[];
   /** Items of the request, in the form that is sent. */
   input: unknown[];
   /** The id of the model that answers. Conversations of an earlier page lack it. */
@@ -30,8 +23,8 @@ export interface Turn {
   answer: Answer;
 }
 
-/** The text and the images of a message, and the items that are sent of it. */
-export type Message = Pick<Turn, "text" | "pictures" | "input">;
+/** The text and the files of a message, and the items that are sent of it. */
+export type Message = Pick<Turn, "text" | "attachments" | "input">;
 
 /** A request of a conversation. */
 export interface Ask {
@@ -87,17 +80,17 @@ export class Conversation {
     const before = this.turns.value;
     this.#id = id;
     this.turns.value = earlier;
-    releasePictures(before);
+    releaseAttachments(before);
   }
 
-  /** Takes a turn and those after it out of the conversation, to say it again. Its images stay usable. */
+  /** Takes a turn and those after it out of the conversation, to say it again. Its files stay usable. */
   takeBack(key: number): Turn | undefined {
     const before = this.turns.value;
     const place = before.findIndex((turn) => turn.key === key);
     const turn = before[place];
     if (!turn) return undefined;
     this.turns.value = before.slice(0, place);
-    releasePictures(before.slice(place + 1));
+    releaseAttachments(before.slice(place + 1));
     return turn;
   }
 
@@ -165,13 +158,13 @@ export const chat = new Conversation();
 /** The same messages to a second model, beside the first. */
 export const compared = new Conversation();
 
-/** Releases the images of turns that no conversation shows any more. */
-function releasePictures(those: readonly Turn[]): void {
+/** Releases the files of turns that no conversation shows any more. */
+function releaseAttachments(those: readonly Turn[]): void {
   const shown = new Set(
-    [...chat.turns.value, ...compared.turns.value].flatMap(({ pictures }) => pictures),
+    [...chat.turns.value, ...compared.turns.value].flatMap(({ attachments }) => attachments),
   );
-  for (const picture of those.flatMap(({ pictures }) => pictures)) {
-    if (!shown.has(picture)) URL.revokeObjectURL(picture.blobUrl);
+  for (const attachment of those.flatMap(({ attachments }) => attachments)) {
+    if (!shown.has(attachment)) URL.revokeObjectURL(attachment.blobUrl);
   }
 }
 
@@ -199,7 +192,7 @@ session.subscribe((value) => {
 export function rounds(turns: readonly Turn[]): Turn[][] {
   const all: Turn[][] = [];
   for (const turn of turns) {
-    const isMessage = turn.text !== "" || turn.pictures.length > 0;
+    const isMessage = turn.text !== "" || turn.attachments.length > 0;
     const last = all.at(-1);
     if (isMessage || !last) all.push([turn]);
     else last.push(turn);
@@ -207,15 +200,9 @@ export function rounds(turns: readonly Turn[]): Turn[][] {
   return all;
 }
 
-export function userMessage(text: string, pictures: readonly Picture[]): unknown {
-  if (pictures.length === 0) return { role: "user", content: text };
-  return {
-    role: "user",
-    content: [
-      { type: "input_text", text },
-      ...pictures.map(({ dataUrl }) => ({ type: "input_image", image_url: dataUrl })),
-    ],
-  };
+export function userMessage(text: string, attachments: readonly Attachment[]): unknown {
+  if (attachments.length === 0) return { role: "user", content: text };
+  return { role: "user", content: [{ type: "input_text", text }, ...attachments.map(partOf)] };
 }
 
 /** Changes the page at most once for each frame that the browser shows, however fast an answer comes. */

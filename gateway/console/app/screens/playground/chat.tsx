@@ -1,6 +1,8 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { DropArea } from "../../kit/drop.tsx";
 import { TextArea } from "../../kit/form.tsx";
 import type { Model } from "../../types.ts";
+import { AddFiles, type Attachment, Attachments, kindsTaken, withFiles } from "./attachments.tsx";
 import { Options } from "./chat-options.tsx";
 import { askOf, faultsOf } from "./chat-request.ts";
 import { Rounds, type Side } from "./chat-rounds.tsx";
@@ -10,7 +12,6 @@ import {
   clear,
   compared,
   type Message,
-  type Picture,
   type Turn,
   userMessage,
 } from "./chat-turns.ts";
@@ -18,19 +19,26 @@ import { completionBody } from "./completions.ts";
 import { Conversations, useConversations } from "./conversations.tsx";
 import { CopyAs } from "./copy-as.tsx";
 import { Estimate } from "./estimate.tsx";
-import { AddPictures, Pictures } from "./pictures.tsx";
+import { messagesBody } from "./messages.ts";
 import { linkTo, useSettings } from "./settings.ts";
 
 /** A conversation with a model, or the same one with two models side by side. */
 export function Chat({ model, models }: { model: Model; models: readonly Model[] }) {
   const form = useSettings("chat");
   const { settings, set } = form;
-  const [pictures, setPictures] = useState<Picture[]>([]);
+  const [attachments, setAttachments] = useState<Attachment[]>([]);
+  const [fault, setFault] = useState<string | undefined>();
   const { isLoading } = useConversations();
   const others = models.filter(({ id }) => id !== model.id);
   const versus = others.find(({ id }) => id === settings.versus);
   const sides: Side[] = [{ conversation: chat, model }];
   if (versus) sides.push({ conversation: compared, model: versus });
+  const taken = kindsTaken(sides.map((side) => side.model));
+  const addFiles = async (files: File[]) => {
+    const added = await withFiles(attachments, files, taken);
+    setAttachments(added.attachments);
+    setFault(added.fault);
+  };
   const isRunning = sides.some(({ conversation }) => conversation.isRunning());
   const text = settings.input ?? "";
   const next = (side: Side, input: unknown[]) =>
@@ -38,10 +46,10 @@ export function Chat({ model, models }: { model: Model; models: readonly Model[]
   const say = () => {
     const isFaulty = Object.keys(faultsOf(model, settings)).length > 0;
     if (isRunning || isFaulty || text.trim() === "") return;
-    const message: Message = { text, pictures, input: [userMessage(text, pictures)] };
+    const message: Message = { text, attachments, input: [userMessage(text, attachments)] };
     const asks = sides.map((side) => next(side, message.input));
     set({ input: "" });
-    setPictures([]);
+    setAttachments([]);
     for (const [place, ask] of asks.entries()) sides[place]?.conversation.send(ask, message);
   };
   const sendAgain = (side: Side, { key }: Turn) => {
@@ -53,11 +61,11 @@ export function Chat({ model, models }: { model: Model; models: readonly Model[]
     if (!turn) return;
     for (const { key } of turns) for (const { conversation } of sides) conversation.takeBack(key);
     set({ input: turn.text });
-    setPictures([...turn.pictures]);
+    setAttachments([...turn.attachments]);
   };
   const giveResults = (side: Side, results: object[]) => {
     const input = results.map((one) => ({ type: "function_call_output", ...one }));
-    side.conversation.send(next(side, input), { text: "", pictures: [], input });
+    side.conversation.send(next(side, input), { text: "", attachments: [], input });
   };
   const compareWith = (id: string) => {
     if (!versus) compared.follow(chat);
@@ -66,25 +74,31 @@ export function Chat({ model, models }: { model: Model; models: readonly Model[]
   const acts = { onResults: giveResults, onAgain: sendAgain, onEdit: edit };
   // Without a message, the code shows the conversation so far, or an example message.
   const example = chat.turns.value.length === 0 ? [userMessage("Hello", [])] : [];
-  const isEmpty = text.trim() === "" && pictures.length === 0;
-  const shown = sides.map((side) => next(side, isEmpty ? example : [userMessage(text, pictures)]));
+  const isEmpty = text.trim() === "" && attachments.length === 0;
+  const shown = sides.map((side) =>
+    next(side, isEmpty ? example : [userMessage(text, attachments)]),
+  );
   return (
     <>
       <div class="play chat">
-        <div class="conversation">
+        <DropArea class="conversation" onFiles={addFiles}>
           <h2 class="unseen">Conversation</h2>
           <div class="turns" role="log" aria-label="Conversation" aria-busy={isLoading}>
             <Rounds sides={sides} acts={isRunning ? {} : acts} />
             <EndOfTurns />
           </div>
           <Composer
-            {...{ sides, text, pictures, isRunning }}
+            {...{ sides, text, attachments, isRunning, taken, fault }}
             asks={shown}
             onText={(input) => set({ input })}
-            onPictures={setPictures}
+            onFiles={addFiles}
+            onAttachments={(left) => {
+              setAttachments(left);
+              setFault(undefined);
+            }}
             onSay={say}
           />
-        </div>
+        </DropArea>
         <div class="stack">
           <Options form={form} model={model} others={others} onCompare={compareWith} />
           <Conversations />
@@ -98,6 +112,7 @@ export function Chat({ model, models }: { model: Model; models: readonly Model[]
 function RequestAsCode({ ask, link }: { ask: Ask | undefined; link: string }) {
   if (!ask) return null;
   const { body, isResponses } = ask;
+  const messages = messagesBody(body);
   return (
     <CopyAs
       snippet={
@@ -105,6 +120,7 @@ function RequestAsCode({ ask, link }: { ask: Ask | undefined; link: string }) {
           ? { path: "/responses", body }
           : { path: "/chat/completions", body: completionBody(body) }
       }
+      others={messages ? [{ path: "/messages", body: messages }] : []}
       link={link}
     />
   );
@@ -114,24 +130,30 @@ function RequestAsCode({ ask, link }: { ask: Ask | undefined; link: string }) {
 function Composer({
   sides,
   text,
-  pictures,
+  attachments,
   isRunning,
+  taken,
+  fault,
   asks,
   onText,
-  onPictures,
+  onFiles,
+  onAttachments,
   onSay,
 }: {
   sides: readonly Side[];
   text: string;
-  pictures: Picture[];
+  attachments: Attachment[];
   isRunning: boolean;
+  taken: ReturnType<typeof kindsTaken>;
+  /** The reason why a file was not added, in words. */
+  fault: string | undefined;
   /** The next request of each side. */
   asks: readonly Ask[];
   onText(text: string): void;
-  onPictures(pictures: Picture[]): void;
+  onFiles(files: File[]): void;
+  onAttachments(attachments: Attachment[]): void;
   onSay(): void;
 }) {
-  const takesImages = sides.every(({ model }) => model.inputModalities?.includes("image"));
   return (
     <form
       class="card composer"
@@ -140,7 +162,14 @@ function Composer({
         onSay();
       }}
     >
-      {pictures.length > 0 && <Pictures pictures={pictures} onPictures={onPictures} />}
+      {attachments.length > 0 && (
+        <Attachments attachments={attachments} onAttachments={onAttachments} />
+      )}
+      {fault && (
+        <p class="field-error" role="alert">
+          {fault}
+        </p>
+      )}
       <TextArea
         label="Message"
         rows={3}
@@ -167,7 +196,7 @@ function Composer({
           ))}
         </div>
         <div class="row">
-          {takesImages && <AddPictures pictures={pictures} onPictures={onPictures} />}
+          <AddFiles taken={taken} onFiles={onFiles} />
           {chat.turns.value.length > 0 && (
             <button type="button" onClick={clear}>
               Clear

@@ -31,15 +31,19 @@ export interface Usage {
 }
 
 type Message = Record<string, unknown>;
-interface Part {
+/** A part of a message. */
+export interface GivenPart {
   type: string;
   text?: string;
   image_url?: string;
+  filename?: string;
+  file_data?: string;
 }
-interface GivenItem {
+/** An item of the page's conversation. */
+export interface GivenItem {
   type?: string;
   role?: string;
-  content?: string | Part[];
+  content?: string | GivenPart[];
   call_id?: string;
   name?: string;
   arguments?: string;
@@ -92,9 +96,14 @@ function addMessage(messages: Message[], item: GivenItem): void {
 function contentOf({ role, content = "" }: GivenItem): unknown {
   if (typeof content === "string") return content;
   if (role === "assistant") return content.map(({ text = "" }) => text).join("");
-  return content.map(({ type, text, image_url: url }) =>
-    type === "input_image" ? { type: "image_url", image_url: { url } } : { type: "text", text },
-  );
+  return content.map(partOf);
+}
+
+function partOf(part: GivenPart): unknown {
+  const { type, text, image_url: url, ...file } = part;
+  if (type === "input_image") return { type: "image_url", image_url: { url } };
+  if (type === "input_file") return { type: "file", file };
+  return type === "input_audio" ? part : { type: "text", text };
 }
 
 function toolOf({ type, ...tool }: Record<string, unknown>): Record<string, unknown> {

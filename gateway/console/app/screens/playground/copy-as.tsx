@@ -10,14 +10,41 @@ const languages: { value: Language; label: string }[] = [
   { value: "typescript", label: "TypeScript" },
 ];
 
-/** The request of the form as code, and a link that opens the form with its settings. */
-export function CopyAs({ snippet, link }: { snippet: Snippet; link: string }) {
+/** APIs in which the same request can be sent, by their paths. */
+const apis: Partial<Record<Snippet["path"], string>> = {
+  "/responses": "Responses",
+  "/chat/completions": "Chat Completions",
+  "/messages": "Messages",
+};
+
+/** The request of the form as code, and a link that opens the form with its settings. `others`: the same request in other APIs. */
+export function CopyAs({
+  snippet,
+  others = [],
+  link,
+}: {
+  snippet: Snippet;
+  others?: readonly Snippet[];
+  link: string;
+}) {
   const [language, setLanguage] = useState<Language>("curl");
+  const [path, setPath] = useState("");
+  const shown = others.find((other) => other.path === path) ?? snippet;
   return (
     <section class="section" aria-label="This request elsewhere">
       <div class="section-head">
         <h2>This request as code</h2>
         <div class="row">
+          {others.length > 0 && (
+            <Segments
+              label="API"
+              value={shown.path}
+              onValue={setPath}
+              choices={[snippet, ...others].map((one) => ({
+                ...{ value: one.path, label: apis[one.path] ?? one.path },
+              }))}
+            />
+          )}
           <Segments
             label="Language"
             value={language}
@@ -36,7 +63,7 @@ export function CopyAs({ snippet, link }: { snippet: Snippet; link: string }) {
           </button>
         </div>
       </div>
-      <Code label={`The request in ${language}`} text={codeOf(language, snippet)} />
+      <Code label={`The request in ${language}`} text={codeOf(language, shown)} />
     </section>
   );
 }

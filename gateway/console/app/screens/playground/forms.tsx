@@ -2,7 +2,7 @@ import { count } from "../../format.ts";
 import { Segments, Select, TextArea, TextField } from "../../kit/form.tsx";
 import type { Model, VideoOption } from "../../types.ts";
 import { MediaPlayground } from "./media.tsx";
-import { References } from "./references.tsx";
+import { References, useReferences } from "./references.tsx";
 import { type Form, idsOf, numberOf, present, useSettings } from "./settings.ts";
 
 /** A choice that the reader may leave to the service. */
@@ -98,6 +98,11 @@ export function ImageForm({ model }: { model: Model }) {
     ...referencesOf(ids),
     ...moreOf(form, model),
   });
+  const references = useReferences({
+    ids,
+    max: maxReferences,
+    onIds: (refs) => set({ refs: refs.join() }),
+  });
   const addReference = (id: string) => set({ refs: [...ids, id].slice(-maxReferences).join() });
   return (
     <MediaPlayground
@@ -105,7 +110,8 @@ export function ImageForm({ model }: { model: Model }) {
       kind="image"
       settings={settings}
       order={{ path: "/images/generations", body, credits: (model.creditPrice ?? 0) * n }}
-      {...(maxReferences > 0 && { onReference: addReference })}
+      onSettings={form.replace}
+      {...(maxReferences > 0 && { onReference: addReference, onFiles: references.upload.run })}
     >
       <Prompt form={form} model={model} />
       <div class="field">
@@ -157,10 +163,8 @@ export function ImageForm({ model }: { model: Model }) {
       </div>
       {maxReferences > 0 && (
         <References
-          ids={ids}
-          max={maxReferences}
+          of={references}
           hint={`Up to ${maxReferences}: JPEG, PNG or WebP, 20 MiB each.`}
-          onIds={(refs) => set({ refs: refs.join() })}
         />
       )}
       <More form={form} model={model} />
@@ -199,6 +203,12 @@ export function VideoForm({ model }: { model: Model }) {
     ...referencesOf(ids),
     ...moreOf(form, model),
   });
+  const references = useReferences({
+    ids,
+    max: maxReferences,
+    onIds: (refs) => set({ refs: refs.join() }),
+  });
+  const takesReferences = model.i2vEnabled && maxReferences > 0;
   const runtime = model.approxRuntimeSeconds;
   return (
     <MediaPlayground
@@ -206,6 +216,7 @@ export function VideoForm({ model }: { model: Model }) {
       kind="video"
       settings={settings}
       order={{ path: "/videos/generations", body, credits: row?.credits }}
+      {...(takesReferences && { onFiles: references.upload.run })}
     >
       <Prompt form={form} model={model} />
       <div class="two">
@@ -234,16 +245,14 @@ export function VideoForm({ model }: { model: Model }) {
           choices={optional(model.availableAspectRatios)}
         />
       </div>
-      {model.i2vEnabled && maxReferences > 0 && (
+      {takesReferences && (
         <References
-          ids={ids}
-          max={maxReferences}
+          of={references}
           hint={
             model.firstLastFrame
               ? "The first is the first frame, a second the last one."
               : `Up to ${maxReferences}; with one, the film begins from it.`
           }
-          onIds={(refs) => set({ refs: refs.join() })}
         />
       )}
       <More form={form} model={model} />

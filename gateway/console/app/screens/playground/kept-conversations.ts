@@ -3,11 +3,12 @@ import { ApiError } from "../../api.ts";
 import { forgetKept, type Kept, keep, keptOf } from "../../browser-store.ts";
 import { session } from "../../session.ts";
 import type { Answer } from "./answers.ts";
-import type { Picture, Turn } from "./chat-turns.ts";
+import type { Attachment } from "./attachments.tsx";
+import type { Turn } from "./chat-turns.ts";
 
-/** A turn in the browser's store. An image's address in the page and an error's class do not last. */
-type KeptTurn = Omit<Turn, "key" | "pictures" | "answer"> & {
-  pictures: Omit<Picture, "blobUrl">[];
+/** A turn in the browser's store. A file's address in the page and an error's class do not last. */
+type KeptTurn = Omit<Turn, "key" | "attachments" | "answer"> & {
+  attachments: Omit<Attachment, "blobUrl">[];
   answer: Omit<Answer, "error"> & { error?: Record<string, unknown> };
 };
 
@@ -50,17 +51,17 @@ export function modelOf({ value }: KeptConversation): string {
 export function turnsOf({ value }: KeptConversation): Omit<Turn, "key">[] {
   return value.map((turn) => ({
     ...turn,
-    pictures: turn.pictures.map(pictureOf),
+    attachments: turn.attachments.map(attachmentOf),
     answer: answerOf(turn.answer),
   }));
 }
 
-function keptTurn({ text, pictures, input, model, answer }: Turn): KeptTurn {
+function keptTurn({ text, attachments, input, model, answer }: Turn): KeptTurn {
   const { error, ...rest } = answer;
   return {
     ...{ text, input },
     ...(model !== undefined && { model }),
-    pictures: pictures.map(({ name, dataUrl }) => ({ name, dataUrl })),
+    attachments: attachments.map(({ blobUrl: _blobUrl, ...kept }) => kept),
     answer: error === undefined ? rest : { ...rest, error: errorFields(error) },
   };
 }
@@ -80,9 +81,9 @@ function answerOf({ error, ...answer }: KeptTurn["answer"]): Answer {
   return { ...answer, error: new ApiError(0, fields, requestId as string | null) };
 }
 
-function pictureOf(picture: Omit<Picture, "blobUrl">): Picture {
-  const [head = "", data = ""] = picture.dataUrl.split(",", 2);
+function attachmentOf(attachment: Omit<Attachment, "blobUrl">): Attachment {
+  const [head = "", data = ""] = attachment.dataUrl.split(",", 2);
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
-  const type = /^data:([^;]+)/.exec(head)?.[1] ?? "image/png";
-  return { ...picture, blobUrl: URL.createObjectURL(new Blob([bytes], { type })) };
+  const type = /^data:([^;]+)/.exec(head)?.[1] ?? "";
+  return { ...attachment, blobUrl: URL.createObjectURL(new Blob([bytes], { type })) };
 }

@@ -7,16 +7,20 @@ import { Credits, ShortId, Status } from "../../kit/values.tsx";
 import { may } from "../../session.ts";
 import type { Job } from "../../types.ts";
 import { uploadImage } from "../files-calls.ts";
-import { kindOf, Outputs, outputsOf, pathOf, urlOf } from "../job-outputs.tsx";
+import { Outputs } from "../job-outputs.tsx";
 import { statusOf } from "../listed-job.ts";
+import { kindOf, outputsOf, pathOf, urlOf } from "../output-files.ts";
 import { type Made, update } from "./made-jobs.ts";
 
 /** One job that this page sent: its progress, its outputs and its cost. */
 export function MediaJob({
   made: { job, settings },
   onReference,
+  onVary,
 }: {
   made: Made;
+  /** The reader wants others like the file at this place. */
+  onVary?: ((made: Made, place: number) => void) | undefined;
   /** The reader chose this file as a reference of the next job. */
   onReference?: ((fileId: string) => void) | undefined;
 }) {
@@ -25,11 +29,7 @@ export function MediaJob({
     update(await call<Job>(`${pathOf(job)}/cancel`, { method: "POST" })),
   );
   const keep = useAction(async () => {
-    const [first] = outputsOf(job);
-    if (!first) return;
-    const bytes = await (await fetch(urlOf(job, first))).blob();
-    const file = await uploadImage(bytes, `${job.id}.${bytes.type.split("/")[1] ?? "png"}`);
-    onReference?.(file.id);
+    onReference?.(await fileOf(job, 0));
     toast("It is among your files, and a reference of this form.");
   });
   return (
@@ -55,7 +55,13 @@ export function MediaJob({
           </button>
         </div>
       )}
-      {job.status === "completed" && <Outputs job={job} prompt={prompt} />}
+      {job.status === "completed" && (
+        <Outputs
+          job={job}
+          prompt={prompt}
+          onVary={onVary && ((place) => onVary({ job, settings }, place))}
+        />
+      )}
       {job.error && (
         <p>
           {job.error.message} {job.error.code && <code>{job.error.code}</code>}
@@ -71,6 +77,14 @@ export function MediaJob({
       <ErrorText error={cancel.error ?? keep.error} />
     </article>
   );
+}
+
+/** Stores an output among the files of the account. Gives the file's id. */
+export async function fileOf(job: Job, place: number): Promise<string> {
+  const output = outputsOf(job)[place];
+  if (!output) throw new Error(`the job has no output ${place}`);
+  const bytes = await (await fetch(urlOf(job, output))).blob();
+  return (await uploadImage(bytes, `${job.id}.${bytes.type.split("/")[1] ?? "png"}`)).id;
 }
 
 function Charge({ job }: { job: Job }) {

@@ -1,13 +1,16 @@
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import { useAction, useApi } from "../../hooks.ts";
-import { Empty, ErrorText } from "../../kit/states.tsx";
+import { DropArea } from "../../kit/drop.tsx";
+import { Empty, ErrorText, Waiting } from "../../kit/states.tsx";
+import { toast } from "../../kit/toast.tsx";
 import { Credits } from "../../kit/values.tsx";
 import { may } from "../../session.ts";
 import type { Model, ModelKind, Wallet } from "../../types.ts";
 import { CopyAs } from "./copy-as.tsx";
-import { submit, useMade } from "./made-jobs.ts";
-import { MediaJob, useEnds } from "./media-job.tsx";
+import { Earlier, useEarlier } from "./earlier.tsx";
+import { type Made, submit, useMade } from "./made-jobs.ts";
+import { fileOf, MediaJob, useEnds } from "./media-job.tsx";
 import { linkTo, type Settings } from "./settings.ts";
 import type { Snippet } from "./snippets.ts";
 
@@ -18,7 +21,7 @@ export function useWallet() {
 
 /** The request of a form for jobs. */
 export interface Order {
-  path: Exclude<Snippet["path"], "/responses" | "/chat/completions">;
+  path: Extract<Snippet["path"], `${string}/generations`>;
   body: Record<string, unknown>;
   /** Undefined: the chosen options are not offered together. */
   credits: number | undefined;
@@ -36,6 +39,8 @@ export function MediaPlayground({
   settings,
   order,
   onReference,
+  onFiles,
+  onSettings,
   children,
 }: {
   model: Model;
@@ -43,11 +48,17 @@ export function MediaPlayground({
   settings: Settings;
   order: Order;
   onReference?: (fileId: string) => void;
+  /** Takes the settings of an earlier job. */
+  onSettings?: (settings: Settings) => void;
+  /** Takes files that the reader drops on the form, or pastes. */
+  onFiles?: (files: File[]) => void;
   children: ComponentChildren;
 }) {
   const wallet = useWallet();
   const jobs = useMade(kind);
+  const { earlier, isLoading } = useEarlier(kind, jobs);
   useEnds(jobs, wallet.reload);
+  const vary = useVary(onSettings, onReference !== undefined);
   const attempt = useRef<{ text: string; id: string } | undefined>(undefined);
   const send = useAction(async () => {
     const text = JSON.stringify(order.body);
@@ -61,56 +72,79 @@ export function MediaPlayground({
   return (
     <>
       <div class="play">
-        <form
-          class="card"
-          onSubmit={(event) => {
-            event.preventDefault();
-            send.run();
-          }}
-        >
-          {children}
-          <ErrorText error={send.error} />
-          <div class="pay">
-            <p>
-              {order.credits === undefined ? (
-                "Not on offer"
-              ) : (
-                <>
-                  <strong>
-                    <Credits value={order.credits} /> credits
-                  </strong>
-                  {spendable !== undefined && (
-                    <span class="sub">
-                      of <Credits value={spendable} /> that can be spent
-                    </span>
-                  )}
-                </>
-              )}
-            </p>
-            <button
-              type="submit"
-              class="primary"
-              disabled={send.isBusy || order.credits === undefined || isTooMuch}
-            >
-              Generate
-            </button>
-          </div>
-          {isTooMuch && <p class="field-error">There are not enough credits for this.</p>}
-        </form>
+        <DropArea onFiles={(may("files") && onFiles) || null}>
+          <form
+            class="card"
+            onSubmit={(event) => {
+              event.preventDefault();
+              send.run();
+            }}
+          >
+            {children}
+            <ErrorText error={send.error ?? vary.error} />
+            <div class="pay">
+              <p>
+                {order.credits === undefined ? (
+                  "Not on offer"
+                ) : (
+                  <>
+                    <strong>
+                      <Credits value={order.credits} /> credits
+                    </strong>
+                    {spendable !== undefined && (
+                      <span class="sub">
+                        of <Credits value={spendable} /> that can be spent
+                      </span>
+                    )}
+                  </>
+                )}
+              </p>
+              <button
+                type="submit"
+                class="primary"
+                disabled={send.isBusy || order.credits === undefined || isTooMuch}
+              >
+                Generate
+              </button>
+            </div>
+            {isTooMuch && <p class="field-error">There are not enough credits for this.</p>}
+          </form>
+        </DropArea>
         <div class="stack results" aria-live="polite">
-          {jobs.length === 0 ? (
+          {isLoading && <Waiting lines={6} />}
+          {!isLoading && jobs.length === 0 && earlier.length === 0 && (
             <Empty title="Nothing made yet">
               <p>What you generate is shown here as it comes, with what it cost.</p>
             </Empty>
-          ) : (
-            jobs.map((one) => <MediaJob key={one.job.id} made={one} onReference={onReference} />)
           )}
+          {jobs.map((one) => (
+            <MediaJob
+              key={one.job.id}
+              made={one}
+              onReference={onReference}
+              onVary={onSettings && vary.run}
+            />
+          ))}
+          <Earlier earlier={earlier} onVary={onSettings && vary.run} />
         </div>
       </div>
-      <CopyAs
-        snippet={{ path: order.path, body: order.body }}
-        link={linkTo(kind, model.id, settings)}
-      />
+      {/* Before the earlier jobs have come, their room is not known. */}
+      {!isLoading && (
+        <CopyAs
+          snippet={{ path: order.path, body: order.body }}
+          link={linkTo(kind, model.id, settings)}
+        />
+      )}
     </>
   );
+}
+
+/** Fills the form with the settings of a job, to make others like one of its images: it is their reference where the model takes one. */
+function useVary(onSettings: ((settings: Settings) => void) | undefined, takesReferences: boolean) {
+  return useAction(async ({ job, settings }: Made, place: number) => {
+    const refs = takesReferences && may("files") ? await fileOf(job, place) : "";
+    onSettings?.({ ...settings, refs, seed: "" });
+    document.querySelector(".play")?.scrollIntoView({ block: "nearest" });
+    toast(refs ? "The image is the reference of this form." : "The form has its settings.");
+  });
 }

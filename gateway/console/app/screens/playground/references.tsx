@@ -6,25 +6,34 @@ import { may } from "../../session.ts";
 import type { List } from "../../types.ts";
 import { contentOf, type StoredFile, uploadImage } from "../files-calls.ts";
 
-/** Images from which a job begins: files of the account, uploaded here or chosen from the existing ones. */
-export function References({
-  ids,
-  max,
-  hint,
-  onIds,
-}: {
+/** References of a form, and what adds to them. */
+export interface ReferencesOf {
   ids: readonly string[];
   max: number;
-  hint: string;
   onIds(ids: string[]): void;
-}) {
-  const input = useRef<HTMLInputElement>(null);
-  const [isChoosing, setChoosing] = useState(false);
+  upload: ReturnType<typeof useAction<[files: File[]]>>;
+}
+
+/** The references of a form: files of the account, of which the form has the ids. */
+export function useReferences({ ids, max, onIds }: Omit<ReferencesOf, "upload">): ReferencesOf {
   const upload = useAction(async (files: File[]) => {
     const made: string[] = [];
     for (const file of files.slice(0, max - ids.length)) made.push((await uploadImage(file)).id);
     onIds([...ids, ...made]);
   });
+  return { ids, max, onIds, upload };
+}
+
+/** Images from which a job begins: uploaded here, dropped, pasted, or chosen from the account's files. */
+export function References({
+  of: { ids, max, onIds, upload },
+  hint,
+}: {
+  of: ReferencesOf;
+  hint: string;
+}) {
+  const input = useRef<HTMLInputElement>(null);
+  const [isChoosing, setChoosing] = useState(false);
   const isFull = ids.length >= max;
   if (!may("files")) return null;
   return (
@@ -72,7 +81,7 @@ export function References({
           event.currentTarget.value = "";
         }}
       />
-      <p class="hint">{hint}</p>
+      <p class="hint">{hint} Drop or paste them too.</p>
       <ErrorText error={upload.error} />
       {isChoosing && (
         <ChooseFile

@@ -9,6 +9,8 @@ export interface Form {
   settings: Settings;
   /** "" removes a setting. */
   set(change: Settings): void;
+  /** Takes these settings in place of all. */
+  replace(settings: Settings): void;
 }
 
 /** The forms' last values, kept while the page is open. */
@@ -29,7 +31,11 @@ export function useSettings(kind: ModelKind): Form {
       left.set(kind, after);
       return after;
     });
-  return { settings, set };
+  const replace = (other: Settings) => {
+    left.set(kind, other);
+    setSettings(other);
+  };
+  return { settings, set, replace };
 }
 
 /** The address that opens a playground with these settings. */

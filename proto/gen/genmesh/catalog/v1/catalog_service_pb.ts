@@ -5,13 +5,290 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_genmesh_common_v1_rpc_access } from "../../common/v1/rpc_access_pb.ts";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file genmesh/catalog/v1/catalog_service.proto.
  */
 export const file_genmesh_catalog_v1_catalog_service: GenFile = /*@__PURE__*/
-  fileDesc("CihnZW5tZXNoL2NhdGFsb2cvdjEvY2F0YWxvZ19zZXJ2aWNlLnByb3RvEhJnZW5tZXNoLmNhdGFsb2cudjEiIQoRQ2hlY2tEcmFmdFJlcXVlc3QSDAoEeWFtbBgBIAEoCSKcAQoSQ2hlY2tEcmFmdFJlc3BvbnNlEg4KBm1vZGVscxgBIAEoBRIuCgZmYXVsdHMYAiADKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRGYXVsdBIwCgdjaGFuZ2VzGAMgAygLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlEhQKDGlzX3Nob3J0ZW5lZBgEIAEoCCIrCgpEcmFmdEZhdWx0EgwKBHBhdGgYASABKAkSDwoHbWVzc2FnZRgCIAEoCSLUAQoLRHJhZnRDaGFuZ2USDwoHc3ViamVjdBgBIAEoCRIyCgRraW5kGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlLktpbmQSLgoGZmllbGRzGAMgAygLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0RmllbGQiUAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9BRERFRBABEhAKDEtJTkRfUkVNT1ZFRBACEhAKDEtJTkRfQ0hBTkdFRBADIjkKCkRyYWZ0RmllbGQSDAoEcGF0aBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSDQoFYWZ0ZXIYAyABKAkiKwoSR2V0U25hcHNob3RSZXF1ZXN0EhUKDWtub3duX3ZlcnNpb24YASABKAkiRQoTR2V0U25hcHNob3RSZXNwb25zZRIuCghzbmFwc2hvdBgBIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5TbmFwc2hvdCIuChVXYXRjaFNuYXBzaG90c1JlcXVlc3QSFQoNa25vd25fdmVyc2lvbhgBIAEoCSJIChZXYXRjaFNuYXBzaG90c1Jlc3BvbnNlEi4KCHNuYXBzaG90GAEgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90IvABCghTbmFwc2hvdBIPCgd2ZXJzaW9uGAEgASgJEhgKEGRldmVsb3Blcl9wcm9tcHQYAiABKAkSPgoJdXBzdHJlYW1zGAMgAygLMisuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90LlVwc3RyZWFtc0VudHJ5EikKBm1vZGVscxgEIAMoCzIZLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbBpOCg5VcHN0cmVhbXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuVXBzdHJlYW06AjgBIrUECghVcHN0cmVhbRIMCgRuYW1lGAEgASgJEjYKCHByb3RvY29sGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLlVwc3RyZWFtUHJvdG9jb2wSEAoIYmFzZV91cmwYAyABKAkSEwoLYXBpX2tleV9lbnYYBCABKAkSEgoKdGltZW91dF9tcxgFIAEoAxIXCg9pZGxlX3RpbWVvdXRfbXMYBiABKAMSGgoSY29ubmVjdF90aW1lb3V0X21zGAcgASgDEhUKDWlubGluZV9pbWFnZXMYCCABKAgSFgoObWF4X2NvbmN1cnJlbnQYCSABKAUSFgoOdG9rZW5fZGVsYXlfbXMYCiABKAUSNQoMb3V0cHV0X2xpbWl0GAsgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLk91dHB1dExpbWl0EjoKCnJlZmVyZW5jZXMYDCABKA4yJi5nZW5tZXNoLmNhdGFsb2cudjEuUmVmZXJlbmNlVHJhbnNwb3J0Eh4KFmNoYXJnZXNfd2hlbl9jYW5jZWxsZWQYFCABKAgSMwoLbG9zdF9hbnN3ZXIYFSABKA4yHi5nZW5tZXNoLmNhdGFsb2cudjEuTG9zdEFuc3dlchIUCgxhcGlfa2V5X2ZpbGUYFiABKAkSDAoEam9icxgeIAEoCRINCgViZXRhcxgoIAMoCRIxCgphdXRvX2NhY2hlGCogASgOMh0uZ2VubWVzaC5jYXRhbG9nLnYxLkF1dG9DYWNoZSKdBgoFTW9kZWwSCgoCaWQYASABKAkSKwoEa2luZBgCIAEoDjIdLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbEtpbmQSDAoEbmFtZRgDIAEoCRIOCgZhY3RpdmUYBCABKAgSEgoKaXNfZGVmYXVsdBgFIAEoCBIQCgh1cHN0cmVhbRgGIAEoCRIWCg51cHN0cmVhbV9tb2RlbBgHIAEoCRIaChJmYWxsYmFja191cHN0cmVhbXMYCCADKAkSEwoLZGVzY3JpcHRpb24YCSABKAkSFgoObWF4X2NvbmN1cnJlbnQYCiABKAUSLAoEY2hhdBgLIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5DaGF0U3BlY0gAEi4KBWltYWdlGAwgASgLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLkltYWdlU3BlY0gAEi4KBXZpZGVvGA0gASgLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLlZpZGVvU3BlY0gAEjAKBnNwZWVjaBgOIAEoCzIeLmdlbm1lc2guY2F0YWxvZy52MS5TcGVlY2hTcGVjSAASLgoFbXVzaWMYDyABKAsyHS5nZW5tZXNoLmNhdGFsb2cudjEuTXVzaWNTcGVjSAASNgoJZW1iZWRkaW5nGEYgASgLMiEuZ2VubWVzaC5jYXRhbG9nLnYxLkVtYmVkZGluZ1NwZWNIABI+Cg10cmFuc2NyaXB0aW9uGEcgASgLMiUuZ2VubWVzaC5jYXRhbG9nLnYxLlRyYW5zY3JpcHRpb25TcGVjSAASLAoFY2FsbHMYECADKAsyHS5nZW5tZXNoLmNhdGFsb2cudjEuTW9kZWxDYWxsEjMKC2xvc3RfYW5zd2VyGBEgASgOMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkxvc3RBbnN3ZXISMQoGc2hhcmVzGBIgAygLMiEuZ2VubWVzaC5jYXRhbG9nLnYxLlVwc3RyZWFtU2hhcmUSGAoQZGVwcmVjYXRlZF9hdF9tcxgTIAEoAxIWCg5zaHV0ZG93bl9hdF9tcxgUIAEoA0IGCgRzcGVjIlgKDVVwc3RyZWFtU2hhcmUSEAoIdXBzdHJlYW0YASABKAkSDQoFbGV2ZWwYAiABKAUSDgoGd2VpZ2h0GAMgASgBEhYKDnVwc3RyZWFtX21vZGVsGAQgASgJImoKCU1vZGVsQ2FsbBIMCgRtb2RlGAEgASgJEg0KBW1vZGVsGAIgASgJEg0KBWlucHV0GAMgASgJEg4KBm91dHB1dBgEIAEoCRIPCgdyZWZ1c2VkGAUgASgJEhAKCHdvcmtmbG93GAYgASgJIsIHCghDaGF0U3BlYxIYChBtYXhfaW5wdXRfdG9rZW5zGAEgASgDEhkKEW1heF9vdXRwdXRfdG9rZW5zGAIgASgDEhwKFHNhZmV0eV9tYXJnaW5fdG9rZW5zGAMgASgDEhkKEXJlYXNvbmluZ19lZmZvcnRzGAQgAygJEk0KEXJlYXNvbmluZ19hbGlhc2VzGAUgAygLMjIuZ2VubWVzaC5jYXRhbG9nLnYxLkNoYXRTcGVjLlJlYXNvbmluZ0FsaWFzZXNFbnRyeRIYChBpbnB1dF9tb2RhbGl0aWVzGAYgAygJEg0KBXRvb2xzGAcgAygJEh0KEGRldmVsb3Blcl9wcm9tcHQYCCABKAlIAIgBARIrCiNpbnB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgJIAEoAxIyCipjYWNoZWRfaW5wdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYCiABKAMSLAokb3V0cHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAsgASgDEhQKDHNlcnZpY2VfdGllchgMIAEoCRIXCg9wYXNzX3BhcmFtZXRlcnMYDSADKAkSHQoVaW1hZ2VfdG9rZW5zX2F0X2xlYXN0GBAgASgDEiAKGGhpZGRlbl90b2tlbnNfcGVyX3NlY29uZBgWIAEoAxIdChVpbWFnZV90b2tlbnNfcGVyX3RpbGUYEiABKAMSGQoRaW1hZ2VfdG9rZW5zX2Jhc2UYEyABKAMSHwoXYXVkaW9fdG9rZW5zX3Blcl9zZWNvbmQYFSABKAMSLgoGcHJpY2VzGBcgASgLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLlRleHRQcmljZXMSNQoNdXBzdHJlYW1fY29zdBgYIAEoCzIeLmdlbm1lc2guY2F0YWxvZy52MS5UZXh0UHJpY2VzEhcKD3Rvb2xfY2FsbF9saW1pdBgZIAEoBRIcChRyZWZ1c2VzX2ZvcmNlZF90b29scxgaIAEoCBI3Cg1ibG9ja19iaW5kaW5nGBsgASgOMiAuZ2VubWVzaC5jYXRhbG9nLnYxLkJsb2NrQmluZGluZxo3ChVSZWFzb25pbmdBbGlhc2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUITChFfZGV2ZWxvcGVyX3Byb21wdEoECBEQEkoECBQQFVIRdG9rZW5zX3Blcl9zZWNvbmRSE3BkZl90b2tlbnNfcGVyX3BhZ2Ui5AIKClRleHRQcmljZXMSLQoEYmFzZRgBIAEoCzIfLmdlbm1lc2guY2F0YWxvZy52MS5Ub2tlblByaWNlcxI3Cgpsb25nX2lucHV0GAIgAygLMiMuZ2VubWVzaC5jYXRhbG9nLnYxLkxvbmdJbnB1dFByaWNlcxJFCgxzZXJ2ZWRfdGllcnMYAyADKAsyLy5nZW5tZXNoLmNhdGFsb2cudjEuVGV4dFByaWNlcy5TZXJ2ZWRUaWVyc0VudHJ5EkEKCnRvb2xfY2FsbHMYBCADKAsyLS5nZW5tZXNoLmNhdGFsb2cudjEuVGV4dFByaWNlcy5Ub29sQ2FsbHNFbnRyeRoyChBTZXJ2ZWRUaWVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBToCOAEaMAoOVG9vbENhbGxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASKaAwoLVG9rZW5QcmljZXMSDQoFaW5wdXQYASABKAMSGQoMY2FjaGVkX2lucHV0GAIgASgDSACIAQESDgoGb3V0cHV0GAMgASgDEhgKC2NhY2hlX3dyaXRlGAQgASgDSAGIAQESHQoQY2FjaGVfd3JpdGVfbG9uZxgFIAEoA0gCiAEBEhgKC2F1ZGlvX2lucHV0GAYgASgDSAOIAQESGAoLaW1hZ2VfaW5wdXQYByABKANIBIgBARIfChJjYWNoZWRfYXVkaW9faW5wdXQYCCABKANIBYgBARIZCgxhdWRpb19vdXRwdXQYCSABKANIBogBARIZCgxpbWFnZV9vdXRwdXQYCiABKANIB4gBAUIPCg1fY2FjaGVkX2lucHV0Qg4KDF9jYWNoZV93cml0ZUITChFfY2FjaGVfd3JpdGVfbG9uZ0IOCgxfYXVkaW9faW5wdXRCDgoMX2ltYWdlX2lucHV0QhUKE19jYWNoZWRfYXVkaW9faW5wdXRCDwoNX2F1ZGlvX291dHB1dEIPCg1faW1hZ2Vfb3V0cHV0Il4KD0xvbmdJbnB1dFByaWNlcxIaChJhYm92ZV9pbnB1dF90b2tlbnMYASABKAMSLwoGcHJpY2VzGAIgASgLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlRva2VuUHJpY2VzIroBCglJbWFnZVNwZWMSFAoMY3JlZGl0X3ByaWNlGAEgASgDEg0KBXNpemVzGAIgAygJEhMKC3Jlc29sdXRpb25zGAMgAygJEhUKDWFzcGVjdF9yYXRpb3MYBCADKAkSFgoObWF4X3JlZmVyZW5jZXMYBSABKAUSEgoKbWF4X2ltYWdlcxgGIAEoBRIwCgdvcHRpb25zGAcgAygLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLkltYWdlT3B0aW9uIj0KC0ltYWdlT3B0aW9uEg8KB3F1YWxpdHkYASABKAkSDAoEc2l6ZRgCIAEoCRIPCgdjcmVkaXRzGAMgASgDItMCCglWaWRlb1NwZWMSMAoHb3B0aW9ucxgBIAMoCzIfLmdlbm1lc2guY2F0YWxvZy52MS5WaWRlb09wdGlvbhIVCg1hc3BlY3RfcmF0aW9zGAIgAygJEhYKDm1heF9yZWZlcmVuY2VzGAMgASgFEh4KFmFwcHJveF9ydW50aW1lX3NlY29uZHMYBCABKAUSOQoQdDJ2X3NhZmV0eV9jaGVjaxgFIAEoDjIfLmdlbm1lc2guY2F0YWxvZy52MS5TYWZldHlDaGVjaxI5ChBpMnZfc2FmZXR5X2NoZWNrGAYgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlNhZmV0eUNoZWNrEjUKDG5hdGl2ZV9hdWRpbxgHIAEoDjIfLmdlbm1lc2guY2F0YWxvZy52MS5OYXRpdmVBdWRpbxIYChBmaXJzdF9sYXN0X2ZyYW1lGAggASgIIooBCgtWaWRlb09wdGlvbhIYChBkdXJhdGlvbl9zZWNvbmRzGAEgASgFEhIKCnJlc29sdXRpb24YAiABKAkSLAoFbW9kZXMYAyADKA4yHS5nZW5tZXNoLmNhdGFsb2cudjEuVmlkZW9Nb2RlEg8KB2NyZWRpdHMYBCABKAMSDgoGYWN0aXZlGAUgASgIIu8BCgpTcGVlY2hTcGVjEg4KBnZvaWNlcxgBIAMoCRIRCglsYW5ndWFnZXMYAiADKAkSSwoPdXBzdHJlYW1fdm9pY2VzGDwgAygLMjIuZ2VubWVzaC5jYXRhbG9nLnYxLlNwZWVjaFNwZWMuVXBzdHJlYW1Wb2ljZXNFbnRyeRIPCgdmb3JtYXRzGD0gAygJEikKIXVzZF9taWNyb3NfcGVyX21pbGxpb25fY2hhcmFjdGVycxgDIAEoAxo1ChNVcHN0cmVhbVZvaWNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiIQoJTXVzaWNTcGVjEhQKDGNyZWRpdF9wcmljZRgBIAEoAyJqCg1FbWJlZGRpbmdTcGVjEhgKEG1heF9pbnB1dF90b2tlbnMYASABKAMSEgoKbWF4X2lucHV0cxgCIAEoBRIrCiNpbnB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgDIAEoAyJHChFUcmFuc2NyaXB0aW9uU3BlYxITCgttYXhfc2Vjb25kcxgBIAEoAxIdChV1c2RfbWljcm9zX3Blcl9taW51dGUYAiABKAMqzQEKCU1vZGVsS2luZBIaChZNT0RFTF9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPTU9ERUxfS0lORF9DSEFUEAESFAoQTU9ERUxfS0lORF9JTUFHRRACEhQKEE1PREVMX0tJTkRfVklERU8QAxIVChFNT0RFTF9LSU5EX1NQRUVDSBAEEhQKEE1PREVMX0tJTkRfTVVTSUMQBRIYChRNT0RFTF9LSU5EX0VNQkVERElORxBGEhwKGE1PREVMX0tJTkRfVFJBTlNDUklQVElPThBHKvMCChBVcHN0cmVhbVByb3RvY29sEiEKHVVQU1RSRUFNX1BST1RPQ09MX1VOU1BFQ0lGSUVEEAASHAoYVVBTVFJFQU1fUFJPVE9DT0xfT1BFTkFJEAESJgoiVVBTVFJFQU1fUFJPVE9DT0xfQ0hBVF9DT01QTEVUSU9OUxACEh0KGVVQU1RSRUFNX1BST1RPQ09MX0dFTk1FU0gQAxIdChlVUFNUUkVBTV9QUk9UT0NPTF9CVUlMVElOEAQSGQoVVVBTVFJFQU1fUFJPVE9DT0xfRkFMEAUSHwobVVBTVFJFQU1fUFJPVE9DT0xfUkVQTElDQVRFEAYSHQoZVVBTVFJFQU1fUFJPVE9DT0xfQ09NRllVSRAHEiAKHFVQU1RSRUFNX1BST1RPQ09MX0VMRVZFTkxBQlMQCBIaChZVUFNUUkVBTV9QUk9UT0NPTF9KT0JTEAkSHwobVVBTVFJFQU1fUFJPVE9DT0xfQU5USFJPUElDEAoqUgoJQXV0b0NhY2hlEhoKFkFVVE9fQ0FDSEVfVU5TUEVDSUZJRUQQABIUChBBVVRPX0NBQ0hFX1NIT1JUEAESEwoPQVVUT19DQUNIRV9MT05HEAIqYgoMQmxvY2tCaW5kaW5nEh0KGUJMT0NLX0JJTkRJTkdfVU5TUEVDSUZJRUQQABIcChhCTE9DS19CSU5ESU5HX0RST1BfQkxPQ0sQARIVChFCTE9DS19CSU5ESU5HX09GRhACKnkKElJlZmVyZW5jZVRyYW5zcG9ydBIjCh9SRUZFUkVOQ0VfVFJBTlNQT1JUX1VOU1BFQ0lGSUVEEAASHgoaUkVGRVJFTkNFX1RSQU5TUE9SVF9JTkxJTkUQARIeChpSRUZFUkVOQ0VfVFJBTlNQT1JUX1VQTE9BRBACKlYKCkxvc3RBbnN3ZXISGwoXTE9TVF9BTlNXRVJfVU5TUEVDSUZJRUQQABIVChFMT1NUX0FOU1dFUl9BR0FJThABEhQKEExPU1RfQU5TV0VSX0ZBSUwQAiqrAQoLT3V0cHV0TGltaXQSHAoYT1VUUFVUX0xJTUlUX1VOU1BFQ0lGSUVEEAASGwoXT1VUUFVUX0xJTUlUX01BWF9UT0tFTlMQARImCiJPVVRQVVRfTElNSVRfTUFYX0NPTVBMRVRJT05fVE9LRU5TEAISIgoeT1VUUFVUX0xJTUlUX01BWF9PVVRQVVRfVE9LRU5TEAMSFQoRT1VUUFVUX0xJTUlUX05PTkUQBCpPCglWaWRlb01vZGUSGgoWVklERU9fTU9ERV9VTlNQRUNJRklFRBAAEhIKDlZJREVPX01PREVfVDJWEAESEgoOVklERU9fTU9ERV9JMlYQAip3CgtTYWZldHlDaGVjaxIcChhTQUZFVFlfQ0hFQ0tfVU5TUEVDSUZJRUQQABIYChRTQUZFVFlfQ0hFQ0tfQVBQTElFRBABEhUKEVNBRkVUWV9DSEVDS19OT05FEAISGQoVU0FGRVRZX0NIRUNLX1NUQU5EQVJEEAMqcgoLTmF0aXZlQXVkaW8SHAoYTkFUSVZFX0FVRElPX1VOU1BFQ0lGSUVEEAASFQoRTkFUSVZFX0FVRElPX05PTkUQARIVChFOQVRJVkVfQVVESU9fTU9OTxACEhcKE05BVElWRV9BVURJT19TVEVSRU8QAzLGAgoOQ2F0YWxvZ1NlcnZpY2USYwoLR2V0U25hcHNob3QSJi5nZW5tZXNoLmNhdGFsb2cudjEuR2V0U25hcHNob3RSZXF1ZXN0GicuZ2VubWVzaC5jYXRhbG9nLnYxLkdldFNuYXBzaG90UmVzcG9uc2UiA5ACARJpCg5XYXRjaFNuYXBzaG90cxIpLmdlbm1lc2guY2F0YWxvZy52MS5XYXRjaFNuYXBzaG90c1JlcXVlc3QaKi5nZW5tZXNoLmNhdGFsb2cudjEuV2F0Y2hTbmFwc2hvdHNSZXNwb25zZTABEmQKCkNoZWNrRHJhZnQSJS5nZW5tZXNoLmNhdGFsb2cudjEuQ2hlY2tEcmFmdFJlcXVlc3QaJi5nZW5tZXNoLmNhdGFsb2cudjEuQ2hlY2tEcmFmdFJlc3BvbnNlIgeQAgHo4BgCYgZwcm90bzM", [file_genmesh_common_v1_rpc_access]);
+  fileDesc("CihnZW5tZXNoL2NhdGFsb2cvdjEvY2F0YWxvZ19zZXJ2aWNlLnByb3RvEhJnZW5tZXNoLmNhdGFsb2cudjEijAEKDkNhdGFsb2dWZXJzaW9uEg4KBm51bWJlchgBIAEoBRINCgVhY3RvchgCIAEoCRIMCgRub3RlGAMgASgJEi0KCW1hZGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGc2hhMjU2GAUgASgJEg4KBm1vZGVscxgGIAEoBSIwCg5HZXRUZXh0UmVxdWVzdBITCgZudW1iZXIYASABKAVIAIgBAUIJCgdfbnVtYmVyIoABCg9HZXRUZXh0UmVzcG9uc2USDAoEeWFtbBgBIAEoCRIzCgd2ZXJzaW9uGAIgASgLMiIuZ2VubWVzaC5jYXRhbG9nLnYxLkNhdGFsb2dWZXJzaW9uEhMKC2lzX2VkaXRhYmxlGAMgASgIEhUKDW5ld2VzdF9udW1iZXIYBCABKAUiPAoTTGlzdFZlcnNpb25zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJlChRMaXN0VmVyc2lvbnNSZXNwb25zZRI0Cgh2ZXJzaW9ucxgBIAMoCzIiLmdlbm1lc2guY2F0YWxvZy52MS5DYXRhbG9nVmVyc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiiQEKEVB1dEluRm9yY2VSZXF1ZXN0Eg4KBHlhbWwYASABKAlIABIQCgZudW1iZXIYAiABKAVIABIXCg9leHBlY3RlZF9udW1iZXIYAyABKAUSDAoEbm90ZRgEIAEoCRINCgVhY3RvchgFIAEoCRIUCgxvcGVyYXRpb25faWQYBiABKAlCBgoEdGV4dCKLAQoSUHV0SW5Gb3JjZVJlc3BvbnNlEjMKB3ZlcnNpb24YASABKAsyIi5nZW5tZXNoLmNhdGFsb2cudjEuQ2F0YWxvZ1ZlcnNpb24SLgoGZmF1bHRzGAIgAygLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0RmF1bHQSEAoIcmVwbGF5ZWQYAyABKAgiIQoRQ2hlY2tEcmFmdFJlcXVlc3QSDAoEeWFtbBgBIAEoCSKcAQoSQ2hlY2tEcmFmdFJlc3BvbnNlEg4KBm1vZGVscxgBIAEoBRIuCgZmYXVsdHMYAiADKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRGYXVsdBIwCgdjaGFuZ2VzGAMgAygLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlEhQKDGlzX3Nob3J0ZW5lZBgEIAEoCCIrCgpEcmFmdEZhdWx0EgwKBHBhdGgYASABKAkSDwoHbWVzc2FnZRgCIAEoCSLUAQoLRHJhZnRDaGFuZ2USDwoHc3ViamVjdBgBIAEoCRIyCgRraW5kGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0Q2hhbmdlLktpbmQSLgoGZmllbGRzGAMgAygLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkRyYWZ0RmllbGQiUAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9BRERFRBABEhAKDEtJTkRfUkVNT1ZFRBACEhAKDEtJTkRfQ0hBTkdFRBADIjkKCkRyYWZ0RmllbGQSDAoEcGF0aBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSDQoFYWZ0ZXIYAyABKAkiKwoSR2V0U25hcHNob3RSZXF1ZXN0EhUKDWtub3duX3ZlcnNpb24YASABKAkiRQoTR2V0U25hcHNob3RSZXNwb25zZRIuCghzbmFwc2hvdBgBIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5TbmFwc2hvdCIuChVXYXRjaFNuYXBzaG90c1JlcXVlc3QSFQoNa25vd25fdmVyc2lvbhgBIAEoCSJIChZXYXRjaFNuYXBzaG90c1Jlc3BvbnNlEi4KCHNuYXBzaG90GAEgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90IrUCCghTbmFwc2hvdBIPCgd2ZXJzaW9uGAEgASgJEhgKEGRldmVsb3Blcl9wcm9tcHQYAiABKAkSPgoJdXBzdHJlYW1zGAMgAygLMisuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90LlVwc3RyZWFtc0VudHJ5EikKBm1vZGVscxgEIAMoCzIZLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbBJDChNjb250ZW50X2NyZWRlbnRpYWxzGAUgASgLMiYuZ2VubWVzaC5jYXRhbG9nLnYxLkNvbnRlbnRDcmVkZW50aWFscxpOCg5VcHN0cmVhbXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuVXBzdHJlYW06AjgBIjsKEkNvbnRlbnRDcmVkZW50aWFscxITCgtjZXJ0aWZpY2F0ZRgBIAEoCRIQCghrZXlfbmFtZRgCIAEoCSLKBAoIVXBzdHJlYW0SDAoEbmFtZRgBIAEoCRI2Cghwcm90b2NvbBgCIAEoDjIkLmdlbm1lc2guY2F0YWxvZy52MS5VcHN0cmVhbVByb3RvY29sEhAKCGJhc2VfdXJsGAMgASgJEhMKC2FwaV9rZXlfZW52GAQgASgJEhIKCnRpbWVvdXRfbXMYBSABKAMSFwoPaWRsZV90aW1lb3V0X21zGAYgASgDEhoKEmNvbm5lY3RfdGltZW91dF9tcxgHIAEoAxIVCg1pbmxpbmVfaW1hZ2VzGAggASgIEhYKDm1heF9jb25jdXJyZW50GAkgASgFEhYKDnRva2VuX2RlbGF5X21zGAogASgFEjUKDG91dHB1dF9saW1pdBgLIAEoDjIfLmdlbm1lc2guY2F0YWxvZy52MS5PdXRwdXRMaW1pdBI6CgpyZWZlcmVuY2VzGAwgASgOMiYuZ2VubWVzaC5jYXRhbG9nLnYxLlJlZmVyZW5jZVRyYW5zcG9ydBIeChZjaGFyZ2VzX3doZW5fY2FuY2VsbGVkGBQgASgIEjMKC2xvc3RfYW5zd2VyGBUgASgOMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkxvc3RBbnN3ZXISFAoMYXBpX2tleV9maWxlGBYgASgJEgwKBGpvYnMYHiABKAkSDQoFYmV0YXMYKCADKAkSEwoLYmxvY2tfdHlwZXMYKSADKAkSMQoKYXV0b19jYWNoZRgqIAEoDjIdLmdlbm1lc2guY2F0YWxvZy52MS5BdXRvQ2FjaGUinQYKBU1vZGVsEgoKAmlkGAEgASgJEisKBGtpbmQYAiABKA4yHS5nZW5tZXNoLmNhdGFsb2cudjEuTW9kZWxLaW5kEgwKBG5hbWUYAyABKAkSDgoGYWN0aXZlGAQgASgIEhIKCmlzX2RlZmF1bHQYBSABKAgSEAoIdXBzdHJlYW0YBiABKAkSFgoOdXBzdHJlYW1fbW9kZWwYByABKAkSGgoSZmFsbGJhY2tfdXBzdHJlYW1zGAggAygJEhMKC2Rlc2NyaXB0aW9uGAkgASgJEhYKDm1heF9jb25jdXJyZW50GAogASgFEiwKBGNoYXQYCyABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuQ2hhdFNwZWNIABIuCgVpbWFnZRgMIAEoCzIdLmdlbm1lc2guY2F0YWxvZy52MS5JbWFnZVNwZWNIABIuCgV2aWRlbxgNIAEoCzIdLmdlbm1lc2guY2F0YWxvZy52MS5WaWRlb1NwZWNIABIwCgZzcGVlY2gYDiABKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuU3BlZWNoU3BlY0gAEi4KBW11c2ljGA8gASgLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLk11c2ljU3BlY0gAEjYKCWVtYmVkZGluZxhGIAEoCzIhLmdlbm1lc2guY2F0YWxvZy52MS5FbWJlZGRpbmdTcGVjSAASPgoNdHJhbnNjcmlwdGlvbhhHIAEoCzIlLmdlbm1lc2guY2F0YWxvZy52MS5UcmFuc2NyaXB0aW9uU3BlY0gAEiwKBWNhbGxzGBAgAygLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLk1vZGVsQ2FsbBIzCgtsb3N0X2Fuc3dlchgRIAEoDjIeLmdlbm1lc2guY2F0YWxvZy52MS5Mb3N0QW5zd2VyEjEKBnNoYXJlcxgSIAMoCzIhLmdlbm1lc2guY2F0YWxvZy52MS5VcHN0cmVhbVNoYXJlEhgKEGRlcHJlY2F0ZWRfYXRfbXMYEyABKAMSFgoOc2h1dGRvd25fYXRfbXMYFCABKANCBgoEc3BlYyJYCg1VcHN0cmVhbVNoYXJlEhAKCHVwc3RyZWFtGAEgASgJEg0KBWxldmVsGAIgASgFEg4KBndlaWdodBgDIAEoARIWCg51cHN0cmVhbV9tb2RlbBgEIAEoCSJqCglNb2RlbENhbGwSDAoEbW9kZRgBIAEoCRINCgVtb2RlbBgCIAEoCRINCgVpbnB1dBgDIAEoCRIOCgZvdXRwdXQYBCABKAkSDwoHcmVmdXNlZBgFIAEoCRIQCgh3b3JrZmxvdxgGIAEoCSLCBwoIQ2hhdFNwZWMSGAoQbWF4X2lucHV0X3Rva2VucxgBIAEoAxIZChFtYXhfb3V0cHV0X3Rva2VucxgCIAEoAxIcChRzYWZldHlfbWFyZ2luX3Rva2VucxgDIAEoAxIZChFyZWFzb25pbmdfZWZmb3J0cxgEIAMoCRJNChFyZWFzb25pbmdfYWxpYXNlcxgFIAMoCzIyLmdlbm1lc2guY2F0YWxvZy52MS5DaGF0U3BlYy5SZWFzb25pbmdBbGlhc2VzRW50cnkSGAoQaW5wdXRfbW9kYWxpdGllcxgGIAMoCRINCgV0b29scxgHIAMoCRIdChBkZXZlbG9wZXJfcHJvbXB0GAggASgJSACIAQESKwojaW5wdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYCSABKAMSMgoqY2FjaGVkX2lucHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAogASgDEiwKJG91dHB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgLIAEoAxIUCgxzZXJ2aWNlX3RpZXIYDCABKAkSFwoPcGFzc19wYXJhbWV0ZXJzGA0gAygJEh0KFWltYWdlX3Rva2Vuc19hdF9sZWFzdBgQIAEoAxIgChhoaWRkZW5fdG9rZW5zX3Blcl9zZWNvbmQYFiABKAMSHQoVaW1hZ2VfdG9rZW5zX3Blcl90aWxlGBIgASgDEhkKEWltYWdlX3Rva2Vuc19iYXNlGBMgASgDEh8KF2F1ZGlvX3Rva2Vuc19wZXJfc2Vjb25kGBUgASgDEi4KBnByaWNlcxgXIAEoCzIeLmdlbm1lc2guY2F0YWxvZy52MS5UZXh0UHJpY2VzEjUKDXVwc3RyZWFtX2Nvc3QYGCABKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuVGV4dFByaWNlcxIXCg90b29sX2NhbGxfbGltaXQYGSABKAUSHAoUcmVmdXNlc19mb3JjZWRfdG9vbHMYGiABKAgSNwoNYmxvY2tfYmluZGluZxgbIAEoDjIgLmdlbm1lc2guY2F0YWxvZy52MS5CbG9ja0JpbmRpbmcaNwoVUmVhc29uaW5nQWxpYXNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEwoRX2RldmVsb3Blcl9wcm9tcHRKBAgREBJKBAgUEBVSEXRva2Vuc19wZXJfc2Vjb25kUhNwZGZfdG9rZW5zX3Blcl9wYWdlIuQCCgpUZXh0UHJpY2VzEi0KBGJhc2UYASABKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuVG9rZW5QcmljZXMSNwoKbG9uZ19pbnB1dBgCIAMoCzIjLmdlbm1lc2guY2F0YWxvZy52MS5Mb25nSW5wdXRQcmljZXMSRQoMc2VydmVkX3RpZXJzGAMgAygLMi8uZ2VubWVzaC5jYXRhbG9nLnYxLlRleHRQcmljZXMuU2VydmVkVGllcnNFbnRyeRJBCgp0b29sX2NhbGxzGAQgAygLMi0uZ2VubWVzaC5jYXRhbG9nLnYxLlRleHRQcmljZXMuVG9vbENhbGxzRW50cnkaMgoQU2VydmVkVGllcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAU6AjgBGjAKDlRvb2xDYWxsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEimgMKC1Rva2VuUHJpY2VzEg0KBWlucHV0GAEgASgDEhkKDGNhY2hlZF9pbnB1dBgCIAEoA0gAiAEBEg4KBm91dHB1dBgDIAEoAxIYCgtjYWNoZV93cml0ZRgEIAEoA0gBiAEBEh0KEGNhY2hlX3dyaXRlX2xvbmcYBSABKANIAogBARIYCgthdWRpb19pbnB1dBgGIAEoA0gDiAEBEhgKC2ltYWdlX2lucHV0GAcgASgDSASIAQESHwoSY2FjaGVkX2F1ZGlvX2lucHV0GAggASgDSAWIAQESGQoMYXVkaW9fb3V0cHV0GAkgASgDSAaIAQESGQoMaW1hZ2Vfb3V0cHV0GAogASgDSAeIAQFCDwoNX2NhY2hlZF9pbnB1dEIOCgxfY2FjaGVfd3JpdGVCEwoRX2NhY2hlX3dyaXRlX2xvbmdCDgoMX2F1ZGlvX2lucHV0Qg4KDF9pbWFnZV9pbnB1dEIVChNfY2FjaGVkX2F1ZGlvX2lucHV0Qg8KDV9hdWRpb19vdXRwdXRCDwoNX2ltYWdlX291dHB1dCJeCg9Mb25nSW5wdXRQcmljZXMSGgoSYWJvdmVfaW5wdXRfdG9rZW5zGAEgASgDEi8KBnByaWNlcxgCIAEoCzIfLmdlbm1lc2guY2F0YWxvZy52MS5Ub2tlblByaWNlcyK6AQoJSW1hZ2VTcGVjEhQKDGNyZWRpdF9wcmljZRgBIAEoAxINCgVzaXplcxgCIAMoCRITCgtyZXNvbHV0aW9ucxgDIAMoCRIVCg1hc3BlY3RfcmF0aW9zGAQgAygJEhYKDm1heF9yZWZlcmVuY2VzGAUgASgFEhIKCm1heF9pbWFnZXMYBiABKAUSMAoHb3B0aW9ucxgHIAMoCzIfLmdlbm1lc2guY2F0YWxvZy52MS5JbWFnZU9wdGlvbiI9CgtJbWFnZU9wdGlvbhIPCgdxdWFsaXR5GAEgASgJEgwKBHNpemUYAiABKAkSDwoHY3JlZGl0cxgDIAEoAyLTAgoJVmlkZW9TcGVjEjAKB29wdGlvbnMYASADKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuVmlkZW9PcHRpb24SFQoNYXNwZWN0X3JhdGlvcxgCIAMoCRIWCg5tYXhfcmVmZXJlbmNlcxgDIAEoBRIeChZhcHByb3hfcnVudGltZV9zZWNvbmRzGAQgASgFEjkKEHQydl9zYWZldHlfY2hlY2sYBSABKA4yHy5nZW5tZXNoLmNhdGFsb2cudjEuU2FmZXR5Q2hlY2sSOQoQaTJ2X3NhZmV0eV9jaGVjaxgGIAEoDjIfLmdlbm1lc2guY2F0YWxvZy52MS5TYWZldHlDaGVjaxI1CgxuYXRpdmVfYXVkaW8YByABKA4yHy5nZW5tZXNoLmNhdGFsb2cudjEuTmF0aXZlQXVkaW8SGAoQZmlyc3RfbGFzdF9mcmFtZRgIIAEoCCKKAQoLVmlkZW9PcHRpb24SGAoQZHVyYXRpb25fc2Vjb25kcxgBIAEoBRISCgpyZXNvbHV0aW9uGAIgASgJEiwKBW1vZGVzGAMgAygOMh0uZ2VubWVzaC5jYXRhbG9nLnYxLlZpZGVvTW9kZRIPCgdjcmVkaXRzGAQgASgDEg4KBmFjdGl2ZRgFIAEoCCLvAQoKU3BlZWNoU3BlYxIOCgZ2b2ljZXMYASADKAkSEQoJbGFuZ3VhZ2VzGAIgAygJEksKD3Vwc3RyZWFtX3ZvaWNlcxg8IAMoCzIyLmdlbm1lc2guY2F0YWxvZy52MS5TcGVlY2hTcGVjLlVwc3RyZWFtVm9pY2VzRW50cnkSDwoHZm9ybWF0cxg9IAMoCRIpCiF1c2RfbWljcm9zX3Blcl9taWxsaW9uX2NoYXJhY3RlcnMYAyABKAMaNQoTVXBzdHJlYW1Wb2ljZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIiEKCU11c2ljU3BlYxIUCgxjcmVkaXRfcHJpY2UYASABKAMiagoNRW1iZWRkaW5nU3BlYxIYChBtYXhfaW5wdXRfdG9rZW5zGAEgASgDEhIKCm1heF9pbnB1dHMYAiABKAUSKwojaW5wdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYAyABKAMiRwoRVHJhbnNjcmlwdGlvblNwZWMSEwoLbWF4X3NlY29uZHMYASABKAMSHQoVdXNkX21pY3Jvc19wZXJfbWludXRlGAIgASgDKs0BCglNb2RlbEtpbmQSGgoWTU9ERUxfS0lORF9VTlNQRUNJRklFRBAAEhMKD01PREVMX0tJTkRfQ0hBVBABEhQKEE1PREVMX0tJTkRfSU1BR0UQAhIUChBNT0RFTF9LSU5EX1ZJREVPEAMSFQoRTU9ERUxfS0lORF9TUEVFQ0gQBBIUChBNT0RFTF9LSU5EX01VU0lDEAUSGAoUTU9ERUxfS0lORF9FTUJFRERJTkcQRhIcChhNT0RFTF9LSU5EX1RSQU5TQ1JJUFRJT04QRyrzAgoQVXBzdHJlYW1Qcm90b2NvbBIhCh1VUFNUUkVBTV9QUk9UT0NPTF9VTlNQRUNJRklFRBAAEhwKGFVQU1RSRUFNX1BST1RPQ09MX09QRU5BSRABEiYKIlVQU1RSRUFNX1BST1RPQ09MX0NIQVRfQ09NUExFVElPTlMQAhIdChlVUFNUUkVBTV9QUk9UT0NPTF9HRU5NRVNIEAMSHQoZVVBTVFJFQU1fUFJPVE9DT0xfQlVJTFRJThAEEhkKFVVQU1RSRUFNX1BST1RPQ09MX0ZBTBAFEh8KG1VQU1RSRUFNX1BST1RPQ09MX1JFUExJQ0FURRAGEh0KGVVQU1RSRUFNX1BST1RPQ09MX0NPTUZZVUkQBxIgChxVUFNUUkVBTV9QUk9UT0NPTF9FTEVWRU5MQUJTEAgSGgoWVVBTVFJFQU1fUFJPVE9DT0xfSk9CUxAJEh8KG1VQU1RSRUFNX1BST1RPQ09MX0FOVEhST1BJQxAKKlIKCUF1dG9DYWNoZRIaChZBVVRPX0NBQ0hFX1VOU1BFQ0lGSUVEEAASFAoQQVVUT19DQUNIRV9TSE9SVBABEhMKD0FVVE9fQ0FDSEVfTE9ORxACKmIKDEJsb2NrQmluZGluZxIdChlCTE9DS19CSU5ESU5HX1VOU1BFQ0lGSUVEEAASHAoYQkxPQ0tfQklORElOR19EUk9QX0JMT0NLEAESFQoRQkxPQ0tfQklORElOR19PRkYQAip5ChJSZWZlcmVuY2VUcmFuc3BvcnQSIwofUkVGRVJFTkNFX1RSQU5TUE9SVF9VTlNQRUNJRklFRBAAEh4KGlJFRkVSRU5DRV9UUkFOU1BPUlRfSU5MSU5FEAESHgoaUkVGRVJFTkNFX1RSQU5TUE9SVF9VUExPQUQQAipWCgpMb3N0QW5zd2VyEhsKF0xPU1RfQU5TV0VSX1VOU1BFQ0lGSUVEEAASFQoRTE9TVF9BTlNXRVJfQUdBSU4QARIUChBMT1NUX0FOU1dFUl9GQUlMEAIqqwEKC091dHB1dExpbWl0EhwKGE9VVFBVVF9MSU1JVF9VTlNQRUNJRklFRBAAEhsKF09VVFBVVF9MSU1JVF9NQVhfVE9LRU5TEAESJgoiT1VUUFVUX0xJTUlUX01BWF9DT01QTEVUSU9OX1RPS0VOUxACEiIKHk9VVFBVVF9MSU1JVF9NQVhfT1VUUFVUX1RPS0VOUxADEhUKEU9VVFBVVF9MSU1JVF9OT05FEAQqTwoJVmlkZW9Nb2RlEhoKFlZJREVPX01PREVfVU5TUEVDSUZJRUQQABISCg5WSURFT19NT0RFX1QyVhABEhIKDlZJREVPX01PREVfSTJWEAIqdwoLU2FmZXR5Q2hlY2sSHAoYU0FGRVRZX0NIRUNLX1VOU1BFQ0lGSUVEEAASGAoUU0FGRVRZX0NIRUNLX0FQUExJRUQQARIVChFTQUZFVFlfQ0hFQ0tfTk9ORRACEhkKFVNBRkVUWV9DSEVDS19TVEFOREFSRBADKnIKC05hdGl2ZUF1ZGlvEhwKGE5BVElWRV9BVURJT19VTlNQRUNJRklFRBAAEhUKEU5BVElWRV9BVURJT19OT05FEAESFQoRTkFUSVZFX0FVRElPX01PTk8QAhIXChNOQVRJVkVfQVVESU9fU1RFUkVPEAMy8gQKDkNhdGFsb2dTZXJ2aWNlEmMKC0dldFNuYXBzaG90EiYuZ2VubWVzaC5jYXRhbG9nLnYxLkdldFNuYXBzaG90UmVxdWVzdBonLmdlbm1lc2guY2F0YWxvZy52MS5HZXRTbmFwc2hvdFJlc3BvbnNlIgOQAgESaQoOV2F0Y2hTbmFwc2hvdHMSKS5nZW5tZXNoLmNhdGFsb2cudjEuV2F0Y2hTbmFwc2hvdHNSZXF1ZXN0GiouZ2VubWVzaC5jYXRhbG9nLnYxLldhdGNoU25hcHNob3RzUmVzcG9uc2UwARJkCgpDaGVja0RyYWZ0EiUuZ2VubWVzaC5jYXRhbG9nLnYxLkNoZWNrRHJhZnRSZXF1ZXN0GiYuZ2VubWVzaC5jYXRhbG9nLnYxLkNoZWNrRHJhZnRSZXNwb25zZSIHkAIB6OAYAhJbCgdHZXRUZXh0EiIuZ2VubWVzaC5jYXRhbG9nLnYxLkdldFRleHRSZXF1ZXN0GiMuZ2VubWVzaC5jYXRhbG9nLnYxLkdldFRleHRSZXNwb25zZSIHkAIB6OAYAhJqCgxMaXN0VmVyc2lvbnMSJy5nZW5tZXNoLmNhdGFsb2cudjEuTGlzdFZlcnNpb25zUmVxdWVzdBooLmdlbm1lc2guY2F0YWxvZy52MS5MaXN0VmVyc2lvbnNSZXNwb25zZSIHkAIB6OAYAhJhCgpQdXRJbkZvcmNlEiUuZ2VubWVzaC5jYXRhbG9nLnYxLlB1dEluRm9yY2VSZXF1ZXN0GiYuZ2VubWVzaC5jYXRhbG9nLnYxLlB1dEluRm9yY2VSZXNwb25zZSIE6OAYAmIGcHJvdG8z", [file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+
+/**
+ * A version of the catalog in the store. It never changes.
+ *
+ * @generated from message genmesh.catalog.v1.CatalogVersion
+ */
+export type CatalogVersion = Message<"genmesh.catalog.v1.CatalogVersion"> & {
+  /**
+   * From 1, without gaps. 0: the file as it was when the first version was made.
+   *
+   * @generated from field: int32 number = 1;
+   */
+  number: number;
+
+  /**
+   * The operator who put it in force, as the audit log names them. Empty for version 0.
+   *
+   * @generated from field: string actor = 2;
+   */
+  actor: string;
+
+  /**
+   * The operator's words about it. May be empty.
+   *
+   * @generated from field: string note = 3;
+   */
+  note: string;
+
+  /**
+   * The time at which it was put in force.
+   *
+   * @generated from field: google.protobuf.Timestamp made_time = 4;
+   */
+  madeTime?: Timestamp | undefined;
+
+  /**
+   * SHA-256 over its text, 64 hexadecimal characters.
+   *
+   * @generated from field: string sha256 = 5;
+   */
+  sha256: string;
+
+  /**
+   * The number of its models.
+   *
+   * @generated from field: int32 models = 6;
+   */
+  models: number;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.CatalogVersion.
+ * Use `create(CatalogVersionSchema)` to create a new message.
+ */
+export const CatalogVersionSchema: GenMessage<CatalogVersion> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 0);
+
+/**
+ * Asks for a text.
+ *
+ * @generated from message genmesh.catalog.v1.GetTextRequest
+ */
+export type GetTextRequest = Message<"genmesh.catalog.v1.GetTextRequest"> & {
+  /**
+   * The number of a version. Absent: the text in force.
+   *
+   * @generated from field: optional int32 number = 1;
+   */
+  number?: number | undefined;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.GetTextRequest.
+ * Use `create(GetTextRequestSchema)` to create a new message.
+ */
+export const GetTextRequestSchema: GenMessage<GetTextRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 1);
+
+/**
+ * A text, and how the catalog can be changed.
+ *
+ * @generated from message genmesh.catalog.v1.GetTextResponse
+ */
+export type GetTextResponse = Message<"genmesh.catalog.v1.GetTextResponse"> & {
+  /**
+   * YAML, as it was written, with its comments.
+   *
+   * @generated from field: string yaml = 1;
+   */
+  yaml: string;
+
+  /**
+   * Absent: the text is a file's.
+   *
+   * @generated from field: genmesh.catalog.v1.CatalogVersion version = 2;
+   */
+  version?: CatalogVersion | undefined;
+
+  /**
+   * False: a file is the master, and nothing can be put in force but by that file.
+   *
+   * @generated from field: bool is_editable = 3;
+   */
+  isEditable: boolean;
+
+  /**
+   * The number of the newest version, which PutInForce expects. 0: there is none but the file's.
+   *
+   * @generated from field: int32 newest_number = 4;
+   */
+  newestNumber: number;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.GetTextResponse.
+ * Use `create(GetTextResponseSchema)` to create a new message.
+ */
+export const GetTextResponseSchema: GenMessage<GetTextResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 2);
+
+/**
+ * Asks for versions.
+ *
+ * @generated from message genmesh.catalog.v1.ListVersionsRequest
+ */
+export type ListVersionsRequest = Message<"genmesh.catalog.v1.ListVersionsRequest"> & {
+  /**
+   * Default 25, at most 100.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * From an earlier answer. Empty: the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.ListVersionsRequest.
+ * Use `create(ListVersionsRequestSchema)` to create a new message.
+ */
+export const ListVersionsRequestSchema: GenMessage<ListVersionsRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 3);
+
+/**
+ * Versions, newest first.
+ *
+ * @generated from message genmesh.catalog.v1.ListVersionsResponse
+ */
+export type ListVersionsResponse = Message<"genmesh.catalog.v1.ListVersionsResponse"> & {
+  /**
+   * The versions.
+   *
+   * @generated from field: repeated genmesh.catalog.v1.CatalogVersion versions = 1;
+   */
+  versions: CatalogVersion[];
+
+  /**
+   * Empty: this is the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.ListVersionsResponse.
+ * Use `create(ListVersionsResponseSchema)` to create a new message.
+ */
+export const ListVersionsResponseSchema: GenMessage<ListVersionsResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 4);
+
+/**
+ * A text that is to be in force.
+ *
+ * @generated from message genmesh.catalog.v1.PutInForceRequest
+ */
+export type PutInForceRequest = Message<"genmesh.catalog.v1.PutInForceRequest"> & {
+  /**
+   * The text.
+   *
+   * @generated from oneof genmesh.catalog.v1.PutInForceRequest.text
+   */
+  text: {
+    /**
+     * YAML, up to 1 MiB. Workflow files that it names lie beside the catalog file, or are those of the catalog in force.
+     *
+     * @generated from field: string yaml = 1;
+     */
+    value: string;
+    case: "yaml";
+  } | {
+    /**
+     * The number of an earlier version. Its text and its workflow files are put in force again.
+     *
+     * @generated from field: int32 number = 2;
+     */
+    value: number;
+    case: "number";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The number of the newest version that the operator knows.
+   *
+   * @generated from field: int32 expected_number = 3;
+   */
+  expectedNumber: number;
+
+  /**
+   * The operator's words about it, up to 200 characters. May be empty.
+   *
+   * @generated from field: string note = 4;
+   */
+  note: string;
+
+  /**
+   * The operator, up to 300 characters.
+   *
+   * @generated from field: string actor = 5;
+   */
+  actor: string;
+
+  /**
+   * Names this act, up to 100 characters. A repeat with the same id makes no second version.
+   *
+   * @generated from field: string operation_id = 6;
+   */
+  operationId: string;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.PutInForceRequest.
+ * Use `create(PutInForceRequestSchema)` to create a new message.
+ */
+export const PutInForceRequestSchema: GenMessage<PutInForceRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 5);
+
+/**
+ * The version that is in force, or the faults because of which nothing was changed.
+ *
+ * @generated from message genmesh.catalog.v1.PutInForceResponse
+ */
+export type PutInForceResponse = Message<"genmesh.catalog.v1.PutInForceResponse"> & {
+  /**
+   * Absent where there are faults.
+   *
+   * @generated from field: genmesh.catalog.v1.CatalogVersion version = 1;
+   */
+  version?: CatalogVersion | undefined;
+
+  /**
+   * Empty: the version is in force.
+   *
+   * @generated from field: repeated genmesh.catalog.v1.DraftFault faults = 2;
+   */
+  faults: DraftFault[];
+
+  /**
+   * True: an earlier call with this operation id made the version.
+   *
+   * @generated from field: bool replayed = 3;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.PutInForceResponse.
+ * Use `create(PutInForceResponseSchema)` to create a new message.
+ */
+export const PutInForceResponseSchema: GenMessage<PutInForceResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 6);
 
 /**
  * A draft.
@@ -32,7 +309,7 @@ export type CheckDraftRequest = Message<"genmesh.catalog.v1.CheckDraftRequest"> 
  * Use `create(CheckDraftRequestSchema)` to create a new message.
  */
 export const CheckDraftRequestSchema: GenMessage<CheckDraftRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 0);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 7);
 
 /**
  * The findings about a draft.
@@ -74,7 +351,7 @@ export type CheckDraftResponse = Message<"genmesh.catalog.v1.CheckDraftResponse"
  * Use `create(CheckDraftResponseSchema)` to create a new message.
  */
 export const CheckDraftResponseSchema: GenMessage<CheckDraftResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 1);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 8);
 
 /**
  * A fault because of which a draft cannot be put in force.
@@ -102,7 +379,7 @@ export type DraftFault = Message<"genmesh.catalog.v1.DraftFault"> & {
  * Use `create(DraftFaultSchema)` to create a new message.
  */
 export const DraftFaultSchema: GenMessage<DraftFault> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 2);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 9);
 
 /**
  * A model or upstream that the draft would change.
@@ -137,7 +414,7 @@ export type DraftChange = Message<"genmesh.catalog.v1.DraftChange"> & {
  * Use `create(DraftChangeSchema)` to create a new message.
  */
 export const DraftChangeSchema: GenMessage<DraftChange> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 3);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 10);
 
 /**
  * The kind of the change.
@@ -185,7 +462,7 @@ export type DraftChange_Kind = (typeof DraftChange_Kind)[keyof typeof DraftChang
  * Describes the enum genmesh.catalog.v1.DraftChange.Kind.
  */
 export const DraftChange_KindSchema: GenEnum<DraftChange_Kind> = /*@__PURE__*/
-  enumDesc(file_genmesh_catalog_v1_catalog_service, 3, 0);
+  enumDesc(file_genmesh_catalog_v1_catalog_service, 10, 0);
 
 /**
  * A field that the draft would change.
@@ -220,7 +497,7 @@ export type DraftField = Message<"genmesh.catalog.v1.DraftField"> & {
  * Use `create(DraftFieldSchema)` to create a new message.
  */
 export const DraftFieldSchema: GenMessage<DraftField> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 4);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 11);
 
 /**
  * Asks for the snapshot in force.
@@ -241,7 +518,7 @@ export type GetSnapshotRequest = Message<"genmesh.catalog.v1.GetSnapshotRequest"
  * Use `create(GetSnapshotRequestSchema)` to create a new message.
  */
 export const GetSnapshotRequestSchema: GenMessage<GetSnapshotRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 5);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 12);
 
 /**
  * The snapshot in force. Absent where the caller has it.
@@ -262,7 +539,7 @@ export type GetSnapshotResponse = Message<"genmesh.catalog.v1.GetSnapshotRespons
  * Use `create(GetSnapshotResponseSchema)` to create a new message.
  */
 export const GetSnapshotResponseSchema: GenMessage<GetSnapshotResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 6);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 13);
 
 /**
  * Begins a watch.
@@ -283,7 +560,7 @@ export type WatchSnapshotsRequest = Message<"genmesh.catalog.v1.WatchSnapshotsRe
  * Use `create(WatchSnapshotsRequestSchema)` to create a new message.
  */
 export const WatchSnapshotsRequestSchema: GenMessage<WatchSnapshotsRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 7);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 14);
 
 /**
  * A snapshot that came into force, or a heartbeat.
@@ -304,7 +581,7 @@ export type WatchSnapshotsResponse = Message<"genmesh.catalog.v1.WatchSnapshotsR
  * Use `create(WatchSnapshotsResponseSchema)` to create a new message.
  */
 export const WatchSnapshotsResponseSchema: GenMessage<WatchSnapshotsResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 8);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 15);
 
 /**
  * A checked catalog file, with its defaults filled in.
@@ -339,6 +616,13 @@ export type Snapshot = Message<"genmesh.catalog.v1.Snapshot"> & {
    * @generated from field: repeated genmesh.catalog.v1.Model models = 4;
    */
   models: Model[];
+
+  /**
+   * Absent: made files get no manifest.
+   *
+   * @generated from field: genmesh.catalog.v1.ContentCredentials content_credentials = 5;
+   */
+  contentCredentials?: ContentCredentials | undefined;
 };
 
 /**
@@ -346,7 +630,35 @@ export type Snapshot = Message<"genmesh.catalog.v1.Snapshot"> & {
  * Use `create(SnapshotSchema)` to create a new message.
  */
 export const SnapshotSchema: GenMessage<Snapshot> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 9);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 16);
+
+/**
+ * The certificate and the key by which made files say of themselves that a model made them.
+ *
+ * @generated from message genmesh.catalog.v1.ContentCredentials
+ */
+export type ContentCredentials = Message<"genmesh.catalog.v1.ContentCredentials"> & {
+  /**
+   * The signer's certificate and those that vouch for it, in PEM.
+   *
+   * @generated from field: string certificate = 1;
+   */
+  certificate: string;
+
+  /**
+   * Name of the variable that holds the key, or the absolute path of its file.
+   *
+   * @generated from field: string key_name = 2;
+   */
+  keyName: string;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.ContentCredentials.
+ * Use `create(ContentCredentialsSchema)` to create a new message.
+ */
+export const ContentCredentialsSchema: GenMessage<ContentCredentials> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 17);
 
 /**
  * A server for models. Never shown to a caller.
@@ -475,6 +787,13 @@ export type Upstream = Message<"genmesh.catalog.v1.Upstream"> & {
   betas: string[];
 
   /**
+   * ANTHROPIC only: types of blocks that pass beside the known ones.
+   *
+   * @generated from field: repeated string block_types = 41;
+   */
+  blockTypes: string[];
+
+  /**
    * ANTHROPIC only: the cache that genmesh asks for.
    *
    * @generated from field: genmesh.catalog.v1.AutoCache auto_cache = 42;
@@ -487,7 +806,7 @@ export type Upstream = Message<"genmesh.catalog.v1.Upstream"> & {
  * Use `create(UpstreamSchema)` to create a new message.
  */
 export const UpstreamSchema: GenMessage<Upstream> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 10);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 18);
 
 /**
  * A model with its limits and prices.
@@ -670,7 +989,7 @@ export type Model = Message<"genmesh.catalog.v1.Model"> & {
  * Use `create(ModelSchema)` to create a new message.
  */
 export const ModelSchema: GenMessage<Model> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 11);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 19);
 
 /**
  * The share of an upstream in the requests of a model.
@@ -712,7 +1031,7 @@ export type UpstreamShare = Message<"genmesh.catalog.v1.UpstreamShare"> & {
  * Use `create(UpstreamShareSchema)` to create a new message.
  */
 export const UpstreamShareSchema: GenMessage<UpstreamShare> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 12);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 20);
 
 /**
  * The call of an upstream's model, where each model has a separate input.
@@ -768,7 +1087,7 @@ export type ModelCall = Message<"genmesh.catalog.v1.ModelCall"> & {
  * Use `create(ModelCallSchema)` to create a new message.
  */
 export const ModelCallSchema: GenMessage<ModelCall> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 13);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 21);
 
 /**
  * Limits and prices of a chat model.
@@ -943,7 +1262,7 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
  * Use `create(ChatSpecSchema)` to create a new message.
  */
 export const ChatSpecSchema: GenMessage<ChatSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 14);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 22);
 
 /**
  * The prices of a chat model.
@@ -985,7 +1304,7 @@ export type TextPrices = Message<"genmesh.catalog.v1.TextPrices"> & {
  * Use `create(TextPricesSchema)` to create a new message.
  */
 export const TextPricesSchema: GenMessage<TextPrices> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 15);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 23);
 
 /**
  * Prices of the classes of tokens, in USD micros for a million.
@@ -1069,7 +1388,7 @@ export type TokenPrices = Message<"genmesh.catalog.v1.TokenPrices"> & {
  * Use `create(TokenPricesSchema)` to create a new message.
  */
 export const TokenPricesSchema: GenMessage<TokenPrices> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 16);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 24);
 
 /**
  * Prices for a long input.
@@ -1097,7 +1416,7 @@ export type LongInputPrices = Message<"genmesh.catalog.v1.LongInputPrices"> & {
  * Use `create(LongInputPricesSchema)` to create a new message.
  */
 export const LongInputPricesSchema: GenMessage<LongInputPrices> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 17);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 25);
 
 /**
  * Sizes and price of an image model.
@@ -1160,7 +1479,7 @@ export type ImageSpec = Message<"genmesh.catalog.v1.ImageSpec"> & {
  * Use `create(ImageSpecSchema)` to create a new message.
  */
 export const ImageSpecSchema: GenMessage<ImageSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 18);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 26);
 
 /**
  * A row of an image model's prices.
@@ -1195,7 +1514,7 @@ export type ImageOption = Message<"genmesh.catalog.v1.ImageOption"> & {
  * Use `create(ImageOptionSchema)` to create a new message.
  */
 export const ImageOptionSchema: GenMessage<ImageOption> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 19);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 27);
 
 /**
  * Options of a video model.
@@ -1265,7 +1584,7 @@ export type VideoSpec = Message<"genmesh.catalog.v1.VideoSpec"> & {
  * Use `create(VideoSpecSchema)` to create a new message.
  */
 export const VideoSpecSchema: GenMessage<VideoSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 20);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 28);
 
 /**
  * A row of a video model's prices.
@@ -1314,7 +1633,7 @@ export type VideoOption = Message<"genmesh.catalog.v1.VideoOption"> & {
  * Use `create(VideoOptionSchema)` to create a new message.
  */
 export const VideoOptionSchema: GenMessage<VideoOption> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 21);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 29);
 
 /**
  * Voices and price of a speech model.
@@ -1363,7 +1682,7 @@ export type SpeechSpec = Message<"genmesh.catalog.v1.SpeechSpec"> & {
  * Use `create(SpeechSpecSchema)` to create a new message.
  */
 export const SpeechSpecSchema: GenMessage<SpeechSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 22);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 30);
 
 /**
  * Price of a music model.
@@ -1384,7 +1703,7 @@ export type MusicSpec = Message<"genmesh.catalog.v1.MusicSpec"> & {
  * Use `create(MusicSpecSchema)` to create a new message.
  */
 export const MusicSpecSchema: GenMessage<MusicSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 23);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 31);
 
 /**
  * Limits and price of an embedding model.
@@ -1419,7 +1738,7 @@ export type EmbeddingSpec = Message<"genmesh.catalog.v1.EmbeddingSpec"> & {
  * Use `create(EmbeddingSpecSchema)` to create a new message.
  */
 export const EmbeddingSpecSchema: GenMessage<EmbeddingSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 24);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 32);
 
 /**
  * Limit and price of a transcription model.
@@ -1447,7 +1766,7 @@ export type TranscriptionSpec = Message<"genmesh.catalog.v1.TranscriptionSpec"> 
  * Use `create(TranscriptionSpecSchema)` to create a new message.
  */
 export const TranscriptionSpecSchema: GenMessage<TranscriptionSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 25);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 33);
 
 /**
  * The kind of a model's results.
@@ -2015,6 +2334,38 @@ export const CatalogService: GenService<{
     methodKind: "unary";
     input: typeof CheckDraftRequestSchema;
     output: typeof CheckDraftResponseSchema;
+  },
+  /**
+   * The text of the catalog in force, or of a version in the store. Admin token.
+   *
+   * @generated from rpc genmesh.catalog.v1.CatalogService.GetText
+   */
+  getText: {
+    methodKind: "unary";
+    input: typeof GetTextRequestSchema;
+    output: typeof GetTextResponseSchema;
+  },
+  /**
+   * The versions in the store, newest first, without their texts. None where a file is the master. Admin token.
+   *
+   * @generated from rpc genmesh.catalog.v1.CatalogService.ListVersions
+   */
+  listVersions: {
+    methodKind: "unary";
+    input: typeof ListVersionsRequestSchema;
+    output: typeof ListVersionsResponseSchema;
+  },
+  /**
+   * Puts a text in force as the next version, here before the answer and at all replicas within 2 s. A text with faults changes
+   * nothing. Refuses with STATE_CONFLICT where a file is the master, or where another version has come since the expected one.
+   * Admin token.
+   *
+   * @generated from rpc genmesh.catalog.v1.CatalogService.PutInForce
+   */
+  putInForce: {
+    methodKind: "unary";
+    input: typeof PutInForceRequestSchema;
+    output: typeof PutInForceResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_genmesh_catalog_v1_catalog_service, 0);
