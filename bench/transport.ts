@@ -9,6 +9,7 @@ import type { Dispatcher } from "undici";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
 import { refusingTransport } from "#kit/rpc/refusing-transport.ts";
 import { rpcService } from "#kit/rpc/service.ts";
+import { asksForFrames, serveFrames } from "#kit/rpc/wire/frames-server.ts";
 import { createWireDispatcher, singlePeer } from "#kit/rpc/wire-pool.ts";
 import { createWireServer } from "#kit/rpc/wire-server.ts";
 import { createWireTransport } from "#kit/rpc/wire-transport.ts";
@@ -22,10 +23,10 @@ const bodyBytes = 600;
 const eventsPerStream = 50;
 
 /**
- * - `ours`: the mesh's own client and server. `library`: connect-es's client over undici's pool, beside the same server.
+ * - `ours`: the mesh's own client and server. `frames`: the same, short calls on one connection. `library`: connect-es's client over undici's pool, beside the same server.
  * - `stock`: connect-node at both ends. `direct`: within one process.
  */
-const kinds = ["ours", "library", "stock", "direct"] as const;
+const kinds = ["ours", "frames", "library", "stock", "direct"] as const;
 type Kind = (typeof kinds)[number];
 
 const body = Buffer.alloc(bodyBytes, "x");
@@ -43,7 +44,11 @@ function serve(kind: Kind): void {
   const stock = connectNodeAdapter({
     routes: (router) => router.service(service.desc, service.impl),
   });
-  const server = createServer(kind === "stock" ? stock : (req, res) => void ours.handler(req, res));
+  const server = createServer(
+    { shouldUpgradeCallback: asksForFrames },
+    kind === "stock" ? stock : (req, res) => void ours.handler(req, res),
+  );
+  if (kind === "frames") serveFrames(server);
   server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port));
   process.on("message", () => process.send?.(cpuMs()));
   process.on("disconnect", () => server.close().closeAllConnections());
@@ -57,6 +62,10 @@ function transportOf(kind: Kind, origin: string): Transport {
   switch (kind) {
     case "ours":
       return refusingTransport(createWireTransport({ pool: singlePeer(origin), baseUrl: origin }));
+    case "frames": {
+      const pool = singlePeer(origin, { frames: true });
+      return refusingTransport(createWireTransport({ pool, baseUrl: origin }));
+    }
     case "library":
       return refusingTransport(libraryTransport(origin));
     case "stock":

@@ -93,6 +93,7 @@ describe("every variable is taken", () => {
     ["GENMESH_DRAIN_MS", "0", { drainMs: 0 }],
     ["GENMESH_RETENTION_DAYS", "0", { retentionDays: 0 }],
     ["GENMESH_LOG_LEVEL", "warn", { logLevel: "warn" }],
+    ["GENMESH_PEER_FRAMES", "off", { frames: false }],
     ["GENMESH_WEBSOCKETS", "off", { webSockets: false }],
     ["GENMESH_WS_CONNECTIONS", "8192", { webSockets: { most: 8_192, inFlight: 1 } }],
     ["GENMESH_WS_IN_FLIGHT", "16", { webSockets: { most: 4_096, inFlight: 16 } }],

@@ -38,6 +38,8 @@ export interface Config extends StoresConfig {
   webSockets: { most: number; inFlight: number } | false;
   /** Undefined: plain text on every port. */
   tls: TlsConfig | undefined;
+  /** Do short calls between processes share connections? */
+  frames: boolean;
   /** The peers that the role calls over the wire. None in role `all`. */
   peers: PeerUrls;
   /** For role `all`: the folder of its embedded state. */
@@ -113,6 +115,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     security: securityConfig(read),
     webSockets: webSockets(read),
     tls,
+    frames: read.choice("GENMESH_PEER_FRAMES", ["on", "off"], "on") === "on",
     peers: peersConfig(read, role),
     dataDir,
     scratchDir: role === "all" || ownDir !== undefined ? dataDir : undefined,

@@ -2,6 +2,8 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { boundPipelining } from "#kit/edge/pipelining.ts";
+import type { IsCaller } from "#kit/rpc/gate.ts";
+import { asksForFrames, serveFrames } from "#kit/rpc/wire/frames-server.ts";
 import { type Address, countInFlight, listening, type MakeServer } from "./listen.ts";
 
 /** A port of HTTP/1.1 for internal callers. */
@@ -27,6 +29,8 @@ export interface HttpPortOptions {
   handlers: readonly PartialHandler[];
   /** Makes a server that speaks TLS. Default: plain. */
   createServer?: MakeServer | undefined;
+  /** Who may send many calls over one connection. Absent: nobody. */
+  isCaller?: IsCaller;
 }
 
 /**
@@ -41,16 +45,17 @@ const headersTimeoutMs = 10_000;
 
 /** Makes a port that does not listen yet. */
 export function createHttpPort(options: HttpPortOptions): HttpPort {
-  const { address, handlers } = options;
+  const { address, handlers, isCaller } = options;
   const inFlight = countInFlight();
   const server = inFlight.createServer(
-    {},
+    isCaller ? { shouldUpgradeCallback: asksForFrames } : {},
     (request, response) => {
       if (handlers.some((handler) => handler(request, response))) return;
       response.writeHead(404, { "content-type": "text/plain; charset=utf-8" }).end("not found\n");
     },
     options.createServer,
   );
+  const frames = isCaller && serveFrames(server, isCaller);
   boundPipelining(server);
   server.keepAliveTimeout = keepAliveTimeoutMs;
   server.headersTimeout = headersTimeoutMs;
@@ -66,6 +71,10 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
     closing ??= server.listening ? once(server.close(), "close") : Promise.resolve();
     return closing;
   };
+  const sendAway = () => {
+    inFlight.sendAway();
+    frames?.sendAway();
+  };
   return {
     async listen() {
       await listening(address, async () => {
@@ -75,8 +84,9 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       const bound = server.address();
       return typeof bound === "object" && bound ? bound.port : address.port;
     },
-    sendAway: inFlight.sendAway,
+    sendAway,
     async drain(signal) {
+      sendAway();
       await inFlight.whenLeft(signal);
       void close();
       await inFlight.whenIdle(signal);

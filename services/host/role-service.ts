@@ -42,6 +42,7 @@ export async function startService(
       address: { ...http, portVariable: "PORT", hostVariable: "HOST" },
       handlers,
       createServer: tlsServerMaker(tls.server),
+      isCaller: callerCheck(tokensOf(context)),
     }),
   );
   const opsUrl = await listenForOps(context, notReady, stack);

@@ -36,11 +36,11 @@ export function openPeers(context: HostContext, deps: WireDeps): Peers {
 /** All addresses behind a peer's URLs. */
 function openPool(
   urls: readonly string[],
-  { clock, log }: HostContext,
+  { clock, log, config: { frames } }: HostContext,
   { stack, tls }: WireDeps,
 ): PeerPool {
   const pools = urls.map((url) =>
-    stack.use(createDnsPeers({ url, clock, log, ...(tls ? { tls } : {}) })),
+    stack.use(createDnsPeers({ url, clock, log, frames, ...(tls ? { tls } : {}) })),
   );
   const [only, ...more] = pools;
   return only && more.length === 0 ? only : severalPeers(pools);

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import { createServer, IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import {
@@ -15,6 +15,7 @@ import { randomIds } from "#kit/base/ids.ts";
 import { createLogger } from "#kit/base/logger.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import { type RpcService, rpcService } from "#kit/rpc/service.ts";
+import { asksForFrames, serveFrames } from "#kit/rpc/wire/frames-server.ts";
 import { singlePeer } from "#kit/rpc/wire-pool.ts";
 import { createWireServer } from "#kit/rpc/wire-server.ts";
 import { createWireTransport } from "#kit/rpc/wire-transport.ts";
@@ -24,15 +25,22 @@ import {
   StreamGenerateResponseSchema,
   TextService,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { until } from "../support/until.ts";
 
 /** The client or server of a test: genmesh's own, or the library's. The library's client also speaks JSON. */
-export type ClientKind = "our client" | "the stock client" | "the stock client with JSON";
+export type ClientKind =
+  | "our client"
+  | "our client with frames"
+  | "the stock client"
+  | "the stock client with JSON";
 export type ServerKind = "our server" | "the stock server";
 
 /** Every pair that must work together. */
 export const pairings: [ClientKind, ServerKind][] = [
   ["our client", "our server"],
   ["our client", "the stock server"],
+  ["our client with frames", "our server"],
+  ["our client with frames", "the stock server"],
   ["the stock client", "our server"],
   ["the stock client with JSON", "our server"],
   // The reference for the others.
@@ -72,10 +80,12 @@ export async function wireWorld(options: WireOptions, handlers: Handlers): Promi
   ];
   const requests: IncomingMessage[] = [];
   const listener = listenerOf(options, services);
-  const server = createServer((req, res) => {
+  const server = createServer({ shouldUpgradeCallback: asksForFrames }, (req, res) => {
     requests.push(req);
     listener(req, res);
   });
+  const isFramed = options.client.endsWith("frames") && options.server === "our server";
+  if (isFramed) serveFrames(server);
   const sockets = new Set<Socket>();
   server.on("connection", (socket) => {
     sockets.add(socket);
@@ -89,6 +99,15 @@ export async function wireWorld(options: WireOptions, handlers: Handlers): Promi
   });
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const transport = transportTo(origin, options, stack);
+  if (isFramed) {
+    // The first calls take HTTP, until the connection of frames is there.
+    const client = createClient(MediaService, transport);
+    await until("calls take frames", async () => {
+      await client.deleteFile({}).catch(() => {});
+      return !(requests.at(-1) instanceof IncomingMessage);
+    });
+    requests.length = 0;
+  }
   const owned = stack.move();
   return {
     text: createClient(TextService, transport),
@@ -128,7 +147,8 @@ function listenerOf(options: WireOptions, services: RpcService[]): RequestListen
 
 function transportTo(origin: string, options: WireOptions, stack: AsyncDisposableStack): Transport {
   const interceptors = options.clientInterceptors ?? [];
-  if (options.client !== "our client") {
+  const isOurs = options.client.startsWith("our client");
+  if (!isOurs) {
     return createConnectTransport({
       baseUrl: origin,
       httpVersion: "1.1",
@@ -136,7 +156,7 @@ function transportTo(origin: string, options: WireOptions, stack: AsyncDisposabl
       interceptors,
     });
   }
-  const pool = stack.use(singlePeer(origin));
+  const pool = stack.use(singlePeer(origin, { frames: options.client.endsWith("frames") }));
   return createWireTransport({ pool, baseUrl: origin, interceptors });
 }
 

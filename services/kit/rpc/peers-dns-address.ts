@@ -1,5 +1,4 @@
 import { isIPv6 } from "node:net";
-import type { Dispatcher } from "undici";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import {
@@ -8,6 +7,7 @@ import {
   connectionsTo,
   portOf,
 } from "./peers-dns-connections.ts";
+import type { PeerDispatcher } from "./wire/frames-client.ts";
 import type { CallOutcome, PickedPeer } from "./wire-pool.ts";
 
 /** Milliseconds before the first probe of an address that is down, and the longest wait before a later one. */
@@ -21,7 +21,7 @@ const goingMs = 3_000;
 const doubtIntervalMs = 1_000;
 
 /** Values that an address needs from its pool. */
-export interface AddressContext extends Pick<ConnectionsOptions, "url" | "tls"> {
+export interface AddressContext extends Pick<ConnectionsOptions, "url" | "tls" | "frames"> {
   clock: Clock;
   log: Logger;
   /** Called when an address goes down. */
@@ -52,7 +52,8 @@ export function peerAddress(address: string, context: AddressContext): PeerAddre
   const { url } = context;
   const origin = `${url.protocol}//${isIPv6(address) ? `[${address}]` : address}:${portOf(url)}`;
   const connections = connectionsTo({
-    ...{ url, address, tls: context.tls },
+    ...{ url, address, tls: context.tls, frames: context.frames },
+    onGoing: () => going(),
     onConnect: (error) => (error ? health.wentDown(error) : health.cameUp()),
   });
   const health = healthOf(address, {
@@ -121,7 +122,7 @@ class Taken implements PickedPeer {
   }
 
   /** Read for each attempt, since connections may be renewed before it begins. */
-  get dispatcher(): Dispatcher {
+  get dispatcher(): PeerDispatcher {
     return this.#connections.dispatcher;
   }
 

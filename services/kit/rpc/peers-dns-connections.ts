@@ -1,4 +1,5 @@
-import { buildConnector, type Dispatcher } from "undici";
+import { buildConnector } from "undici";
+import { FramesDispatcher, type PeerDispatcher } from "./wire/frames-client.ts";
 import { createWireDispatcher } from "./wire-pool.ts";
 
 /** Milliseconds to connect. They are few, so that an address that swallows packets is left out within a second. */
@@ -14,12 +15,16 @@ export interface ConnectionsOptions {
   tls: () => buildConnector.BuildOptions | undefined;
   /** Called with the result of each connection for a call. */
   onConnect: (error: Error | undefined) => void;
+  /** Called where the process at the address announces that it stops. */
+  onGoing: () => void;
+  /** Do short calls share a connection, where the peer knows that? */
+  frames: boolean;
 }
 
 /** The connections to one address, which can be replaced by new ones while calls are under way. */
 export interface Connections {
   /** Takes new calls. */
-  readonly dispatcher: Dispatcher;
+  readonly dispatcher: PeerDispatcher;
   /** From now on calls make new connections. Calls under way end on theirs. */
   renew(): void;
   /** Connections close as their calls end. */
@@ -32,25 +37,26 @@ export interface Connections {
 
 /** Makes {@link Connections}. None is open before the first call. */
 export function connectionsTo(options: ConnectionsOptions): Connections {
-  const { url, address, onConnect } = options;
+  const { url, address, onConnect, onGoing } = options;
   /** The one in use, and those that still have calls under way. */
-  const all = new Set<Dispatcher>();
+  const all = new Set<PeerDispatcher>();
   let connect = newConnector(options);
   let dispatcher = newDispatcher();
 
-  function newDispatcher(): Dispatcher {
+  function newDispatcher(): PeerDispatcher {
     const connector = connect;
-    const made = createWireDispatcher(url.origin, {
+    const http = createWireDispatcher(url.origin, {
       connect: (to, callback) =>
         connector(to, (...result) => {
           onConnect(result[0] ?? undefined);
           callback(...result);
         }),
     });
+    const made = options.frames ? new FramesDispatcher(http, onGoing) : http;
     all.add(made);
     return made;
   }
-  function leave(old: Dispatcher): void {
+  function leave(old: PeerDispatcher): void {
     void old
       .close()
       .catch(() => {})

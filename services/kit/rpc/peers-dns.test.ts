@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Dispatcher } from "undici";
 import { afterEach, describe, expect, test } from "vitest";
 import { createLogger } from "#kit/base/logger.ts";
 import { type ManualClock, manualClock, systemClock } from "#kit/time/clock.ts";
@@ -79,7 +80,12 @@ async function call(pool: PeerPool, path = "/", tried: string[] = []): Promise<s
   if (!peer) return undefined;
   const { origin } = peer;
   try {
-    const answer = await peer.dispatcher.request({ origin, path, method: "POST", body: "x" });
+    const answer = await (peer.dispatcher as Dispatcher).request({
+      origin,
+      path,
+      method: "POST",
+      body: "x",
+    });
     await answer.body.text();
     peer.done("ok");
     return new URL(origin).hostname;
@@ -97,7 +103,11 @@ function outcomeOf(error: unknown): CallOutcome {
 /** A call begun on an answer that stays open until the test ends it. */
 async function openStream(pool: PeerPool) {
   const peer = (await pool.pick([])) ?? expect.unreachable("no address");
-  const { body } = await peer.dispatcher.request({ path: "/stream", method: "POST", body: "" });
+  const { body } = await (peer.dispatcher as Dispatcher).request({
+    path: "/stream",
+    method: "POST",
+    body: "",
+  });
   const chunks: string[] = [];
   const ended = (async () => {
     for await (const chunk of body) chunks.push(String(chunk));

@@ -17,6 +17,8 @@ export interface DnsPeersOptions {
   lookup?: (host: string) => Promise<readonly string[]>;
   /** For `https:`: the trusted authorities and the certificate to show. Default: the system's authorities, and no certificate. */
   tls?: TlsSource;
+  /** Do short calls to an address share a connection, where the peer knows that? Default: no. */
+  frames?: boolean;
 }
 
 /** A peer's addresses, which DNS is asked for again and again while the process runs. */
@@ -48,7 +50,7 @@ export function createDnsPeers(options: DnsPeersOptions): DnsPeers {
   let turn = 0;
 
   const context = {
-    ...{ url, clock, log },
+    ...{ url, clock, log, frames: options.frames ?? false },
     tls: () => (tls ? clientTlsOptions(tls.current()) : undefined),
     onDown: () => name.soon(),
   };

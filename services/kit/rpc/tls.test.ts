@@ -3,6 +3,7 @@ import { appendFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { type ConnectionOptions, connect } from "node:tls";
+import type { Dispatcher } from "undici";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createLogger } from "#kit/base/logger.ts";
 import { type ManualClock, manualClock } from "#kit/time/clock.ts";
@@ -103,7 +104,7 @@ function peersAt(port: number, tls?: TlsSource): DnsPeers {
 async function ask(pool: DnsPeers): Promise<string> {
   const peer = (await pool.pick([])) ?? expect.unreachable("no address");
   try {
-    const { body } = await peer.dispatcher.request({ path: "/", method: "GET" });
+    const { body } = await (peer.dispatcher as Dispatcher).request({ path: "/", method: "GET" });
     const text = await body.text();
     peer.done("ok");
     return text;

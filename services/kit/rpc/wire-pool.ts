@@ -1,4 +1,5 @@
 import { type buildConnector, type Dispatcher, Pool } from "undici";
+import { FramesDispatcher } from "./wire/frames-client.ts";
 
 /** The end of one attempt at a peer. */
 export type CallOutcome =
@@ -12,7 +13,7 @@ export type CallOutcome =
 /** One address of a peer, taken for one attempt. */
 export interface PickedPeer {
   /** Takes the request. Its connections lead to `origin` alone. */
-  readonly dispatcher: Dispatcher;
+  readonly dispatcher: Pick<Dispatcher, "dispatch">;
   /** `http://HOST:PORT` or `https:`, as in its URL. It is the Host header, and names the address that the next attempt avoids. */
   readonly origin: string;
   /**
@@ -74,9 +75,19 @@ export function createWireDispatcher(origin: string, options: WireDispatcherOpti
 /** A peer with one address that never changes. Disposing ends its connections at once. */
 export interface SinglePeer extends PeerPool, AsyncDisposable {}
 
+/** Options of a peer with one address. */
+interface SinglePeerOptions extends WireDispatcherOptions {
+  /** Do short calls share a connection, where the peer knows that? Default: no. */
+  frames?: boolean;
+}
+
 /** A pool of one address: `http://HOST:PORT` or `https:`. */
-export function singlePeer(origin: string, options: WireDispatcherOptions = {}): SinglePeer {
-  const dispatcher = createWireDispatcher(origin, options);
+export function singlePeer(
+  origin: string,
+  { frames = false, ...options }: SinglePeerOptions = {},
+): SinglePeer {
+  const http = createWireDispatcher(origin, options);
+  const dispatcher = frames ? new FramesDispatcher(http, () => {}) : http;
   const picked: PickedPeer = { dispatcher, origin, going() {}, done() {} };
   return {
     pick: () => picked,
