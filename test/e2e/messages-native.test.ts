@@ -247,7 +247,7 @@ describe("a count", () => {
 
   test("is genmesh's own where the upstream has none", async () => {
     const counts: number[] = [];
-    const odd = { ...anthropicAnswers.down, status: 200, body: { input_tokens: "many" } };
+    const odd = { kind: "json", body: { input_tokens: "many" } } as const;
     for (const answer of [anthropicAnswers.down, anthropicAnswers.rate, odd]) {
       double.next("count", answer);
       const { status, json } = await caller.post(path, body);

@@ -85,7 +85,8 @@ async function streamAnAnswer() {
   );
   const events = await stream.rest();
   expect(events.at(-1)?.data).toBe("[DONE]");
-  const { id } = events[0]?.json.response;
+  const [first = expect.unreachable()] = events;
+  const { id } = first.json.response;
   const isLast = ({ name }: SeenSpan) => name === "chat scripted";
   return { ...(await traceOf("/v1/responses", isLast, collector)), answered: stream.headers, id };
 }

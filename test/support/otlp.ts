@@ -132,16 +132,16 @@ function double(fields: Fields, number: number): number {
 
 function attributesOf(fields: Fields, number: number): Record<string, unknown> {
   return Object.fromEntries(
-    messages(fields, number).map((pair) => [text(pair, 1), valueOf(messages(pair, 2)[0])]),
+    messages(fields, number).map((pair) => [text(pair, 1), attributeOf(messages(pair, 2)[0])]),
   );
 }
 
-function valueOf(value: Fields | undefined): unknown {
+function attributeOf(value: Fields | undefined): unknown {
   if (!value) return undefined;
   if (value.has(2)) return integer(value, 2) === 1n;
   if (value.has(3)) return Number(integer(value, 3));
   if (value.has(4)) return double(value, 4);
-  if (value.has(5)) return messages(value, 5).flatMap((list) => messages(list, 1).map(valueOf));
+  if (value.has(5)) return messages(value, 5).flatMap((list) => messages(list, 1).map(attributeOf));
   return text(value, 1);
 }
 
