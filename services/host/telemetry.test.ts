@@ -59,7 +59,7 @@ describe("telemetry", () => {
       runIn(traced, () => told.warn({ jobId: "job_1" }, "a word"));
     }
     told.info("too late");
-    const sent = Buffer.concat(collector.bodies).toString("latin1");
+    const sent = Buffer.concat(collector.logs).toString("latin1");
     expect(sent).toContain("a word");
     expect(sent).toContain("job_1");
     expect(sent).not.toMatch(/too (?:early|late)/);

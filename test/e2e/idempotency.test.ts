@@ -50,7 +50,8 @@ describe("equal requests in flight", () => {
 
   test("as many streams too, and each sees it from its beginning", async () => {
     const payer = await world.caller();
-    world.play({ kind: "ok", firstByteDelayMs: 50, deltaDelayMs: 10 });
+    // All have come by then.
+    world.play({ kind: "ok", firstByteDelayMs: 1_000, deltaDelayMs: 10 });
     const idempotencyKey = newKey();
     const all = Array.from({ length: together }, () =>
       payer.stream("/responses", body, { idempotencyKey }),

@@ -235,8 +235,11 @@ describe("any world", () => {
     );
     await until("metrics", () => collector.metrics().length > 20);
     const everything = Buffer.concat(collector.bodies).toString("latin1");
+    const logs = Buffer.concat(collector.logs).toString("latin1");
     for (const word of [...Object.values(told), caller.key, "up-key-5f2c9d"]) {
       expect(everything).not.toContain(word);
+      // A line of the log has the caller's own id of its request.
+      if (word !== told.requestId) expect(logs).not.toContain(word);
     }
     const rules = Object.values(spanRules);
     const known = new Set<string>(attributeNames);

@@ -40,8 +40,10 @@ export interface Collector extends AsyncDisposable {
   spans: SeenSpan[];
   /** The newest value of each series. */
   metrics(): SeenSeries[];
-  /** The bodies of all requests, unchanged. */
+  /** The bodies of all requests with traces and metrics, unchanged. */
   bodies: Buffer[];
+  /** The bodies of all requests with lines of the log, unchanged. */
+  logs: Buffer[];
   /** Headers of every request. */
   headers: Record<string, unknown>[];
   /** The status of all answers. 200 at first. */
@@ -56,7 +58,7 @@ export async function startCollector(): Promise<Collector> {
     const body = Buffer.concat(chunks);
     collector.headers.push(request.headers);
     if (collector.status === 200) {
-      collector.bodies.push(body);
+      (request.url === "/v1/logs" ? collector.logs : collector.bodies).push(body);
       if (request.url === "/v1/traces") collector.spans.push(...spansIn(body));
       for (const one of request.url === "/v1/metrics" ? metricsIn(body) : []) {
         series.set(JSON.stringify([one.name, one.attributes]), one);
@@ -70,6 +72,7 @@ export async function startCollector(): Promise<Collector> {
     spans: [],
     metrics: () => [...series.values()],
     bodies: [],
+    logs: [],
     headers: [],
     status: 200,
     async [Symbol.asyncDispose]() {
