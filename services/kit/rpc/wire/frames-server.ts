@@ -41,6 +41,8 @@ export function serveFrames(
     const refusal = isGoing ? "503 Service Unavailable" : "401 Unauthorized";
     if (isGoing || (isCaller && !isCaller(headers.authorization))) {
       socket.end(`HTTP/1.1 ${refusal}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+      // Node closes no connection that asked for another protocol. Its caller need not either.
+      socket.destroySoon();
       return;
     }
     const reply = `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${framesProtocol}`;
