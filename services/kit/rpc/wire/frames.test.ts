@@ -116,7 +116,7 @@ async function framed(generate: Generate) {
   return { ...server, ...caller };
 }
 
-/** A connection of frames without a caller of ours. */
+/** A connection that takes frames, as a plain socket. */
 async function rawFrames(port: number): Promise<Socket> {
   const socket = connect({ port, host: "127.0.0.1" });
   cleanUps.push(() => socket.destroy());
