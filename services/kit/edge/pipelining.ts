@@ -64,7 +64,8 @@ export function boundPipelining(server: Server): void {
   server.on("connection", watch);
   server.on("secureConnection", watch);
   server.prependListener("request", (({ socket }, response) => {
-    begun.get(socket)?.push(response);
+    // A connection that has changed its protocol has no parser to stop, and nothing here would forget its answers.
+    if ((socket as Parsing).parser) begun.get(socket)?.push(response);
   }) satisfies RequestListener);
 }
 

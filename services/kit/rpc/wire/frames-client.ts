@@ -10,6 +10,7 @@ import {
   framesProtocol,
   headersIn,
   maxFrameBodyBytes,
+  maxFrameHeadBytes,
 } from "./frames.ts";
 import { unaryType } from "./unary-reply.ts";
 
@@ -34,6 +35,8 @@ export class FramesDispatcher implements PeerDispatcher {
   readonly #http: Pool;
   readonly #onGoing: () => void;
   #frames: FramesConnection | undefined;
+  /** Those that end their last calls as well. */
+  readonly #open = new Set<FramesConnection>();
   #isAsking = false;
   #isClosed = false;
   #asksAtMs = 0;
@@ -50,8 +53,11 @@ export class FramesDispatcher implements PeerDispatcher {
     if (!isShort || headers[1] !== unaryType) return this.#http.dispatch(options, handler);
     const frames = this.#frames;
     if (frames?.takesCalls) {
-      frames.call(options.path, headers, body, handler);
-      return true;
+      const head = `${options.path}\n${headers.join("\n")}`;
+      if (head.length <= maxFrameHeadBytes) {
+        frames.call(head, body, handler);
+        return true;
+      }
     }
     if (!frames) this.#ask(headers);
     return this.#http.dispatch(options, handler);
@@ -59,12 +65,13 @@ export class FramesDispatcher implements PeerDispatcher {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([this.#http.close(), this.#frames?.retire()]);
+    const retired = [...this.#open].map((frames) => frames.retire());
+    await Promise.all([this.#http.close(), ...retired]);
   }
 
   async destroy(): Promise<void> {
     this.#isClosed = true;
-    this.#frames?.destroy();
+    for (const frames of this.#open) frames.destroy();
     await this.#http.destroy();
   }
 
@@ -92,6 +99,8 @@ export class FramesDispatcher implements PeerDispatcher {
       },
     });
     this.#frames = frames;
+    this.#open.add(frames);
+    socket.once("close", () => this.#open.delete(frames));
     if (this.#isClosed) void frames.retire();
   }
 }
@@ -142,12 +151,7 @@ class FramesConnection {
     return !this.#isRetired && this.#calls.size < maxCalls;
   }
 
-  call(
-    path: string,
-    headers: readonly string[],
-    body: Uint8Array,
-    handler: Dispatcher.DispatchHandler,
-  ): void {
+  call(head: string, body: Uint8Array, handler: Dispatcher.DispatchHandler): void {
     const number = this.#nextCall;
     this.#nextCall = (number + 1) >>> 0;
     const came = this.#came;
@@ -161,7 +165,6 @@ class FramesConnection {
     handler.onRequestStart?.(call, undefined);
     if (call.aborted) return;
     this.#calls.set(number, call);
-    const head = `${path}\n${headers.join("\n")}`;
     this.#writer.send(frameOf(frameKinds.request, number, head, body));
   }
 

@@ -10,7 +10,9 @@ import {
   framesProtocol,
   headersIn,
   maxFrameBodyBytes,
+  maxFrameHeadBytes,
 } from "./frames.ts";
+import { unaryType } from "./unary-reply.ts";
 
 /** Milliseconds without a frame after which a connection without calls is closed. Callers close theirs earlier. */
 const idleMs = 65_000;
@@ -41,6 +43,8 @@ export function serveFrames(
     const refusal = isGoing ? "503 Service Unavailable" : "401 Unauthorized";
     if (isGoing || (isCaller && !isCaller(headers.authorization))) {
       socket.end(`HTTP/1.1 ${refusal}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+      // Node closes no connection that asked for another protocol. Its caller need not either.
+      socket.destroySoon();
       return;
     }
     const reply = `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${framesProtocol}`;
@@ -102,7 +106,9 @@ class FramesConnection {
     const response = new FramedResponse(number, this.#writer);
     this.#calls.set(number, response);
     response.once("close", () => this.#calls.delete(number));
-    this.#serve(request, response);
+    // Answers of streams need more than one write.
+    if (request.headers["content-type"] === unaryType) this.#serve(request, response);
+    else response.writeHead(415).end();
   }
 }
 
@@ -165,10 +171,15 @@ class FramedResponse {
 
   end(body: Uint8Array | string = ""): this {
     if (this.destroyed || this.writableFinished) return this;
+    const head = [this.#status, ...this.#lines].join("\n");
+    // As over HTTP, where the caller closes the connection at such a head.
+    if (head.length > maxFrameHeadBytes) {
+      this.destroy();
+      return this;
+    }
     this.headersSent = true;
     this.writableFinished = true;
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
-    const head = [this.#status, ...this.#lines].join("\n");
     if (bytes.length > maxFrameBodyBytes) {
       this.#writer.sendEach(this.#parts(head, bytes));
       return this;

@@ -10,7 +10,14 @@ import { rpcService } from "../service.ts";
 import { type CallOutcome, createWireDispatcher, type PeerPool } from "../wire-pool.ts";
 import { createWireServer } from "../wire-server.ts";
 import { createWireTransport } from "../wire-transport.ts";
-import { frameOf, framesPath, framesProtocol, maxFrameBodyBytes } from "./frames.ts";
+import {
+  FrameReader,
+  frameKinds,
+  frameOf,
+  framesPath,
+  framesProtocol,
+  maxFrameBodyBytes,
+} from "./frames.ts";
 import { FramesDispatcher } from "./frames-client.ts";
 import { asksForFrames, serveFrames } from "./frames-server.ts";
 
@@ -27,6 +34,9 @@ async function serve(generate: Generate, isCaller?: (authorization?: string) => 
     generate: async (request: { body: Uint8Array }, context: HandlerContext) => ({
       body: await generate(request.body, context),
     }),
+    async *streamGenerate() {
+      yield { part: { case: "events", value: Buffer.from("e") } };
+    },
   } as never);
   const wire = createWireServer({ services: [text], interceptors: [] });
   const seen = { http: 0, framed: 0, upgrades: 0, chunks: 0 };
@@ -62,6 +72,11 @@ async function listen(server: ReturnType<typeof createServer>): Promise<void> {
   });
 }
 
+interface AskOptions {
+  signal?: AbortSignal;
+  head?: Record<string, string>;
+}
+
 /** A caller, and what became of its attempts. */
 function callerOf(origin: string) {
   const outcomes: CallOutcome[] = [];
@@ -79,8 +94,10 @@ function callerOf(origin: string) {
   const transport = createWireTransport({ pool, baseUrl: origin });
   const client = createClient(TextService, transport);
   const headers = { authorization: "Bearer t" };
-  const ask = (body: Uint8Array | string = "x", options: { signal?: AbortSignal } = {}) =>
-    client.generate({ body: Buffer.from(body) }, { headers, ...options }).then(({ body }) => body);
+  const ask = (body: Uint8Array | string = "x", { head = {}, ...options }: AskOptions = {}) =>
+    client
+      .generate({ body: Buffer.from(body) }, { headers: { ...headers, ...head }, ...options })
+      .then(({ body }) => body);
   return { ask, outcomes, told, dispatcher };
 }
 
@@ -97,6 +114,18 @@ async function framed(generate: Generate) {
   Object.assign(server.seen, { http: 0, framed: 0, chunks: 0 });
   caller.outcomes.length = 0;
   return { ...server, ...caller };
+}
+
+/** A connection that takes frames, as a plain socket. */
+async function rawFrames(port: number): Promise<Socket> {
+  const socket = connect({ port, host: "127.0.0.1" });
+  cleanUps.push(() => socket.destroy());
+  socket.write(
+    `GET ${framesPath} HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: ${framesProtocol}\r\n\r\n`,
+  );
+  const [reply] = await once(socket, "data");
+  expect(String(reply)).toMatch(/^HTTP\/1.1 101 /);
+  return socket;
 }
 
 const echo: Generate = (body) => body;
@@ -231,6 +260,64 @@ describe("an end", () => {
     await closed;
     await until("all are closed", () => sockets.size === 0);
   });
+
+  test("a dispatcher that is destroyed while it closes ends what is under way", async () => {
+    const { ask, seen, dispatcher, sockets } = await framed((_, { signal }) =>
+      whenAborted(signal).then(() => Buffer.alloc(0)),
+    );
+    const asked = codeOf(ask("22"));
+    await until("it has come", () => seen.framed === 1);
+    const closed = dispatcher.close();
+    await dispatcher.destroy();
+    expect(await asked).toBe(Code.Unavailable);
+    await closed;
+    await until("all are closed", () => sockets.size === 0);
+  });
+});
+
+describe("a head that is too long", () => {
+  test("of a request takes HTTP, where it is refused, and ends no other call", async () => {
+    const held = Promise.withResolvers<void>();
+    const { ask, seen } = await framed(async (body) => {
+      await held.promise;
+      return body;
+    });
+    const other = ask("22");
+    await until("it has come", () => seen.framed === 1);
+    const head = { long: "h".repeat(100_000) };
+    expect(await codeOf(ask("1", { head }))).toBeDefined();
+    held.resolve();
+    expect(Buffer.from(await other).toString()).toBe("22");
+    expect(seen.framed).toBe(1);
+  });
+
+  test("of an answer fails its own call alone", async () => {
+    const held = Promise.withResolvers<void>();
+    const { ask, wire } = await framed(async (body, { responseHeader }) => {
+      if (body.length === 1) responseHeader.set("long", "h".repeat(100_000));
+      else await held.promise;
+      return body;
+    });
+    const other = ask("22");
+    expect(await codeOf(ask("1"))).toBe(Code.Unavailable);
+    held.resolve();
+    expect(Buffer.from(await other).toString()).toBe("22");
+    await until("no call is open", () => wire.openCalls === 0);
+  });
+});
+
+test("a stream in a frame is refused: its answer would need more than one", async () => {
+  const { port, wire } = await serve(echo);
+  const socket = await rawFrames(port);
+  const heads: string[] = [];
+  const reader = new FrameReader(({ head }) => heads.push(head));
+  socket.on("data", (chunk) => reader.push(chunk));
+  const path = "/genmesh.text.v1.TextService/StreamGenerate";
+  const head = `${path}\ncontent-type\napplication/connect+proto`;
+  socket.write(frameOf(frameKinds.request, 1, head, Buffer.alloc(5)));
+  await until("it is answered", () => heads.length > 0);
+  expect(heads).toEqual(["415"]);
+  expect(wire.openCalls).toBe(0);
 });
 
 describe("what is no frames", () => {
@@ -268,13 +355,7 @@ describe("what is no frames", () => {
     ["a head beyond its end", Buffer.from([12, 0, 0, 0, 1, 0, 0, 0, 1, 255, 255, 0, 0, 1, 2, 3])],
   ])("%s: the connection is closed", async (_, bytes) => {
     const { port } = await serve(echo);
-    const socket = connect({ port, host: "127.0.0.1" });
-    cleanUps.push(() => socket.destroy());
-    socket.write(
-      `GET ${framesPath} HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: ${framesProtocol}\r\n\r\n`,
-    );
-    const [reply] = await once(socket, "data");
-    expect(String(reply)).toMatch(/^HTTP\/1.1 101 /);
+    const socket = await rawFrames(port);
     const closed = new Promise((resolve) => socket.once("close", resolve));
     // The server has not read all of it.
     socket.on("error", () => {});

@@ -33,7 +33,9 @@ export interface Frame {
 const prefixBytes = 13;
 /** Largest body of a frame. A longer one would keep other calls waiting. */
 export const maxFrameBodyBytes = 64 * 1024;
-/** Largest frame. Node takes no more than 16 KiB of headers in a request over HTTP. */
+/** Longest head of a frame. It is the bound that Node and undici have for the headers of a message of HTTP. */
+export const maxFrameHeadBytes = 16 * 1024;
+/** Largest frame that is read. A longer one ends the connection, with all of its calls. */
 const maxFrameBytes = maxFrameBodyBytes + 32 * 1024;
 
 /** Writes a frame. */
