@@ -74,7 +74,10 @@ export class Connection {
   /** Reasons for which the connection is not read at present. */
   #pauses = 0;
   #pingedAtMs: number;
+  /** Pings in a row behind which no byte came. */
   #lostPings = 0;
+  /** Bytes that had come at the last ping. */
+  #heardBytes = 0;
   #takesMore = true;
   /** The code with which it closes as soon as no request is under way, and the error that comes before. */
   #closing: { code: number; refusal?: RefusalError | undefined } | undefined;
@@ -101,9 +104,6 @@ export class Connection {
       taken[Symbol.dispose]();
       this.#end(1003);
     });
-    ws.on("pong", () => {
-      this.#lostPings = 0;
-    });
     // ws closes by itself where a frame breaks the protocol.
     ws.on("error", () => {});
     ws.once("close", () => {
@@ -127,6 +127,10 @@ export class Connection {
     if (nowMs - this.#openedAtMs >= socketLifeMs) this.closeWhenIdle(1001, takesNoMore());
     if (nowMs - this.#pingedAtMs < pingMs) return;
     this.#pingedAtMs = nowMs;
+    const { bytesRead } = this.#options.raw;
+    // A pong stands behind a message that is still coming, and shows nothing while the connection is not read.
+    if (bytesRead > this.#heardBytes || this.#pauses > 0) this.#lostPings = 0;
+    this.#heardBytes = bytesRead;
     if (this.#lostPings >= maxLostPings) {
       this.#ws.terminate();
       return;
@@ -243,6 +247,7 @@ export class Connection {
     edge.events.requestBegan();
     const told = (error: unknown) => this.#told(error, requestId);
     let refusal: RefusalError | undefined;
+    let refused: Promise<void> | undefined;
     try {
       if (this.#closing || !this.#takesMore) throw takesNoMore();
       const ended = await answerCreate(edge, {
@@ -257,7 +262,7 @@ export class Connection {
     } catch (error) {
       refusal = told(signal.aborted ? signal.reason : error);
       events.ended(this.#left.signal.aborted ? "left" : "refused");
-      void this.#refuse(refusal, lane, requestId);
+      refused = this.#refuse(refusal, lane, requestId);
       if (refusal.reason === ErrorReason.INVALID_API_KEY) this.closeWhenIdle(1008);
     }
     edge.events.requestEnded({
@@ -267,6 +272,8 @@ export class Connection {
       accountId: this.principal.accountId,
       ...(refusal ? { reason: errorRow(refusal.reason).code } : {}),
     });
+    // Refusals would fill the memory for a caller that reads none of them.
+    await refused;
   }
 
   #told(error: unknown, requestId: string): RefusalError {

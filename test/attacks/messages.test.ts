@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, describe, expect, test } from "vitest";
-import { pricing } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
+import { at, completed, created, event, least, ofResponses, said, words } from "./output-places.ts";
 
 // Output in any place that an upstream may put it, without usage: a caller of Messages pays for it as any other caller does.
 
@@ -9,41 +9,11 @@ ownWorldOnly();
 const world = await startWorld();
 afterAll(() => world[Symbol.asyncDispose]());
 
-const outputPrice = pricing.outputUsdMicrosPerMillionTokens / 1_000_000;
-const words = "sea ".repeat(300).trim();
-/** 300 words of one token each. */
-const least = 0.9 * 300 * outputPrice;
 const ask = {
   ...{ max_tokens: 900, messages: [{ role: "user", content: "Hi" }] },
   thinking: { type: "adaptive" },
 };
 
-const event = (type: string, fields: object) =>
-  `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
-const response = { id: "r", object: "response", created_at: 1, model: "up" };
-const created = event("response.created", { response: { ...response, output: [] } });
-const completed = (more: object = {}) =>
-  event("response.completed", { response: { ...response, status: "completed", ...more } });
-const at = { output_index: 0, content_index: 0, item_id: "i" };
-const done = (item: object) => event("response.output_item.done", { output_index: 0, item });
-const said = (text: string) => ({ type: "message", content: [{ type: "output_text", text }] });
-const called = { type: "function_call", call_id: "c", name: "f", arguments: `"${words}"` };
-
-const ofResponses: Record<string, string[]> = {
-  deltas: [event("response.output_text.delta", { ...at, delta: words })],
-  "a done alone": [event("response.output_text.done", { ...at, text: words })],
-  refusals: [event("response.refusal.delta", { ...at, delta: words })],
-  summaries: [event("response.reasoning_summary_text.delta", { ...at, delta: words })],
-  reasoning: [event("response.reasoning_text.delta", { ...at, delta: words })],
-  "an item of reasoning": [done({ type: "reasoning", summary: [{ text: words }] })],
-  "a call's item": [done(called)],
-  "arguments behind an item": [
-    event("response.output_item.added", { output_index: 0, item: { ...called, arguments: "" } }),
-    event("response.function_call_arguments.delta", { ...at, delta: words }),
-  ],
-  "an unknown event": [event("response.other.delta", { ...at, delta: words })],
-  "an unknown item": [done({ type: "other", note: words })],
-};
 const chunk = (delta: object, finish_reason: string | null = null) =>
   `data: ${JSON.stringify({ id: "c", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
 const ofChat: Record<string, string[]> = {

@@ -98,8 +98,8 @@ function isLong(ttl: JsonValue | undefined): boolean {
   return count === undefined || Number(count) * (minutes[unit] ?? 0) > usualMinutes;
 }
 
-/** Levels of a body at which a cache is asked for: an item, its parts, and the parts within them. */
-const maxDepth = 8;
+/** Levels of a body at which a cache is asked for: an item, its parts, those within them, and those within a document of these. */
+const maxDepth = 9;
 
 function hasLongBlock(value: JsonValue, depth: number): boolean {
   if (depth > maxDepth || typeof value !== "object" || value === null) return false;

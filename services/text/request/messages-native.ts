@@ -44,14 +44,14 @@ export function checkNative(body: JsonObject, { refusesForcedTools, prices }: Ch
   }
 }
 
-/** Levels of a body at which a cache is asked for: a message, its blocks, and the blocks within them. */
-const maxDepth = 6;
+/** Levels of a body at which a cache is asked for: a message, its blocks, those within them, and those within a document of these. */
+const maxDepth = 9;
 
 function hasLongCache(value: JsonValue, isControl: boolean, depth: number): boolean {
   if (typeof value !== "object" || value === null || depth > maxDepth) return false;
   if (Array.isArray(value)) return value.some((one) => hasLongCache(one, false, depth + 1));
   if (isControl) return value.ttl === "1h";
-  return ["cache_control", "content"].some((name) =>
+  return ["cache_control", "content", "source"].some((name) =>
     hasLongCache(value[name] ?? null, name === "cache_control", depth + 1),
   );
 }

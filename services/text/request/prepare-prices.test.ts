@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ask, chat, png, prepare, refusalOf } from "../../../test/contract/usage.prepare.ts";
 import { snapshotWith } from "../../../test/contract/usage.world.ts";
+import { nativeSnapshot } from "./messages.fixture.ts";
 
 // A request decides its hold by what it asks for, where a model has prices beside input, cached input and output.
 
@@ -91,6 +92,38 @@ describe("entries that stay in the cache for long", () => {
     expect(await sent({ base })).toBe(false);
   });
 });
+
+test.each([
+  [
+    "a document",
+    (block: object) => ({ type: "document", source: { type: "content", content: [block] } }),
+  ],
+  [
+    "what a call found",
+    (block: object) => ({ type: "search_result", source: "s", title: "T", content: [block] }),
+  ],
+])(
+  "a message may ask for an hour within %s of a call's result, at the price of an hour",
+  async (_, within) => {
+    const cache_control = { type: "ephemeral", ttl: "1h" };
+    const found = within({ type: "text", text: "hi", cache_control });
+    const body = {
+      ...{ model: "chat-1", max_tokens: 100 },
+      messages: [
+        { role: "user", content: "hi" },
+        { role: "assistant", content: [{ type: "tool_use", id: "t", name: "f", input: {} }] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "t", content: [found] }] },
+      ],
+    };
+    const at = (prices: object) => ({
+      operation: "messages" as const,
+      snapshot: nativeSnapshot(undefined, { prices }),
+    });
+    expect(await refusalOf(body, at({ base }))).toBe("unsupported_parameter messages");
+    const dear = { base: { ...base, cacheWriteLong: 5_000_000n } };
+    expect((await prepare(body, at(dear))).price.asksLongCache).toBe(true);
+  },
+);
 
 test("images have their own price, up to the tokens that they may have", async () => {
   const input = [{ role: "user", content: [{ type: "input_image", image_url: png }] }];
