@@ -3,7 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { manualClock } from "#kit/time/clock.ts";
-import { catalogReader, type FileRead, readCatalogFile, watchCatalog } from "./file.ts";
+import {
+  type CatalogRead,
+  catalogReader,
+  type FileRead,
+  readCatalogFile,
+  watchCatalog,
+} from "./file.ts";
 import { maxFileBytes, pollMs } from "./limits.ts";
 
 let folder: string;
@@ -112,6 +118,23 @@ describe("a watched file", () => {
     expect(slept).toEqual([pollMs, pollMs, pollMs]);
     expect(pollMs).toBe(500);
   });
+});
+
+test("a look that takes long does not bring back what a later one has replaced", async () => {
+  const numbers: (number | undefined)[] = [];
+  const slow = Promise.withResolvers<CatalogRead>();
+  const reads = [slow.promise, Promise.resolve({ text: "new", number: 2 })];
+  const watch = watchCatalog({
+    read: async () => (await reads.shift()) ?? { fault: "read too often" },
+    clock: manualClock(),
+    known: { text: "old", number: 1 },
+    changed: ({ number }) => numbers.push(number),
+  });
+  const looks = [watch.look(), watch.look()];
+  await new Promise((resolve) => setImmediate(resolve));
+  slow.resolve({ text: "old", number: 1 });
+  await Promise.all(looks);
+  expect(numbers).toEqual([2]);
 });
 
 describe("reading refuses, in words and without rejecting", () => {

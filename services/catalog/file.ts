@@ -126,7 +126,8 @@ interface CatalogWatchOptions {
 export function watchCatalog({ read, clock, known, changed }: CatalogWatchOptions): CatalogWatch {
   let judged = known;
   let pending: { read: CatalogRead; looks: number } | undefined;
-  const look = async () => {
+  let looking: Promise<void> = Promise.resolve();
+  const lookOnce = async () => {
     const found = await read();
     if (same(found, judged)) {
       pending = undefined;
@@ -142,6 +143,11 @@ export function watchCatalog({ read, clock, known, changed }: CatalogWatchOption
     pending = undefined;
     judged = found;
     changed(found);
+  };
+  /** One after the other: what an earlier look read must not come into force after what a later one read. */
+  const look = () => {
+    looking = looking.then(lookOnce, lookOnce);
+    return looking;
   };
   return {
     look,

@@ -5,6 +5,7 @@ import { type CatalogWatch, catalogReader } from "./file.ts";
 import { catalogRoutes } from "./routes.ts";
 import { type CatalogContext, createSnapshotSource } from "./source.ts";
 import { storedReader } from "./stored.ts";
+import { fileNumber } from "./version.ts";
 import { createVersionStore } from "./version-store-documents.ts";
 import { versionRoutes } from "./versions.ts";
 
@@ -30,15 +31,22 @@ export function createCatalog(context: CatalogContext): Service {
   let watch: CatalogWatch | undefined;
   let watching: Promise<void> | undefined;
   const look = async () => watch?.look();
+  // An operator gets the text and the number of the same version.
+  const caughtUp = async () => {
+    const newest = await versions?.newest();
+    const { number = fileNumber } = source.inForce();
+    if ((newest?.number ?? fileNumber) !== number) await look();
+    return newest;
+  };
   return {
     name: "catalog",
     rpc: [
       rpcService(CatalogService, {
         ...catalogRoutes({
-          ...{ file, source, clock, drafts, closing: closing.signal },
+          ...{ file, source, clock, drafts, caughtUp, closing: closing.signal },
           isStored: versions !== undefined,
         }),
-        ...versionRoutes({ file, source, versions, drafts, clock, look }),
+        ...versionRoutes({ file, source, versions, drafts, clock, look, caughtUp }),
       }),
     ],
     async start() {

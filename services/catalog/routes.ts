@@ -20,6 +20,8 @@ interface CatalogRoutesDeps {
   source: SnapshotSource;
   clock: Clock;
   drafts: Pick<DraftChecker, "check">;
+  /** Resolves when the newest version in the store is in force here. */
+  caughtUp(): Promise<unknown>;
   /** Aborts when open watches must end, so that their callers turn to another replica. */
   closing: AbortSignal;
 }
@@ -31,6 +33,7 @@ export function catalogRoutes({
   source,
   clock,
   drafts,
+  caughtUp,
   closing,
 }: CatalogRoutesDeps): Pick<
   ServiceImpl<typeof CatalogService>,
@@ -43,6 +46,7 @@ export function catalogRoutes({
       return create(GetSnapshotResponseSchema, known ? {} : { snapshot });
     },
     async checkDraft({ yaml }, { signal }) {
+      await caughtUp();
       const inForce = source.inForce();
       const draft = { text: yaml, workflows: inForce.workflows };
       const folder = dirname(file);

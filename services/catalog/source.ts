@@ -78,7 +78,7 @@ export function createSnapshotSource(context: SourceContext): SnapshotSource {
   };
   const changed = (found: CatalogRead) => {
     const before = inForce;
-    const next = judge(found, before, events, clock.now());
+    const next = judge(found, before, events);
     if (!next) return;
     put(next, found);
     if (next !== before) for (const listener of [...listeners]) listener();
@@ -93,7 +93,7 @@ export function createSnapshotSource(context: SourceContext): SnapshotSource {
     },
     async load() {
       const known = await read();
-      const { snapshot, faults } = verdictOf(known, clock.now());
+      const { snapshot, faults } = verdictOf(known);
       if (faults) throw new Error(refusalText(placeOf(context.file, known), faults));
       put(snapshot, known);
       events.loaded(snapshot);
@@ -107,9 +107,8 @@ function judge(
   read: CatalogRead,
   inForce: Snapshot | undefined,
   events: CatalogEvents,
-  nowMs: number,
 ): Snapshot | undefined {
-  const { snapshot, faults } = verdictOf(read, nowMs);
+  const { snapshot, faults } = verdictOf(read);
   if (faults) {
     events.refused(faults);
     return undefined;
@@ -122,8 +121,9 @@ function judge(
   return snapshot;
 }
 
-function verdictOf(read: CatalogRead, nowMs: number): CatalogVerdict {
-  if (read.fault === undefined) return parseCatalog(read.text, read.workflows, nowMs);
+/** A certificate may be of any time here. One that ends keeps no replica from starting: files are stored unsigned then. */
+function verdictOf(read: CatalogRead): CatalogVerdict {
+  if (read.fault === undefined) return parseCatalog(read.text, read.workflows);
   return { faults: [{ path: "", message: read.fault }] };
 }
 

@@ -2,7 +2,16 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+} from "vitest";
 import { createPeers } from "#common/agreements/peers.ts";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { randomIds } from "#kit/base/ids.ts";
@@ -14,6 +23,11 @@ import { openSqlite } from "#kit/store/sqlite.ts";
 import { createWorkshop } from "#kit/threads/workshop.ts";
 import { manualClock } from "#kit/time/clock.ts";
 import type { PutInForceRequestSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import {
+  type CertificateFolder,
+  certificateFolder,
+  noCertificates,
+} from "../../test/support/certificates.ts";
 import { createCatalog } from "./index.ts";
 import { pollMs } from "./limits.ts";
 
@@ -38,9 +52,9 @@ models: [{ id: music-1, kind: music, upstream: studio, creditPrice: ${credits} }
 `;
 
 /** A replica over the store of this test, with a client. */
-async function replica({ isStored = true } = {}) {
+async function replica({ isStored = true, nowMs = Date.now() } = {}) {
   const log = createLogger("silent");
-  const clock = manualClock();
+  const clock = manualClock(nowMs);
   const sqlite = openSqlite(join(folder, "genmesh.sqlite"));
   const database = isStored ? ({ kind: "sqlite", sqlite } as const) : undefined;
   const service = createCatalog({ file, database, clock, log, metrics: createMetrics(), workshop });
@@ -146,6 +160,17 @@ describe("versions in the store", () => {
     expect((await one.client.listVersions({})).versions).toHaveLength(2);
   });
 
+  test("a replica that has not looked tells the newest text with its number, and compares with it", async () => {
+    const one = await replica();
+    const other = await replica();
+    await one.put(priced(30), 0);
+    const told = await other.client.getText({});
+    expect(told).toMatchObject({ yaml: priced(30), newestNumber: 1, version: { number: 1 } });
+    await one.put(priced(40), 1);
+    expect((await other.client.checkDraft({ yaml: priced(40) })).changes).toEqual([]);
+    expect((await other.put(priced(50), 2)).version?.number).toBe(3);
+  });
+
   test("a repeat of an act makes no second version, and another act of its name none at all", async () => {
     const { client, put } = await replica();
     const operationId = "the same";
@@ -195,6 +220,41 @@ models: [{ id: voice-1, kind: speech, upstream: main, voices: [a], pricing: { us
   await put(priced(20), 1);
   expect((await put(upstream("/keys/main"), 2)).faults).toHaveLength(1);
   expect((await put(1, 2)).faults).toEqual([]);
+});
+
+describe.skipIf(noCertificates !== undefined)("a version with a certificate", () => {
+  let certificates: CertificateFolder;
+  let certificate: string;
+  beforeAll(async () => {
+    certificates = await certificateFolder();
+    certificate = (await (await certificates.authority()).issueSigner("Example Studio")).cert;
+  });
+  afterAll(() => certificates[Symbol.asyncDispose]());
+  const signed = (key: string) =>
+    `contentCredentials: { certificate: ${JSON.stringify(certificate)}, ${key} }${priced(20)}`;
+
+  test("names a file with its key only where what is in force does", async () => {
+    const own = signed("keyFile: /keys/signing.key");
+    await writeFile(file, own);
+    const { client, put } = await replica();
+    const other = signed("keyFile: /etc/tls/server.key");
+    const { faults } = await put(other, 0);
+    expect(faults.map(({ path }) => path)).toEqual(["contentCredentials.keyFile"]);
+    expect((await client.checkDraft({ yaml: other })).faults).toHaveLength(1);
+    expect((await put(`${own}# a comment`, 0)).faults).toEqual([]);
+    expect((await put(signed("keyEnv: SIGNING_KEY"), 1)).faults).toEqual([]);
+  });
+
+  test("starts when the certificate has ended, and none that has ended is put in force", async () => {
+    const first = await replica();
+    await first.put(signed("keyEnv: SIGNING_KEY"), 0);
+    const later = await replica({ nowMs: Date.now() + 3 * 24 * 3_600_000 });
+    const { snapshot } = await later.client.getSnapshot({});
+    expect(snapshot?.contentCredentials?.keyName).toBe("SIGNING_KEY");
+    const { faults } = await later.put(signed("keyEnv: OTHER_KEY"), 1);
+    expect(faults.map(({ path }) => path)).toEqual(["contentCredentials.certificate"]);
+    expect((await later.put(priced(30), 1)).faults).toEqual([]);
+  });
 });
 
 test("where a file is the master, it can be read and not changed", async () => {

@@ -36,6 +36,8 @@ export interface VersionRoutesDeps {
   clock: Clock;
   /** Looks at the store now. */
   look(): Promise<void>;
+  /** The newest version in the store, which is in force here by then. Undefined: there is none. */
+  caughtUp(): Promise<VersionFacts | undefined>;
 }
 
 /** The methods that change what is in force. */
@@ -49,7 +51,7 @@ export function versionRoutes(deps: VersionRoutesDeps): VersionMethods {
   const { source, versions } = deps;
   return {
     async getText({ number: wanted }) {
-      const newest = await versions?.newest();
+      const newest = await deps.caughtUp();
       const found = await textOf(deps, wanted);
       const told = {
         isEditable: versions !== undefined,
@@ -73,7 +75,7 @@ export function versionRoutes(deps: VersionRoutesDeps): VersionMethods {
       const store = versions ?? refuse(ErrorReason.STATE_CONFLICT, { message: fileIsMaster });
       const made = await store.madeBy(operationId);
       if (made) return await repeated(store, request, made);
-      const newest = (await store.newest())?.number ?? fileNumber;
+      const newest = (await deps.caughtUp())?.number ?? fileNumber;
       if (newest !== expectedNumber) refuse(ErrorReason.STATE_CONFLICT, { message: changedSince });
       const { models, faults, draft } = await judged(deps, store, request, signal);
       if (faults.length > 0) return { faults };

@@ -1,3 +1,4 @@
+import { isAbsolute } from "node:path";
 import { type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import {
@@ -102,17 +103,18 @@ function refusedDraft(faults: readonly { path: string; message: string }[]): Dra
 }
 
 /**
- * Upstreams whose key is in a file that the catalog in force does not name. With a path of their choice, an operator could send any file
- * of the machine to an upstream.
+ * Upstreams, and a certificate, whose key is in a file that the catalog in force does not name for such a use. With a path of their choice,
+ * an operator could send any file of the machine to an upstream, and sign by any key of the machine.
  */
 function unknownKeyFiles(is: Snapshot, was: Snapshot): DraftVerdict["faults"] {
   const known = new Set(Object.values(was.upstreams).map(({ apiKeyFile }) => apiKeyFile));
-  return Object.values(is.upstreams)
+  const message = "names a file that what is in force does not; name it in the catalog file first";
+  const ofUpstreams = Object.values(is.upstreams)
     .filter(({ apiKeyFile }) => apiKeyFile !== "" && !known.has(apiKeyFile))
-    .map(({ name }) => ({
-      path: `upstreams.${name}.apiKeyFile`,
-      message: "names a file that what is in force does not; name it in the catalog file first",
-    }));
+    .map(({ name }) => ({ path: `upstreams.${name}.apiKeyFile`, message }));
+  const keyName = is.contentCredentials?.keyName ?? "";
+  const isKnown = !isAbsolute(keyName) || keyName === was.contentCredentials?.keyName;
+  return isKnown ? ofUpstreams : [...ofUpstreams, { path: "contentCredentials.keyFile", message }];
 }
 
 /** Changes, with as many of their fields as an answer has room for. */

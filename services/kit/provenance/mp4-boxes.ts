@@ -26,7 +26,7 @@ const maxHeldBytes = 16 * 1024 * 1024;
 
 const none: Buffer = Buffer.alloc(0);
 
-/** Boxes of an index, and of a file's beginning, that are gone through: some 30 for each track, and two for each second in fragments. */
+/** Boxes of an index, and of a file itself, that are gone through: some 30 for each track, and two for each second in fragments. */
 export const maxBoxes = 20_000;
 
 /** Offsets in an index: an hour in pieces of one frame has some 300,000. More would take longer than one turn may. */
@@ -48,6 +48,7 @@ export async function* shifted(
   /** The part of the next box's head that has come. */
   let head: Buffer = none;
   let box: { type: string; leftBytes: number; parts: Buffer[] } | undefined;
+  let boxes = 0;
   for await (const chunk of chunks) {
     let rest = head.length > 0 ? Buffer.concat([head, chunk]) : chunk;
     head = none;
@@ -59,6 +60,7 @@ export async function* shifted(
           head = rest;
           break;
         }
+        if (++boxes > maxBoxes) throw new LayoutError("the file has too many boxes");
         begins = found.type;
         box = { type: found.type, leftBytes: found.size, parts: [] };
       }

@@ -179,9 +179,10 @@ describe("an MP4", () => {
       Buffer.concat([type, stbl(box("stco", be32(0, 600_000), Buffer.alloc(2_400_000)))]),
     ],
     [
-      "has too many boxes",
+      "has too many boxes in its index",
       Buffer.concat([type, stbl(Buffer.concat(Array(30_000).fill(box("free"))))]),
     ],
+    ["has too many boxes", Buffer.concat([type, ...Array(30_000).fill(box("free")), media])],
     ["has an offset too far", Buffer.concat([type, stbl(box("stco", be32(0, 1, 0xffff_fff0)))])],
   ])("that %s stays as it is", async (_, plain) => {
     expect(await marked(plain)).toBe("layout");
@@ -215,6 +216,7 @@ describe("a chain of certificates", () => {
     const [own = "", ca = ""] = pair.cert.split(/(?<=-----END CERTIFICATE-----\n)/);
     const server = await authority.issueSigner("Example", "serverAuth");
     const other = await folder.authority("other");
+    expect(chainFault(pair.key + pair.cert)).toMatch(/^holds a private key/);
     expect(chainFault("")).toMatch(/^has no certificate/);
     expect(chainFault(own.replace("MII", "MIX"))).toMatch(/^has no certificate/);
     expect(chainFault(ca)).toMatch(/^begins with an authority's/);

@@ -38,6 +38,9 @@ export function certificatesIn(text: string): X509Certificate[] | undefined {
  * the epoch. Default: whether it is valid at a time is not judged.
  */
 export function chainFault(text: string, nowMs?: number): string | undefined {
+  // Operators and all services read the catalog.
+  if (text.includes("PRIVATE KEY"))
+    return "holds a private key, which belongs into keyEnv or keyFile";
   const chain = certificatesIn(text);
   const [own, ...others] = chain ?? [];
   if (!own) return "has no certificate in PEM that can be read";

@@ -1,3 +1,4 @@
+import { turn } from "#kit/base/in-turns.ts";
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import type {
   Model,
@@ -81,6 +82,8 @@ export async function checkOnline(
       const own = model.shares.find((one) => one.upstream === name)?.upstreamModel;
       const offered = own ? { ...model, upstreamModel: own } : model;
       const asked = { upstream, model: offered, read, secrets };
+      // A document that is known already is no wait, and comparing it takes some ms.
+      await turn();
       for (const { call, path, message } of await checks[protocol](asked)) {
         const inCall = call ? ["call", ...(call.mode === "" ? [] : [call.mode])] : [];
         const at: FaultPath = ["models", index, ...inCall, ...path];

@@ -1,7 +1,7 @@
 import type { JsonValue } from "#kit/base/json.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { type CallContext, callUpstream, type UpstreamCall } from "../call.ts";
+import { type CallContext, callUpstream, isTooDeep, type UpstreamCall } from "../call.ts";
 import { capabilitiesOf } from "../protocols.ts";
 
 /** Bytes of a document: ComfyUI's list of all nodes has some MiB. */
@@ -57,7 +57,9 @@ async function readDocument(
       reply.body.close();
       return { fault: `answers ${reply.status}` };
     }
-    return { value: JSON.parse((await reply.body.whole(maxBytes)).toString()) as JsonValue };
+    const bytes = await reply.body.whole(maxBytes);
+    if (isTooDeep(bytes)) return { fault: "answers with JSON that is nested too deep" };
+    return { value: JSON.parse(bytes.toString()) as JsonValue };
   } catch (error) {
     if (error instanceof SyntaxError) return { fault: "answers with what is no JSON" };
     if (!(error instanceof UpstreamError)) return { fault: "does not answer in time" };

@@ -13,6 +13,9 @@ const document: JsonObject = {
         required: ["width"],
       },
       Loop: { $ref: "#/components/schemas/Loop" },
+      Twice: {
+        anyOf: [{ $ref: "#/components/schemas/Twice" }, { $ref: "#/components/schemas/Twice" }],
+      },
       Video: { type: "object", properties: { url: { type: "string" }, size: { type: "integer" } } },
     },
   },
@@ -48,6 +51,7 @@ test.each<[JsonValue, JsonValue, string[]]>([
   [{ anything: 1 }, { type: "object" }, []],
   ["what is not described", to("Loop"), []],
   ["nor there", to("Nothing"), []],
+  ["a schema of two that are the same one again", to("Twice"), []],
 ])("%j by %j", (value, schema, expected) => {
   expect(faultsOf(value, schema)).toEqual(expected);
 });
@@ -67,6 +71,7 @@ test.each<[string, JsonValue, boolean]>([
     true,
   ],
   ["output.url", { properties: { output: {} } }, true],
+  ["output.url", { properties: { output: to("Twice") } }, true],
 ])("a text at %s of %j: %s", (path, schema, expected) => {
   expect(hasText(schema, parseOutputPath(path) ?? [], document)).toBe(expected);
 });

@@ -28,11 +28,13 @@ export function OperatorCatalog() {
   const upstreams = useApi<Upstreams>(`${admin}/upstreams`);
   const stateOf = new Map(upstreams.data?.data.map(({ name, state }) => [name, state]));
   const models = loaded.data?.models;
+  // One part would push the others down when it came.
+  const isKnown = [loaded, text, versions].every(({ data, error }) => data || error);
   return (
     <Page
       title="Catalog"
       lead={
-        loaded.data && text.data ? (
+        isKnown && loaded.data && text.data ? (
           <>
             In force: {text.data.version ? `version ${text.data.version.number}` : "the file"},
             content <Id>{loaded.data.version}</Id>
@@ -47,24 +49,29 @@ export function OperatorCatalog() {
         </a>
       }
     >
-      <CatalogEditor loaded={text} onDone={reload} />
-      {text.data?.isEditable && (
-        <CatalogVersions loaded={versions} text={text.data} onDone={reload} />
+      {isKnown ? (
+        <>
+          <CatalogEditor loaded={text} onDone={reload} />
+          {text.data?.isEditable && (
+            <CatalogVersions loaded={versions} text={text.data} onDone={reload} />
+          )}
+          <Section title="In force">
+            <ErrorText error={loaded.error} retry={loaded.reload} />
+            {models?.length === 0 && (
+              <Empty title="The catalog has no models">
+                <p>Add some to its text. A change is in force within 2 seconds.</p>
+              </Empty>
+            )}
+            <div class="cards">
+              {models?.map((model) => (
+                <ModelInForce key={model.id} model={model} stateOf={stateOf} />
+              ))}
+            </div>
+          </Section>
+        </>
+      ) : (
+        <Waiting lines={12} />
       )}
-      <Section title="In force">
-        <ErrorText error={loaded.error} retry={loaded.reload} />
-        {!models && !loaded.error && <Waiting lines={8} />}
-        {models?.length === 0 && (
-          <Empty title="The catalog has no models">
-            <p>Add some to its text. A change is in force within 2 seconds.</p>
-          </Empty>
-        )}
-        <div class="cards">
-          {models?.map((model) => (
-            <ModelInForce key={model.id} model={model} stateOf={stateOf} />
-          ))}
-        </div>
-      </Section>
     </Page>
   );
 }

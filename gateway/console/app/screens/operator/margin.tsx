@@ -3,7 +3,7 @@ import { count } from "../../format.ts";
 import { useApi, useFilters } from "../../hooks.ts";
 import { Select, TextField } from "../../kit/form.tsx";
 import { Page, Section } from "../../kit/page.tsx";
-import { Empty } from "../../kit/states.tsx";
+import { Empty, Waiting } from "../../kit/states.tsx";
 import { type Column, Table } from "../../kit/table.tsx";
 import { Count, Credits, Fact, Money } from "../../kit/values.tsx";
 import { rangeChoices, rangeOf } from "../../usage-ranges.ts";
@@ -96,10 +96,8 @@ export function Margin() {
           onValue={(account) => set({ account })}
         />
       </div>
-      {rows && rows.length > 0 && (
-        <Section title="In all">
-          <Totals rows={rows} />
-        </Section>
+      {!loaded.error && (
+        <Section title="In all">{rows ? <Totals rows={rows} /> : <Waiting lines={4} />}</Section>
       )}
       <Section title={`By ${by?.label.toLowerCase()}`}>
         <Table
