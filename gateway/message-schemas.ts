@@ -23,6 +23,15 @@ const textOrBlocks = (description: string): Schema => ({
   anyOf: [{ type: "string" }, { type: "array", items: anyObject }],
 });
 
+/** The result of a tool that the upstream carried out. */
+const resultOf = (name: string) => ({
+  name,
+  fields: {
+    tool_use_id: string("Of the call."),
+    content: { description: "As the upstream made it, with state for the next turn." },
+  },
+});
+
 const blocks = taggedUnion("MessageBlock", "A block of an answer.", {
   text: {
     name: "MessageText",
@@ -50,6 +59,20 @@ const blocks = taggedUnion("MessageBlock", "A block of an answer.", {
       input: { ...anyObject, description: "The arguments." },
     },
   },
+  server_tool_use: {
+    name: "MessageServerToolUse",
+    fields: {
+      id: string("Names the call in its result."),
+      name: string("The tool, which the upstream carried out."),
+      input: { ...anyObject, description: "The arguments." },
+    },
+  },
+  web_search_tool_result: resultOf("MessageWebSearchResult"),
+  web_fetch_tool_result: resultOf("MessageWebFetchResult"),
+  tool_search_tool_result: resultOf("MessageToolSearchResult"),
+  code_execution_tool_result: resultOf("MessageCodeResult"),
+  bash_code_execution_tool_result: resultOf("MessageBashCodeResult"),
+  text_editor_code_execution_tool_result: resultOf("MessageEditorCodeResult"),
 });
 
 const deltas = taggedUnion("MessageDelta", "More of a block.", {
@@ -89,7 +112,12 @@ const usage = component(
       "output_tokens_details?": nullable(
         fieldsOf({ thinking_tokens: integer("Of these, tokens of thinking.") }),
       ),
-      "server_tool_use?": { type: "null", description: "No tool of the host is offered." },
+      "server_tool_use?": nullable(
+        fieldsOf({
+          "web_search_requests?": integer("Searches that the upstream carried out."),
+          "web_fetch_requests?": integer("Pages that it fetched."),
+        }),
+      ),
       "service_tier?": stringOrNull("The tier that served it."),
       "estimated?": boolean(
         "True: counted by us, as the upstream reported none that can be right.",
@@ -172,13 +200,13 @@ const tool = component(
   fieldsOf(
     {
       "type?": string(
-        "`custom`, or a tool of Anthropic's own that the model takes, like `bash_20250124`.",
+        "`custom`, or a tool of Anthropic's own that the model takes, like `bash_20250124` or `web_search_20250305`.",
       ),
       name: string("Its name."),
       "description?": string("What it does."),
       "input_schema?": anyObject,
     },
-    { ...open, description: "A tool that the caller carries out." },
+    { ...open, description: "A tool that the caller or the upstream carries out." },
   ),
 );
 

@@ -165,7 +165,7 @@ export const keyWords: Readonly<Record<string, string>> = {
   servedTiers: "Percent of all token prices, by the service tier that the answer names.",
   toolCalls: "USD micros for one call of a hosted tool, by its family.",
   toolCallLimit:
-    "The calls of hosted tools that one request is held for. The upstream gets it as max_tool_calls.",
+    "The calls of hosted tools that one request is held for. The upstream gets it as max_tool_calls or max_uses.",
   upstreamCost:
     "The operator's own prices at the upstream. Callers are neither charged nor shown them.",
   usdMicrosPerMillionCharacters: "USD micros for a million characters of spoken text.",

@@ -214,6 +214,23 @@ describe("with an upstream", () => {
     ]);
   });
 
+  test("numbers of a call keep their spelling", async () => {
+    const seen = world.play();
+    const input = `{"at":1.50,"n":1e3}`;
+    const turn = `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"look","input":${input}}]}`;
+    const result = {
+      role: "user",
+      content: [{ type: "tool_result", tool_use_id: "t", content: "A" }],
+    };
+    const messages = `[${JSON.stringify(hi[0])},${turn},${JSON.stringify(result)}]`;
+    const sent = `{"model":"scripted","max_tokens":100,"messages":${messages}}`;
+    expect((await caller.post(path, sent)).status).toBe(200);
+    const calls = seen[0]?.body.input.filter(
+      ({ type }: { type: string }) => type === "function_call",
+    );
+    expect(calls).toMatchObject([{ arguments: input }]);
+  });
+
   test("costs to the micro, streamed and whole", async () => {
     const own = await world.caller();
     const usage = {

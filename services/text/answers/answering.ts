@@ -127,7 +127,10 @@ export function createAnswering(context: AnsweringContext): Answering {
       const tally = createTally(prepared, counter, (error) => {
         context.events.trouble("tokens are guessed", call.requestId, error);
       });
-      const inputTokens = there ?? (await tally.input());
+      const own = there ?? (await tally.input());
+      // Clients of Messages compact by this number. One that is too low makes them do so too late.
+      const isUpper = there === undefined && prepared.operation === "messages";
+      const inputTokens = isUpper ? tally.most()[0] : own;
       const { price, holdAmount: hold } = prepared;
       const tokens = { input: inputTokens, cachedInput: 0, output: 0 };
       return { inputTokens, cost: chargeOf(price, tokens, hold), hold };

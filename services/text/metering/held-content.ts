@@ -4,6 +4,7 @@ import {
   type ChatSpec,
   type Upstream,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { familyOfTool } from "../../upstreams/text/judging/tool-calls.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";
 import type { TakenMedia } from "../request/media.ts";
 import { fileTokens } from "../tokens/files.ts";
@@ -34,7 +35,7 @@ export interface Terms {
 
 /** The terms of a request to a model that has a price list. Writes the bound of calls of tools into the body. */
 export function listedTerms(price: TextPrice, list: PriceList, parts: PricedParts): Terms {
-  const { body, media, mediaTokens, spec, hostedTypes, upstreams } = parts;
+  const { operation, body, media, mediaTokens, spec, hostedTypes, upstreams } = parts;
   const audio = { held: 0, most: 0 };
   for (const file of media.files) {
     if (file.kind !== "audio") continue;
@@ -46,11 +47,13 @@ export function listedTerms(price: TextPrice, list: PriceList, parts: PricedPart
   const images = { held: mediaTokens.held - audio.held, most: mediaTokens.most - audio.most };
   const hasAudio = audio.held > 0 && prices(list, "audioInput", "cachedAudioInput");
   const hasImages = images.held > 0 && prices(list, "imageInput");
+  const isNamed = operation === "messages" && hostedTypes.length > 0;
+  const own = isNamed ? ofNamedTools(price, list, hostedTypes) : price;
   const toolCalls = hostedTypes.length > 0 && holdCalls(body, list, spec, parts);
   const isAsked = upstreams.some(({ autoCache }) => autoCache === AutoCache.LONG);
   const asksLong = prices(list, "cacheWriteLong") && (isAsked || asksLongCache(body));
   return {
-    price: asksLong ? { ...price, asksLongCache: true } : price,
+    price: asksLong ? { ...own, asksLongCache: true } : own,
     held: {
       ...(hasAudio && { audioInput: audio.held }),
       ...(hasImages && { imageInput: images.held }),
@@ -64,6 +67,23 @@ export function listedTerms(price: TextPrice, list: PriceList, parts: PricedPart
       ...(hasAudio && { countedAudio: audio.most }),
       ...(hasImages && { countedImages: images.most }),
     },
+  };
+}
+
+/**
+ * A price with calls of those tools alone that the request names. A search of Messages may run code over its finds, which costs nothing
+ * there.
+ */
+function ofNamedTools(
+  price: TextPrice,
+  { toolCalls = {}, ...list }: PriceList,
+  hostedTypes: readonly string[],
+): TextPrice {
+  const families = new Set(hostedTypes.map(familyOfTool));
+  const named = Object.entries(toolCalls).filter(([family]) => families.has(family));
+  return {
+    ...price,
+    list: named.length > 0 ? { ...list, toolCalls: Object.fromEntries(named) } : list,
   };
 }
 

@@ -12,23 +12,36 @@ const counted: readonly (JsonValue | undefined)[] = ["base64", "content", "text"
  * file of the operator's account.
  */
 export function checkAdded(block: JsonObject, param: string, opaque: OpaquePart[]): void {
-  checkSources(block, param);
+  checkSources(block, param, false);
+  noteAll(block, param, opaque);
+}
+
+/** Checks the result of a tool that Anthropic ran. It may also name files that this tool made, which go back to the account that got them. */
+export function checkResult(block: JsonObject, param: string, opaque: OpaquePart[]): void {
+  checkSources(block, param, true);
+  noteAll(block, param, opaque);
+}
+
+function noteAll(block: JsonObject, param: string, opaque: OpaquePart[]): void {
   for (const { value, at } of sealedIn(block, param)) {
     noteState(value, at, param, { opaque, isNative: true });
   }
 }
 
-function checkSources(value: JsonValue, param: string): void {
+function checkSources(value: JsonValue, param: string, takesFiles: boolean): void {
   if (Array.isArray(value)) {
-    for (const [index, one] of value.entries()) checkSources(one, `${param}[${index}]`);
+    for (const [index, one] of value.entries()) {
+      checkSources(one, `${param}[${index}]`, takesFiles);
+    }
   }
   if (!isJsonObject(value)) return;
   for (const [name, one] of Object.entries(value)) {
     const path = `${param}.${name}`;
-    if (name === "file_id") unsupported(path, "Stored files are not supported here.");
+    if (name === "file_id" && !takesFiles)
+      unsupported(path, "Stored files are not supported here.");
     if (name === "source" && isJsonObject(one) && !counted.includes(one.type)) {
       unsupported(`${path}.type`, "A block of this type must hold its content itself.");
     }
-    checkSources(one, path);
+    checkSources(one, path, takesFiles);
   }
 }

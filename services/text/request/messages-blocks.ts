@@ -3,12 +3,14 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { weightOf } from "#kit/base/weight.ts";
 import type { ChatSpec, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { sealedIn } from "../../upstreams/text/anthropic/sealed.ts";
 import { maxFileNameCharacters, maxJsonDepth } from "../base/limits.ts";
 import { CalledNames } from "./called-names.ts";
 import type { FilePart, ImagePart, OpaquePart } from "./checked.ts";
 import { fieldOf, objectAt, unsupported } from "./fields.ts";
 import { checkAdded } from "./messages-added.ts";
 import { checkBlockFields } from "./messages-fields.ts";
+import { checkHostBlock, isOfHost } from "./messages-host.ts";
 import { addedTypesOf, noteState } from "./messages-state.ts";
 import { maxLeftOut } from "./operator-state.ts";
 
@@ -32,6 +34,10 @@ export interface FoundBlocks {
   described: Set<string>;
   /** Types of blocks beside the known ones that pass as they came. */
   added: ReadonlySet<string>;
+  /** Types of tools that the upstream runs itself. */
+  hosted: Set<string>;
+  /** Has a turn of the model results of such tools? */
+  hasHostResults: boolean;
 }
 
 /** Nothing found so far, in a request to this model. `natives`: the upstreams that speak Messages themselves, if it goes to those. */
@@ -44,6 +50,8 @@ export function newFoundBlocks(spec: ChatSpec, natives: readonly Upstream[]): Fo
     ...{ spec, count: 0, images: [], files: [], opaque: [], inputs: [] },
     names: new CalledNames(),
     leftOut: new Set(),
+    hosted: new Set(),
+    hasHostResults: false,
   };
 }
 
@@ -104,7 +112,8 @@ export function checkBlocks(
     const isAdded = placesOfAdded.includes(place) && found.added.has(type);
     const isKnown =
       typesIn[place]?.includes(type) || (found.isNative && nativeTypesIn[place] === type);
-    if (!isAdded && !isKnown) {
+    const isHost = isOfHost(type, place, found);
+    if (!isAdded && !isHost && !isKnown) {
       refuse(ErrorReason.UNSUPPORTED_CONTENT_TYPE, {
         param: `${path}.type`,
         message: `A block of the type '${type.slice(0, 64)}' is not supported here.`,
@@ -116,6 +125,10 @@ export function checkBlocks(
       return block;
     }
     checkBlockFields(block, type, path);
+    if (isHost) {
+      checkHostBlock(block, path, found);
+      return block;
+    }
     const header = place === "system" && param === "system" ? "system" : "messages.content";
     noteNames(block, sentNames[type] ?? new Set(), header, found);
     checkBlock(block, type, path, found);
@@ -127,6 +140,9 @@ function checkBlock(block: JsonObject, type: string, param: string, found: Found
   switch (type) {
     case "text":
       requiredString(block, "text", {}, `${param}.text`);
+      for (const { value, at } of sealedIn(block.citations ?? null, `${param}.citations`)) {
+        noteState(value, at, param, found);
+      }
       break;
     case "image":
       checkImage(block, param, found);

@@ -3,6 +3,7 @@ import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { sealedIn } from "../../upstreams/text/anthropic/sealed.ts";
 import { carriedIn, isCarrier } from "../../upstreams/text/messages/carrier.ts";
 import type { OpaquePart } from "./checked.ts";
+import { withoutResults } from "./messages-results.ts";
 
 /** Types of blocks that the catalog adds at each of these upstreams, so that any of them can be asked. */
 export function addedTypesOf([first, ...others]: readonly Upstream[]): ReadonlySet<string> {
@@ -28,9 +29,9 @@ export function noteState(
 }
 
 /**
- * Takes thinking out of a body that may not be sent: that of other upstreams and models. Thinking without a signature has no state. A
- * message with nothing else is left out too, because none may be empty. `natives`: the upstreams that speak Messages themselves, if it
- * goes to those alone.
+ * Takes thinking, and results of Anthropic's tools, out of a body that may not be sent: those of other upstreams and models. Thinking
+ * without a signature has no state. A message with nothing else is left out too, because none may be empty. `natives`: the upstreams
+ * that speak Messages themselves, if it goes to those alone.
  */
 export function leaveThinkingOut(
   body: JsonObject,
@@ -60,6 +61,7 @@ export function leaveThinkingOut(
     message.content = message.content.filter(isKept);
     return length === 0 || message.content.length > 0;
   });
+  if (isNative && foreign.size > 0) body.messages = withoutResults(body.messages, isForeign);
 }
 
 /** Is it a signature of an upstream that speaks Messages? A carrier is state of another upstream. */

@@ -53,7 +53,7 @@ export function* checkMessages(
   { developerPrompt, natives, bytes }: MessagesTerms,
 ): Generator<void, CheckedBody> {
   const isNative = natives.length > 0;
-  if (isNative && bytes) yield* keepTurns(body, bytes);
+  if (bytes) yield* keepTurns(body, bytes);
   for (const name of operators) {
     if (fieldOf(body, name) !== undefined) unsupported(name);
   }
@@ -93,8 +93,8 @@ export function* checkMessages(
   return {
     body,
     callerInstructions: null,
-    hosted: false,
-    hostedTypes: [],
+    hosted: found.hosted.size > 0 || found.hasHostResults,
+    hostedTypes: [...found.hosted],
     toolTokens:
       isNative && tools > 0 ? messagesToolTokens + found.described.size * descriptionTokens : 0,
     nameBytes: found.names.bytes + argumentBytes,
@@ -159,7 +159,7 @@ function checkTool(tool: JsonObject, param: string, spec: ChatSpec, found: Found
     if (!takesTool(spec, "function")) refuseTool(`${param}.type`, spec);
     const schema = `${param}.input_schema`;
     objectAt(fieldOf(tool, "input_schema") ?? missing(schema), schema);
-  } else checkOwnTool(`${type}`, `${param}.type`, found);
+  } else checkOwnTool(tool, param, found);
   requiredString(tool, "name", { min: 1 }, `${param}.name`);
   const callers = fieldOf(tool, "allowed_callers");
   if (Array.isArray(callers) && !callers.includes("direct")) {

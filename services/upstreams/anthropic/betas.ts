@@ -42,6 +42,7 @@ export const advancedFields: readonly string[] = [
 ];
 
 function isAdvanced(tool: JsonObject): boolean {
+  if (`${tool.type}`.startsWith("tool_search_")) return true;
   return advancedFields.some((name) => (tool[name] ?? null) !== null);
 }
 

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import { hostResults } from "./host-tools.ts";
 
 /**
  * The text that a model generated, in answers and events of every protocol. Upstreams use many names for its fields (`content`,
@@ -140,7 +141,7 @@ function textIn(value: JsonValue, without: ReadonlySet<string>): string {
   let text = "";
   if (Array.isArray(value)) {
     for (const item of value) text += textIn(item, without);
-  } else if (!isSealed(value)) {
+  } else if (!isTextless(value)) {
     for (const name in value) {
       if (!without.has(name)) text += textOfField(name, value[name] as JsonValue, without);
     }
@@ -155,9 +156,9 @@ function textOfField(name: string, value: JsonValue, without: ReadonlySet<string
   return textIn(value, without);
 }
 
-/** Is it reasoning that only the upstream can read? */
-function isSealed({ type }: JsonObject): boolean {
-  return type === "reasoning.encrypted" || type === "redacted_thinking";
+/** Is it reasoning that only the upstream can read, or the result of a tool that the upstream ran, which is input? */
+function isTextless({ type }: JsonObject): boolean {
+  return type === "reasoning.encrypted" || type === "redacted_thinking" || hostResults.has(type);
 }
 
 /**
@@ -333,7 +334,7 @@ function cut(value: JsonValue, characters: number, without: ReadonlySet<string>)
   if (!isJsonObject(value)) return { value, left };
   const kept: JsonObject = {};
   for (const [name, field] of Object.entries(value)) {
-    const isText = !isSealed(value) && !without.has(name);
+    const isText = !isTextless(value) && !without.has(name);
     const part = isText ? cutField(name, field, left, without) : { value: field, left };
     kept[name] = part.value;
     left = part.left;

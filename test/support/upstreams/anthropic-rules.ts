@@ -11,10 +11,17 @@ const fields: Readonly<Record<string, string>> = {
   ...{ temperature: "", top_p: "", top_k: "", cache_control: "", service_tier: "" },
   context_management: "context-management-",
 };
+/** Types of the results of tools that it runs itself. */
+const hostResults = ["web_search", "web_fetch", "tool_search", "code_execution"].map(
+  (tool) => `${tool}_tool_result`,
+);
 /** Blocks that each role may send. */
 const blocks: Readonly<Record<string, readonly string[]>> = {
   user: ["text", "image", "document", "search_result", "tool_result"],
-  assistant: ["text", "thinking", "redacted_thinking", "tool_use"],
+  assistant: [
+    ...["text", "thinking", "redacted_thinking", "tool_use", "server_tool_use"],
+    ...hostResults,
+  ],
   system: ["text"],
 };
 const imageTypes = ["image/jpeg", "image/png", "image/gif", "image/webp"];
@@ -42,11 +49,26 @@ export function faultIn(
     return "anthropic-beta: thinking-binding-controls without its field";
   const unnamed = (body.tools ?? []).findIndex((tool: Found) => !nameRule.test(tool.name));
   if (unnamed >= 0) return `tools.${unnamed}.custom.name: String should match pattern`;
+  const unbounded = (body.tools ?? []).findIndex(isUnbounded);
+  if (unbounded >= 0) return `tools.${unbounded}.max_uses: Input should be greater than 0`;
   if (body.tool_choice && !body.tools) return "tool_choice: may only be set with tools";
   return faultInTurns(body, has, signed);
 }
 
 const nameRule = /^[a-zA-Z0-9_-]{1,128}$/;
+
+/** Has a tool a bound of its calls that is none? */
+function isUnbounded({ max_uses: uses }: Found): boolean {
+  return uses !== undefined && !(Number.isInteger(uses) && uses > 0);
+}
+
+/** State of the results of its own tools, at any depth of a block. */
+export function statesIn(block: Found): string[] {
+  if (typeof block !== "object" || block === null) return [];
+  return Object.entries(block).flatMap(([name, value]) =>
+    typeof value === "string" && name.startsWith("encrypted_") ? [value] : statesIn(value),
+  );
+}
 
 function faultInTurns(
   body: Found,
@@ -72,6 +94,8 @@ function faultInTurns(
     if (results.some((id) => !calls.includes(id)))
       return `messages.${at}: unexpected \`tool_use_id\` found in \`tool_result\` blocks`;
     if (typeof content === "string") continue;
+    const ofHost = role === "assistant" && faultOfHost(content, at < messages.length - 1, signed);
+    if (ofHost) return `messages.${at}: ${ofHost}`;
     for (const [place, block] of content.entries()) {
       const path = `messages.${at}.content.${place}`;
       const fault = faultInBlock(block, known, path);
@@ -87,6 +111,22 @@ function faultInTurns(
     }
   }
   return undefined;
+}
+
+/** The calls of its own tools have their results behind them, except in the last turn. Their state is its own. */
+function faultOfHost(
+  content: Found,
+  isOver: boolean,
+  signed: ReadonlyMap<string, string>,
+): string | undefined {
+  const calls = idsIn(content, "server_tool_use", "id");
+  const results = hostResults.flatMap((type) => idsIn(content, type, "tool_use_id"));
+  const unknown = results.find((id) => !calls.includes(id));
+  if (unknown) return `unexpected \`tool_use_id\` in a result: ${unknown}`;
+  const open = calls.find((id) => !results.includes(id));
+  if (open && isOver) return `\`server_tool_use\` without its result: ${open}`;
+  if (statesIn(content).every((state) => signed.has(state))) return undefined;
+  return "Invalid `encrypted_content` in `search_result` block";
 }
 
 function faultInBlock(block: Found, known: readonly string[], path: string): string | undefined {

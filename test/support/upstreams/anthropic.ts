@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Behaviour } from "../scripted-behaviours.ts";
 import type { SeenRequest } from "../scripted-upstream.ts";
-import { faultIn } from "./anthropic-rules.ts";
+import { faultIn, statesIn } from "./anthropic-rules.ts";
 import { type Answer, type Double, reply, startDouble } from "./double.ts";
 
 /**
@@ -109,6 +109,7 @@ export async function startAnthropic({
   const sign = (block: Block, behind: string): Block => {
     if (block.type === "redacted_thinking") signed.set(block.data, behind);
     if (block.type === "thinking" && block.signature) signed.set(block.signature, behind);
+    for (const state of statesIn(block)) signed.set(state, behind);
     return block;
   };
   const answerTo = (seen: SeenRequest): Answer => {
@@ -252,11 +253,17 @@ function* eventsOf(message: Block, { firstUsage }: Made): Iterable<Block> {
 
 function piecesOf(block: Block): { empty: Block; deltas: Block[] } {
   switch (block.type) {
-    case "text":
+    case "text": {
+      const { citations } = block;
+      const cited = (citations ?? []).map((citation: Block) => ({
+        ...{ type: "citations_delta", citation },
+      }));
+      const texts = inPieces(block.text).map((text) => ({ type: "text_delta", text }));
       return {
-        empty: { ...block, text: "" },
-        deltas: inPieces(block.text).map((text) => ({ type: "text_delta", text })),
+        empty: { ...block, text: "", ...(citations && { citations: [] }) },
+        deltas: [...cited, ...texts],
       };
+    }
     case "thinking": {
       const thoughts = inPieces(block.thinking).map((thinking) => ({
         ...{ type: "thinking_delta", thinking },
@@ -267,6 +274,7 @@ function piecesOf(block: Block): { empty: Block; deltas: Block[] } {
         deltas: [...thoughts, ...(block.signature ? [signature] : [])],
       };
     }
+    case "server_tool_use":
     case "tool_use": {
       const json = Object.keys(block.input).length > 0 ? JSON.stringify(block.input) : "";
       const pieces = inPieces(json).map((partial_json) => ({

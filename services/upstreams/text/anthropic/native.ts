@@ -176,7 +176,8 @@ export class NativeMessages implements StreamReader {
     if (!this.#open || !deltaTypes.has(delta.type)) return;
     if (typeof delta.signature === "string") this.#open.signature += delta.signature;
     this.unseen.noteMessage(event);
-    this.#pass(event, source);
+    const sealed = sealedIn(delta.citation ?? null).map(({ value }) => value);
+    this.#pass(event, source, sealed);
   }
 
   #stop(event: JsonObject, source: SseEvent): void {

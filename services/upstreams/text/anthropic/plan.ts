@@ -63,7 +63,7 @@ export function nativeMessages(
   const { betas, blockTypes } = upstream;
   const made = nativeBody(request.body, { betas, passParameters, dropsBlocks });
   const head = facts.message();
-  const types = seenTypes(blockTypes);
+  const types = seenTypes(blockTypes, made.tools);
   return {
     path: "/messages",
     body: {

@@ -1,8 +1,8 @@
 import type { JsonValue } from "#kit/base/json.ts";
 
-/** Names of fields that hold state which only its maker can read. */
+/** Names of fields that hold state which only its maker can read, or the id of a file that code made there. */
 const names: ReadonlySet<string> = new Set([
-  ...["signature", "data", "encrypted_content", "encrypted_index"],
+  ...["signature", "data", "encrypted_content", "encrypted_index", "encrypted_stdout", "file_id"],
 ]);
 
 /** A piece of state, and its path. */

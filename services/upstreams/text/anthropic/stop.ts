@@ -25,7 +25,7 @@ export function stopOf(reason: JsonValue | undefined, details?: JsonValue): Stop
       };
     }
     case "pause_turn":
-      // A tool of the host has more to do. None is ever asked for.
+      // A tool of the host has more to do. No translated request has one.
       return { status: "failed", fields: { error: { code: "server_error" } } };
     default:
       // New reasons are ends too.

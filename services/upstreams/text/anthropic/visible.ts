@@ -1,13 +1,20 @@
-import type { JsonObject } from "#kit/base/json.ts";
+import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { type Fields, only } from "../allowed.ts";
+import { asksForHost, hostBlocks } from "../host-tools.ts";
 import { noUsage } from "../messages/usage.ts";
 
-/** Types of blocks that a caller's own request can bring about: those of the SDK, 1.14, without tools of the host. */
+/** Types of blocks that every request can bring about: those of the SDK, 1.14, without tools of the host. */
 const blockTypes: readonly string[] = ["text", "thinking", "redacted_thinking", "tool_use"];
 
-/** Types of blocks that callers see. `added`: those that the catalog names beside the known ones. */
-export function seenTypes(added: readonly string[]): ReadonlySet<unknown> {
-  return new Set([...blockTypes, ...added]);
+/**
+ * Types of blocks that callers see. `added`: those that the catalog names beside the known ones. `tools`: those of the request. Its tools
+ * of the host bring about blocks of their own.
+ */
+export function seenTypes(
+  added: readonly string[],
+  tools: JsonValue | undefined,
+): ReadonlySet<unknown> {
+  return new Set([...blockTypes, ...added, ...(asksForHost(tools) ? hostBlocks : [])]);
 }
 
 /** Types of deltas of these blocks. */
@@ -21,6 +28,7 @@ const usageFields: Fields = {
   ...{ cache_creation_input_tokens: "plain", cache_read_input_tokens: "plain" },
   cache_creation: { ephemeral_1h_input_tokens: "plain", ephemeral_5m_input_tokens: "plain" },
   output_tokens_details: { thinking_tokens: "plain" },
+  server_tool_use: { web_fetch_requests: "plain", web_search_requests: "plain" },
   service_tier: "plain",
 };
 

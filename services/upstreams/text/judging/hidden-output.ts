@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { textOfItem, thoughtOfChoice } from "../generated.ts";
-import { CallCounter, callsOf, mostCalls, type ToolCalls } from "./tool-calls.ts";
+import { hostResults } from "../host-tools.ts";
+import { BlockCalls, CallCounter, callsOf, mostCalls, type ToolCalls } from "./tool-calls.ts";
 
 /** Facts about output that an answer did not show, mostly reasoning. */
 export interface Unseen {
@@ -29,16 +30,20 @@ export class UnseenNotes implements Unseen {
   #shownNow = 0;
   /** Calls by the last events of their items, and by the answer's end. */
   #calls: { done: CallCounter; whole: ToolCalls } | undefined;
+  /** Calls in the blocks of Messages. */
+  #blocks: BlockCalls | undefined;
 
   get shownCharacters(): number {
     return this.#shown + this.#shownNow;
   }
 
   get hostedCalls(): number | undefined {
+    if (this.#blocks) return this.#blocks.all;
     return this.#hosted && Math.max(this.#hosted.begun, this.#hosted.done, this.#hosted.whole);
   }
 
   get toolCalls(): ToolCalls | undefined {
+    if (this.#blocks && this.#blocks.all > 0) return this.#blocks.counts;
     return this.#calls && mostCalls(this.#calls.done.counts, this.#calls.whole);
   }
 
@@ -65,6 +70,11 @@ export class UnseenNotes implements Unseen {
 
   /** Notes an event of Messages. */
   noteMessage({ delta, content_block: block }: JsonObject): void {
+    this.#blocks ??= new BlockCalls();
+    if (isJsonObject(block)) {
+      this.#blocks.note(block);
+      if (hostResults.has(block.type)) return;
+    }
     const found = delta ?? block ?? null;
     this.sealedCharacters += sealedIn(found);
     if (isJsonObject(found) && typeof found.thinking === "string")
@@ -115,12 +125,17 @@ export function unseenOf(answer: JsonObject): Unseen {
     ...choices.map(thoughtOfChoice),
   ];
   const hosted = items.filter(isHosted);
+  const reported = Array.isArray(answer.output) ? hosted.length : undefined;
+  const ofHost = blocks.length > 0 ? new BlockCalls() : undefined;
+  for (const block of blocks) ofHost?.note(block);
+  const own = blocks.filter(({ type }) => !hostResults.has(type));
   return {
-    sealedCharacters: sealedIn(choices) + sealedIn(items) + sealedIn(blocks),
+    sealedCharacters: sealedIn(choices) + sealedIn(items) + sealedIn(own),
     shownCharacters: thoughts.reduce((sum, { length }) => sum + length, 0),
     silentItems: items.filter(isSilent).length,
-    hostedCalls: Array.isArray(answer.output) ? hosted.length : undefined,
+    hostedCalls: ofHost?.all ?? reported,
     ...(hosted.length > 0 && { toolCalls: callsOf(hosted) }),
+    ...(ofHost && ofHost.all > 0 && { toolCalls: ofHost.counts }),
   };
 }
 

@@ -1,7 +1,19 @@
-import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
+import { hostCall } from "../host-tools.ts";
 
 /** Calls of tools that the upstream carried out, by the family of the tool. */
 export type ToolCalls = Readonly<Record<string, number>>;
+
+/** The family of Anthropic's tools that run code. */
+const ofCode = "code_execution";
+/** Families of calls that can have a price at Anthropic, by the names in the blocks of their calls. */
+const familyOfCall: ReadonlyMap<JsonValue | undefined, string> = new Map([
+  ["web_search", "web_search"],
+  ["web_fetch", "web_fetch"],
+  ["code_execution", ofCode],
+  ["bash_code_execution", ofCode],
+  ["text_editor_code_execution", ofCode],
+]);
 
 /** Families that one answer may have. No API has as many tools, and each is written down with the request. */
 const maxFamilies = 8;
@@ -23,6 +35,28 @@ export class CallCounter {
     const isKnown = Object.hasOwn(this.counts, family);
     if (!isKnown && Object.keys(this.counts).length >= maxFamilies) return;
     this.counts[family] = (isKnown ? (this.counts[family] ?? 0) : 0) + 1;
+  }
+}
+
+/**
+ * Counts the calls in blocks of Messages that Anthropic carried out. A search or fetch that failed is free there. Code runs in a container,
+ * whose price covers all calls of a request.
+ */
+export class BlockCalls {
+  /** All calls, also those without a price. */
+  all = 0;
+  readonly counts: Record<string, number> = {};
+
+  note({ type, name, content }: JsonObject): void {
+    const isCall = type === hostCall;
+    if (isCall) this.all++;
+    const isFailed = isJsonObject(content) && `${content.type}`.endsWith("_error");
+    const family = familyOfCall.get(isCall ? name : `${type}`.replace(/_tool_result$/, ""));
+    if (family === undefined) return;
+    const before = this.counts[family] ?? 0;
+    if (family === ofCode) this.counts[family] = 1;
+    else if (isCall) this.counts[family] = before + 1;
+    else if (isFailed) this.counts[family] = Math.max(0, before - 1);
   }
 }
 
