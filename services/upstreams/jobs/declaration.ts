@@ -67,7 +67,7 @@ export const declarationSchema = z.strictObject({
       }),
     ])
     .optional(),
-  /** Constants of every request that may have the key. */
+  /** Headers of every request that may have the key. `${uuid}` in a value is another UUID in each request. */
   headers,
   /** The request that begins a task. It sends the filled `input` of the model's call. */
   create: z.strictObject({
