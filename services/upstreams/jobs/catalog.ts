@@ -2,8 +2,7 @@ import type { JsonValue } from "#kit/base/json.ts";
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import { partsOf } from "#kit/template/template.ts";
 import { isNamedByUs } from "./abilities.ts";
-import { type Declaration, type Marks, meanings, type Step } from "./declaration.ts";
-import { freshUuid } from "./headers.ts";
+import { type Declaration, freshUuid, type Marks, meanings, type Step } from "./declaration.ts";
 import { namesIn, urlName } from "./paths.ts";
 
 /** Names that every path and body may use. */

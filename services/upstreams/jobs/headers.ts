@@ -1,8 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Declaration, Step } from "./declaration.ts";
-
-/** A value, or a part of one, that is another UUID in each request. */
-export const freshUuid = "${uuid}";
+import { type Declaration, freshUuid, type Step } from "./declaration.ts";
 
 /** The headers that a declaration gives a request: those of all requests, and those of its step before them. Their names are in small letters. */
 export function declaredHeaders(
