@@ -149,7 +149,7 @@ test.each([
         },
       },
     },
-    "call.t2v.input.aspect_ratio: has no entry for 16:9, which the model offers",
+    'call.t2v.input.aspect_ratio: has no entry for 16:9, which the model offers: add one, or "*" for all others',
   ],
   ...(["size", "resolution"] as const).map((name): [string, object, string] => [
     `a ${name} of a model that offers none`,
@@ -189,7 +189,7 @@ test.each([
         },
       },
     },
-    "call.t2v.input.aspect_ratio: has no entry for auto, which the model offers",
+    'call.t2v.input.aspect_ratio: has no entry for auto, which the model offers: add one, or "*" for all others',
   ],
   [
     "a list of references in a call from text",

@@ -56,7 +56,8 @@ export const keyWords: Readonly<Record<string, string>> = {
   jwt: "The algorithm of a token that is signed with the key for each request.",
   issuerEnv: "The name of the environment variable with the access key, which the token names.",
   seconds: "How long a signed token is valid, in seconds.",
-  headers: "Constant headers: of all requests, or of one step.",
+  headers:
+    "Headers of all requests, or of one step. ${uuid} in a value is another UUID in each request.",
   create: "The request that begins a task. Its body is the filled input of the model's call.",
   get: "The path of a GET below baseUrl. It may name ${model}, ${job} and what was taken before.",
   post: "The path of a POST below baseUrl. It may name ${model}, ${job} and what was taken before.",
@@ -64,7 +65,7 @@ export const keyWords: Readonly<Record<string, string>> = {
   delete:
     "The path of a DELETE below baseUrl. It may name ${model}, ${job} and what was taken before.",
   take: "Names for what later requests need of the answer, each with its place there.",
-  "create.key": "The header that holds the job's id as an idempotency key.",
+  "create.key": "The header that holds the job's id, like job_…, as an idempotency key.",
   gives: "With file, the answer is the file itself.",
   poll: "The look at a task. Absent: the answer to create is the result.",
   body: "The body of the request. It may name what was taken before.",

@@ -25,6 +25,7 @@ const declared = [
   ["wan", ["DASHSCOPE_API_KEY"]],
   ["runway", ["RUNWAYML_API_SECRET"]],
   ["vidu", ["VIDU_API_KEY"]],
+  ["pixverse", ["PIXVERSE_API_KEY"]],
   ["seed-videos", ["XAI_API_KEY", "ARK_API_KEY", "MINIMAX_API_KEY", "DASHSCOPE_API_KEY"]],
 ] as const;
 

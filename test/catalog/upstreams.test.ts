@@ -59,7 +59,7 @@ test("each shipped catalog is loaded by a test, and has its section in docs/upst
   // Tested in called.test.ts, comfyui.test.ts and declared.test.ts.
   const elsewhere = [
     ...["fal", "replicate", "comfyui", "xai", "ark", "minimax", "kling", "google", "bfl"],
-    ...["wan", "runway", "vidu", "seed-videos"],
+    ...["wan", "runway", "vidu", "pixverse", "seed-videos"],
   ];
   expect(names.sort()).toEqual([...shipped.map(([name]) => name), ...elsewhere].sort());
   const docs = readFileSync(new URL("../../docs/upstreams.md", import.meta.url), "utf8");

@@ -45,7 +45,7 @@ export function templateFaults(template: Template, offer: Offer): TemplateFault[
     for (const value of missing) {
       faults.push({
         path: part.path,
-        message: `has no entry for ${value}, which the model offers`,
+        message: `has no entry for ${value}, which the model offers: add one, or "*" for all others`,
       });
     }
   }

@@ -10,6 +10,7 @@ import { generateLimits } from "../media/limits.ts";
 import { textAt } from "./answers.ts";
 import { authHeaders } from "./auth.ts";
 import type { Declaration, Step } from "./declaration.ts";
+import { declaredHeaders } from "./headers.ts";
 import { PathError, type PathValues, routeOf, urlOfStep } from "./paths.ts";
 
 /** An upstream, and the values that its paths may name: `model`, `job`, and what its answers gave. */
@@ -43,8 +44,7 @@ export async function callOfStep(
     url: urlOf(path, values, { baseUrl: upstream.baseUrl, origins: declaration.origins }),
     key: "none",
     headers: {
-      ...declaration.headers,
-      ...step.headers,
+      ...declaredHeaders(declaration, step),
       ...(body === undefined ? {} : { "content-type": "application/json" }),
       ...(await authHeaders(context, upstream, declaration)),
     },

@@ -25,6 +25,7 @@ const ours = "is a header that is made here";
 
 test("a declaration without faults has none", () => {
   expect(faultsOf({})).toEqual([]);
+  expect(faultsOf(headers("x-trace", "a-${uuid}"))).toEqual([]);
 });
 
 describe("a fault of a declaration is found when the catalog is loaded", () => {
@@ -165,6 +166,11 @@ describe("a fault of a declaration is found when the catalog is loaded", () => {
       "an idempotency key in the key's place",
       { create: { ...usual.create, key: "Authorization" } },
       `create.key: ${ours}`,
+    ],
+    [
+      "a value that is no constant",
+      headers("x-a", "${job}"),
+      "headers.x-a: may name ${uuid} alone, which is another UUID in each request",
     ],
     ["a key in a header of a connection", { auth: { header: "Host" } }, `auth.header: ${ours}`],
   ])("the header: %s", (_, more, expected) => {

@@ -2,7 +2,7 @@ import type { JsonValue } from "#kit/base/json.ts";
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import { partsOf } from "#kit/template/template.ts";
 import { isNamedByUs } from "./abilities.ts";
-import { type Declaration, type Marks, meanings, type Step } from "./declaration.ts";
+import { type Declaration, freshUuid, type Marks, meanings, type Step } from "./declaration.ts";
 import { namesIn, urlName } from "./paths.ts";
 
 /** Names that every path and body may use. */
@@ -131,6 +131,10 @@ function headerFaults(
     const at = [...path, name];
     if (ownHeaders.test(name) || name.toLowerCase() === own) {
       return [{ path: at, message: "is a header that is made here" }];
+    }
+    if (value.replaceAll(freshUuid, "").includes("${")) {
+      const message = `may name ${freshUuid} alone, which is another UUID in each request`;
+      return [{ path: at, message }];
     }
     if (keyLike.test(value)) {
       return [{ path: at, message: "looks like a key; a key belongs into apiKeyEnv" }];

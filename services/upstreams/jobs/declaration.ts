@@ -26,6 +26,8 @@ const headerName = z
 const few = (map: object) => Object.keys(map).length <= maxEntries;
 const tooMany = `has at most ${maxEntries} entries`;
 
+/** The part of a header's value that is another UUID in each request. */
+export const freshUuid = "${uuid}";
 const headers = z.record(headerName, text).refine(few, tooMany).optional();
 /** Names for what is taken of an answer, each with its place there. */
 const take = z.record(name, place).refine(few, tooMany).optional();
@@ -67,7 +69,7 @@ export const declarationSchema = z.strictObject({
       }),
     ])
     .optional(),
-  /** Constants of every request that may have the key. */
+  /** Headers of every request that may have the key. `${uuid}` in a value is another UUID in each request. */
   headers,
   /** The request that begins a task. It sends the filled `input` of the model's call. */
   create: z.strictObject({

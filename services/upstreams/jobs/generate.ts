@@ -25,6 +25,7 @@ import { meaningOf } from "./answers.ts";
 import { ask, callOfStep, type Declared, storedValues, takenOf } from "./ask.ts";
 import { authHeaders } from "./auth.ts";
 import { type Declaration, type Meaning, meanings } from "./declaration.ts";
+import { declaredHeaders } from "./headers.ts";
 import { isOwnOrigin, type PathValues } from "./paths.ts";
 import { errorOf, resultOf, watchDeclared } from "./watch.ts";
 
@@ -242,11 +243,11 @@ async function outputsIn(
   answer: JsonObject,
 ): Promise<GeneratedOutput[]> {
   const { upstream, declaration } = declared;
-  const { origins, download, result, headers } = declaration;
+  const { origins, download, result } = declaration;
   const own: OwnKey = {
     isFor: (url) => isOwnOrigin(url, upstream.baseUrl, origins),
     headers: async () => ({
-      ...headers,
+      ...declaredHeaders(declaration),
       ...(await authHeaders(context, upstream, declaration)),
     }),
   };

@@ -178,6 +178,24 @@ test("a job's id goes as an idempotency key, where the upstream takes one", asyn
   expect(double.server.seen("create")[0]?.headers["idempotency-key"]).toBe("job_1");
 });
 
+test("a header may be another UUID in each request, and in each try of it", async () => {
+  await using double = await filming([replyText(503), state("working")]);
+  await using world = await createWorld();
+  const declared = {
+    ...usual,
+    headers: { "X-Trace": "${uuid}", "X-Step": "all" },
+    create: { ...usual.create, key: "x-trace" },
+    poll: { ...usual.poll, headers: { "x-step": "look-${uuid}" } },
+  };
+  await world.upstreams.generate(world.task(taskAt(double, declared)).task);
+  const [created] = double.server.seen("create");
+  expect([created?.headers["x-trace"], created?.headers["x-step"]]).toEqual(["job_1", "all"]);
+  const looks = double.server.seen("look").map(({ headers }) => headers);
+  const ids = looks.flatMap((one) => [one["x-trace"], one["x-step"]]);
+  expect([looks.length, new Set(ids).size]).toEqual([3, 6]);
+  for (const id of ids) expect(id).toMatch(/^(look-)?[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
+});
+
 test("a token is signed for each request", async () => {
   await using double = await filming();
   const world = await createWorld({

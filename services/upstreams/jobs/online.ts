@@ -5,8 +5,10 @@ import type { OnlineCheck, OnlineFault } from "../online/index.ts";
 import { inputsOf } from "../online/samples.ts";
 import { schemaFaults } from "../online/schema.ts";
 import { declarationOf } from "./abilities.ts";
+import { meaningOf } from "./answers.ts";
 import { headersOf } from "./auth.ts";
-import type { Declaration } from "./declaration.ts";
+import { type Declaration, type Meaning, meanings } from "./declaration.ts";
+import { declaredHeaders } from "./headers.ts";
 import { fillPath, namesIn, pathOf, urlName } from "./paths.ts";
 
 /**
@@ -22,14 +24,19 @@ export const checkDeclaredOnline: OnlineCheck = async (asked) => {
   if (question) {
     // Without its variable the request has no key, and the upstream says so.
     const auth = await headersOf(upstream, declaration, { secrets }, Date.now());
-    const headers = { ...declaration.headers, ...auth };
+    const headers = { ...declaredHeaders(declaration), ...auth };
     const url = `${upstream.baseUrl}${question.get}`;
     const { value, fault } = await read(upstream, url, { key: "none", headers });
     const isOfKey = fault !== undefined && /answers 40[13]$|no JSON/.test(fault);
     // A task that cannot be may be refused in any other way.
-    if (!check && !isOfKey) return describedFaults(asked, declaration);
+    if (!check && fault !== undefined && !isOfKey) return describedFaults(asked, declaration);
     if (fault !== undefined) {
       return [{ path: ["upstream"], message: `the upstream's question ${fault}` }];
+    }
+    const meaning = meaningOfAnswer(declaration, value);
+    if (meaning !== undefined) {
+      const message = `the upstream's question is refused (answers.${meaning})`;
+      return [{ path: ["upstream"], message }];
     }
     const names = namesAt(check?.models, value);
     for (const call of names ? model.calls : []) {
@@ -43,6 +50,18 @@ export const checkDeclaredOnline: OnlineCheck = async (asked) => {
   }
   return [...faults, ...(await describedFaults(asked, declaration))];
 };
+
+/**
+ * The meaning of an answer that is a success of HTTP. Some services refuse a key so. A task that cannot be may be refused in any other
+ * way, so without `check` a refused key alone counts.
+ */
+function meaningOfAnswer(
+  { answers, check }: Declaration,
+  value: JsonValue | undefined,
+): Meaning | undefined {
+  if (!isJsonObject(value)) return undefined;
+  return meaningOf(answers, check ? meanings : ["denied"], value);
+}
 
 /** The id of a task that cannot be. */
 const nowhere = "genmesh-check";

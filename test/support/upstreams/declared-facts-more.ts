@@ -237,4 +237,46 @@ const vidu: Facts = {
   },
 };
 
-export const moreFacts = { google, veo, bfl, wan, runway, vidu };
+const pixverseStates: Words = {
+  ...{ waiting: "5", running: "5", done: "1" },
+  ...{ refused: "7", failed: "8", cancelled: "6" },
+};
+/** PixVerse answers 200 to everything. */
+const pixverseError = (ErrCode: number) =>
+  reply(200, { ErrCode, ErrMsg: "in words of the service", Resp: null });
+
+/** PixVerse's pages text-to-video-generation, get-video-generation-status and error-codes (docs.platform.pixverse.ai). */
+const pixverse: Facts = {
+  ...{ makes: "video", base: "/openapi/v2" },
+  // Inferred: a wrong key is an invalid account.
+  key: { header: "api-key", denied: pixverseError(400012) },
+  // Its page common-errors: a look with the id of an earlier request stays at "generating".
+  fresh: { header: "ai-trace-id", again: reply(200, { ErrCode: 0, Resp: { status: 5 } }) },
+  create: /^\/openapi\/v2\/video\/text\/generate$/,
+  faultOf: ({ aspect_ratio, duration, quality }) => {
+    const isRight = typeof duration === "number" && /^\d+p$/.test(String(quality));
+    return isRight && /^\d+:\d+$/.test(String(aspect_ratio)) ? undefined : "binding";
+  },
+  invalid: () => pixverseError(400013),
+  created: ({ id }) => ({ ErrCode: 0, ErrMsg: "success", Resp: { video_id: id } }),
+  look: /^\/openapi\/v2\/video\/result\/(\w[\w-]*)$/,
+  told: ({ id, state, url }) => {
+    const status = Number(pixverseStates[state as keyof Words]);
+    return reply(200, { ErrCode: 0, ErrMsg: "Success", Resp: { id, status, url } });
+  },
+  missing: pixverseError(500008),
+  free: { "/openapi/v2/account/balance": reply(200, { ErrCode: 0, Resp: { credit_monthly: 10 } }) },
+  // Inferred: resellers say that a link lasts a day.
+  linkMs: dayMs,
+  answers: {
+    refusedInput: pixverseError(500063),
+    empty: pixverseError(500090),
+    busy: pixverseError(500044),
+    overloaded: pixverseError(500069),
+    denied: pixverseError(400012),
+    unsure: pixverseError(99999),
+    down,
+  },
+};
+
+export const moreFacts = { google, veo, bfl, wan, runway, vidu, pixverse };

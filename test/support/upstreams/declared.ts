@@ -63,6 +63,8 @@ export interface Facts {
   /** The header of a constant that a request which begins a task must have. `isForAll`: every request. */
   constant?: [name: string, value: string];
   isForAll?: boolean;
+  /** The header that must be another UUID in each request, and the answer to one that was there before. */
+  fresh?: { header: string; again: Answer };
   /** Are its ids integers above 2^53? */
   hasLongIds?: boolean;
   /** The request that begins a task. Its group is the task's way. */
@@ -122,6 +124,8 @@ export interface Plan {
 /** The first of the integers above 2^53 that name tasks. */
 const longIds = 9_223_372_036_854_770_000n;
 
+const isUuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+
 const usualPlan: Plan = { end: "done", pace: "looks", deadLinks: 0 };
 
 /** Settings of a double. */
@@ -173,10 +177,19 @@ export async function startDeclaredService(
   const tasks = new Map<string, Task & Plan>();
   const ordered: (Task & Plan)[] = [];
   const plans: Partial<Plan>[] = [];
+  /** The values of `fresh` that were there. */
+  const ids = new Set<string>();
   const guard = (seen: SeenRequest, route: RouteName): Answer | undefined => {
     if (route === "openapi") return undefined;
     const fault = keyFault(facts.key, seen, key, now());
     if (fault) return fault;
+    const { fresh } = facts;
+    if (fresh) {
+      const id = String(seen.headers[fresh.header]);
+      if (!isUuid.test(id)) return facts.invalid(`the header ${fresh.header} is no UUID`);
+      if (ids.has(id)) return fresh.again;
+      ids.add(id);
+    }
     const [header = "", value] = facts.constant ?? [];
     const isWanted = header !== "" && (route === "create" || facts.isForAll === true);
     if (isWanted && seen.headers[header] !== value) {
