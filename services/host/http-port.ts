@@ -29,7 +29,7 @@ export interface HttpPortOptions {
   handlers: readonly PartialHandler[];
   /** Makes a server that speaks TLS. Default: plain. */
   createServer?: MakeServer | undefined;
-  /** Who may send many calls over one connection. Absent: nobody. */
+  /** Callers for which this answers true may send many calls over one connection. Default: no caller may. */
   isCaller?: IsCaller;
 }
 

@@ -8,7 +8,7 @@ import { type ManualClock, manualClock, systemClock } from "#kit/time/clock.ts";
 import { promptly } from "../../../test/support/promptly.ts";
 import { until as eventually } from "../../../test/support/until.ts";
 import { createDnsPeers, type DnsPeers, type DnsPeersOptions } from "./peers-dns.ts";
-import type { CallOutcome, PeerPool } from "./wire-pool.ts";
+import type { CallOutcome, PeerPool, PickedPeer } from "./wire-pool.ts";
 
 // One name, and servers at several addresses of the loopback, all at one port.
 
@@ -74,18 +74,15 @@ async function nameOf(addresses: string[], handler: Handler = (_, res) => res.en
   return name;
 }
 
+const httpOf = ({ dispatcher }: PickedPeer) => dispatcher as Dispatcher;
+
 /** Makes one call. Answers the address that it reached, or undefined where it got no answer. */
 async function call(pool: PeerPool, path = "/", tried: string[] = []): Promise<string | undefined> {
   const peer = await pool.pick(tried);
   if (!peer) return undefined;
   const { origin } = peer;
   try {
-    const answer = await (peer.dispatcher as Dispatcher).request({
-      origin,
-      path,
-      method: "POST",
-      body: "x",
-    });
+    const answer = await httpOf(peer).request({ origin, path, method: "POST", body: "x" });
     await answer.body.text();
     peer.done("ok");
     return new URL(origin).hostname;
@@ -103,11 +100,7 @@ function outcomeOf(error: unknown): CallOutcome {
 /** A call begun on an answer that stays open until the test ends it. */
 async function openStream(pool: PeerPool) {
   const peer = (await pool.pick([])) ?? expect.unreachable("no address");
-  const { body } = await (peer.dispatcher as Dispatcher).request({
-    path: "/stream",
-    method: "POST",
-    body: "",
-  });
+  const { body } = await httpOf(peer).request({ path: "/stream", method: "POST", body: "" });
   const chunks: string[] = [];
   const ended = (async () => {
     for await (const chunk of body) chunks.push(String(chunk));
