@@ -1,12 +1,19 @@
 import { signal } from "@preact/signals";
 import { call } from "./api.ts";
-import { may } from "./session.ts";
+import { may, session } from "./session.ts";
 import type { Key, List } from "./types.ts";
 
 /** Names of the account's keys by their ids, as far as a screen has asked for them. */
 export const keyNames = signal<ReadonlyMap<string, string>>(new Map());
 
 let isAsked = false;
+
+// Another key may sign in to this page.
+session.subscribe((value) => {
+  if (value) return;
+  isAsked = false;
+  keyNames.value = new Map();
+});
 
 export function rememberKeys(keys: readonly Key[]): void {
   const names = keys.filter((key) => key.name).map((key) => [key.id, key.name] as const);

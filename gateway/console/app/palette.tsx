@@ -4,7 +4,7 @@ import { call } from "./api.ts";
 import { Dialog } from "./kit/dialog.tsx";
 import { modelKinds } from "./model-kinds.ts";
 import { groups, isOperator } from "./navigation.ts";
-import { may } from "./session.ts";
+import { may, session } from "./session.ts";
 import { chooseTheme, type Theme } from "./theme-choice.ts";
 import type { List, Model } from "./types.ts";
 
@@ -19,6 +19,10 @@ interface Choice {
 
 /** The models, which are asked for once a page. */
 let models: Promise<readonly Choice[]> | undefined;
+// Another key may sign in to this page, and has others.
+session.subscribe((value) => {
+  if (!value) models = undefined;
+});
 
 /** Any screen, model, request, job or file, by a few letters of its name or by its id. Ctrl and K open it. */
 export function Palette({ onClose }: { onClose(): void }) {
@@ -61,6 +65,7 @@ export function Palette({ onClose }: { onClose(): void }) {
             setAt(0);
           }}
           onKeyDown={(event) => {
+            if (event.isComposing) return;
             const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1 };
             const step = steps[event.key];
             if (event.key === "Enter") choose(found[chosen]);

@@ -16,6 +16,8 @@ export function DropArea({
   take.current = onFiles;
   useEffect(() => {
     const paste = (event: ClipboardEvent) => {
+      // Word processors copy text together with an image of it.
+      if (event.clipboardData?.types.includes("text/plain")) return;
       const files = filesOf(event.clipboardData);
       if (files.length === 0 || !take.current) return;
       event.preventDefault();

@@ -1,7 +1,8 @@
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { Code } from "../../kit/copy.tsx";
 import type { Markdown } from "./markdown.tsx";
+import { prettyJson } from "./pretty-json.ts";
 
 /** The code of Markdown, which comes with the first answer. Undefined before that, and where it cannot be loaded. */
 const loaded = signal<typeof Markdown | undefined>(undefined);
@@ -21,17 +22,8 @@ function load(): void {
 /** The text of an answer, formatted. Without the code for that: as it came. An answer to a schema is JSON. */
 export function AnswerText({ text }: { text: string }) {
   useEffect(load, []);
-  const json = prettyJson(text);
+  const json = useMemo(() => prettyJson(text), [text]);
   if (json !== undefined) return <Code label="Answer in JSON" text={json} />;
   const Formatted = loaded.value;
   return Formatted ? <Formatted text={text} /> : <p class="prompt">{text}</p>;
-}
-
-function prettyJson(text: string): string | undefined {
-  if (!/^\s*[{[]/.test(text)) return undefined;
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return undefined;
-  }
 }

@@ -21,12 +21,15 @@ export function Options({
   form,
   model,
   others,
+  isRunning,
   onCompare,
 }: {
   form: Form;
   model: Model;
   /** Models that may answer beside this one. */
   others: readonly Model[];
+  /** An answer is coming. */
+  isRunning: boolean;
   /** "": none any more. */
   onCompare(id: string): void;
 }) {
@@ -38,6 +41,7 @@ export function Options({
       {others.length > 0 && (
         <Select
           label="Compare with"
+          disabled={isRunning}
           value={settings.versus ?? ""}
           onValue={onCompare}
           choices={[

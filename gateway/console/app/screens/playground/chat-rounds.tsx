@@ -67,7 +67,7 @@ function Answers({
   });
   const all = shown.map(({ side, turns }) => (
     <div class="side-answers" key={side.model.id}>
-      {shown.length > 1 && <h3>{side.model.name}</h3>}
+      {shown.length > 1 && <h3>{nameOf(side.model, turns)}</h3>}
       {turns.map((turn, place) => (
         <AnswerOf
           key={turn.key}
@@ -78,6 +78,11 @@ function Answers({
     </div>
   ));
   return shown.length > 1 ? <div class="pair">{all}</div> : <>{all}</>;
+}
+
+/** The model that answered, which another may have followed since. */
+function nameOf({ id, name }: Model, [turn]: readonly Turn[]): string {
+  return turn?.model === undefined || turn.model === id ? name : turn.model;
 }
 
 function actsOf(side: Side, { onResults, onAgain }: Acts) {

@@ -8,6 +8,7 @@ import { AnswerText } from "./answer-text.tsx";
 import type { FunctionCall } from "./answers.ts";
 import { Attachments } from "./attachments.tsx";
 import type { Turn } from "./chat-turns.ts";
+import { prettyJson } from "./pretty-json.ts";
 
 /** The actions that an answer offers now. */
 export interface AnswerActs {
@@ -64,7 +65,7 @@ export function AnswerOf({ turn, acts: { onResults, onAgain } }: { turn: Turn; a
         <figure class="code" key={one.call_id} aria-label={`Call of ${one.name}`}>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach content that scrolls. */}
           <pre tabIndex={0}>
-            <code>{`${one.name}(${prettyOf(one.arguments)})`}</code>
+            <code>{`${one.name}(${prettyJson(one.arguments) ?? one.arguments})`}</code>
           </pre>
         </figure>
       ))}
@@ -91,14 +92,6 @@ function Acts({ turn, onAgain }: { turn: Turn; onAgain: AnswerActs["onAgain"] })
       )}
     </p>
   );
-}
-
-function prettyOf(json: string): string {
-  try {
-    return JSON.stringify(JSON.parse(json), null, 2);
-  } catch {
-    return json;
-  }
 }
 
 /** The reader takes the part of the functions. The result of each call goes back to the model. */

@@ -48,7 +48,8 @@ export function Chat({ model, models }: { model: Model; models: readonly Model[]
     if (isRunning || isFaulty || text.trim() === "") return;
     const message: Message = { text, attachments, input: [userMessage(text, attachments)] };
     const asks = sides.map((side) => next(side, message.input));
-    set({ input: "" });
+    // A second model that is not beside the first one now misses this message. It joins again when the reader chooses it.
+    set({ input: "", versus: versus?.id ?? "" });
     setAttachments([]);
     for (const [place, ask] of asks.entries()) sides[place]?.conversation.send(ask, message);
   };
@@ -100,7 +101,7 @@ export function Chat({ model, models }: { model: Model; models: readonly Model[]
           />
         </DropArea>
         <div class="stack">
-          <Options form={form} model={model} others={others} onCompare={compareWith} />
+          <Options {...{ form, model, others, isRunning }} onCompare={compareWith} />
           <Conversations />
         </div>
       </div>

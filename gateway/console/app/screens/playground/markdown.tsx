@@ -1,19 +1,36 @@
-import { Lexer, type Token, type Tokens } from "marked";
+import type { Token, Tokens } from "marked";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import { Code } from "../../kit/copy.tsx";
+import { tokensOf } from "./markdown-tokens.ts";
 
 /** Schemes of links in an answer. Others are shown as text. */
 const linkSchemes = ["http:", "https:", "mailto:"];
+/** Characters of an answer that are formatted. While it grows, the page finds their form again and again. */
+const maxFormatted = 65_536;
 
 /**
- * An answer in Markdown (CommonMark and the tables of GitHub). The page makes its own elements from the tokens, so HTML in an answer is
- * text. An image becomes a link: the answer would otherwise tell its server who reads it.
+ * An answer in Markdown. The page makes its own elements from the tokens, so HTML in an answer is text. An image becomes a link: the
+ * answer would otherwise tell its server who reads it.
  */
 export function Markdown({ text }: { text: string }): VNode {
+  const length = formattedOf(text);
+  const formatted = text.slice(0, length);
   // A page shows many answers, and only the last one grows.
-  const shown = useMemo(() => blocks(new Lexer({ gfm: true }).lex(text)), [text]);
-  return <div class="markdown">{shown}</div>;
+  const shown = useMemo(() => blocks(tokensOf(formatted)), [formatted]);
+  return (
+    <div class="markdown">
+      {shown}
+      {length < text.length && <p class="prompt">{text.slice(length)}</p>}
+    </div>
+  );
+}
+
+/** The length of the beginning that is formatted: it ends with a block, where one ends. */
+function formattedOf(text: string): number {
+  if (text.length <= maxFormatted) return text.length;
+  const end = text.lastIndexOf("\n\n", maxFormatted);
+  return end > 0 ? end : maxFormatted;
 }
 
 function blocks(tokens: readonly Token[]): ComponentChildren[] {
@@ -40,6 +57,8 @@ function Block({ token }: { token: Token }): VNode | null {
       return <Table {...(token as Tokens.Table)} />;
     case "hr":
       return <hr />;
+    case "checkbox":
+      return <Done isDone={token.checked} />;
     case "text":
       return <>{token.tokens ? inlines(token.tokens) : entities(token.text)}</>;
     default:
@@ -54,13 +73,12 @@ function Heading({ depth, tokens }: Tokens.Heading): VNode {
 }
 
 function List({ ordered, start, items }: Tokens.List): VNode {
-  const lines = items.map((item, place) => (
-    <li key={place}>
-      {item.task && <span class="num">{item.checked ? "☑ " : "☐ "}</span>}
-      {blocks(item.tokens.filter(({ type }) => type !== "checkbox"))}
-    </li>
-  ));
-  return ordered ? <ol start={Number(start) || 1}>{lines}</ol> : <ul>{lines}</ul>;
+  const lines = items.map((item, place) => <li key={place}>{blocks(item.tokens)}</li>);
+  return ordered ? <ol start={Number(start)}>{lines}</ol> : <ul>{lines}</ul>;
+}
+
+function Done({ isDone }: { isDone: boolean }): VNode {
+  return <span class="num">{isDone ? "☑ " : "☐ "}</span>;
 }
 
 function Table({ header, rows }: Tokens.Table): VNode {
@@ -110,6 +128,8 @@ function Inline({ token }: { token: Token }): VNode {
       return <code>{token.text}</code>;
     case "br":
       return <br />;
+    case "checkbox":
+      return <Done isDone={token.checked} />;
     case "link":
       return <Link {...(token as Tokens.Link)}>{inlines(token.tokens)}</Link>;
     case "image":
@@ -139,8 +159,8 @@ function Link({ href, children }: { href: string; children: ComponentChildren })
 /** The text with characters in place of entities such as `&lt;`. */
 function entities(text: string): string {
   if (!text.includes("&")) return text;
-  return text.replace(
-    /&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,30});/gi,
-    (entity) => new DOMParser().parseFromString(entity, "text/html").body.textContent || entity,
-  );
+  const html = text.replace(/&(?!(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,30});)/gi, "&amp;");
+  // A parser drops blanks at the beginning of a page.
+  const page = `|${html.replaceAll("<", "&lt;")}`;
+  return new DOMParser().parseFromString(page, "text/html").body.textContent.slice(1);
 }

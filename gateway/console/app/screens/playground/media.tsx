@@ -58,7 +58,7 @@ export function MediaPlayground({
   const jobs = useMade(kind);
   const { earlier, isLoading } = useEarlier(kind, jobs);
   useEnds(jobs, wallet.reload);
-  const vary = useVary(onSettings, onReference !== undefined);
+  const vary = useVary(settings, onSettings, onReference !== undefined);
   const attempt = useRef<{ text: string; id: string } | undefined>(undefined);
   const send = useAction(async () => {
     const text = JSON.stringify(order.body);
@@ -139,12 +139,21 @@ export function MediaPlayground({
   );
 }
 
-/** Fills the form with the settings of a job, to make others like one of its images: it is their reference where the model takes one. */
-function useVary(onSettings: ((settings: Settings) => void) | undefined, takesReferences: boolean) {
+/**
+ * Fills the form with the settings of a job, to make others like one of its images: it is their reference where the model takes one. Where
+ * the browser has not kept those settings, the form stays as it is.
+ */
+function useVary(
+  present: Settings,
+  onSettings: ((settings: Settings) => void) | undefined,
+  takesReferences: boolean,
+) {
   return useAction(async ({ job, settings }: Made, place: number) => {
     const refs = takesReferences && may("files") ? await fileOf(job, place) : "";
-    onSettings?.({ ...settings, refs, seed: "" });
+    const isKnown = Object.keys(settings).length > 0;
+    onSettings?.({ ...(isKnown ? settings : present), refs, seed: "" });
     document.querySelector(".play")?.scrollIntoView({ block: "nearest" });
-    toast(refs ? "The image is the reference of this form." : "The form has its settings.");
+    if (refs) toast("The image is the reference of this form.");
+    else toast(isKnown ? "The form has its settings." : "This browser does not have its settings.");
   });
 }

@@ -39,14 +39,15 @@ export function messagesBody(body: Record<string, unknown>): Record<string, unkn
 
 /** Adds an item to the messages. The blocks of one role that follow each other are one message. */
 function addItem(messages: Message[], item: GivenItem): void {
-  const { type, role = "", content = "" } = item;
+  const { type, role, content = "" } = item;
   if (type === "function_call") add(messages, "assistant", [callOf(item)]);
   else if (type === "function_call_output") {
     const { call_id: tool_use_id, output } = item;
     add(messages, "user", [{ type: "tool_result", tool_use_id, content: output }]);
-  } else if (typeof content === "string" && content !== "") add(messages, role, content);
-  else if (typeof content !== "string") add(messages, role, content.map(blockOf));
-  // Reasoning is not repeated to the model.
+  } else if (role !== undefined && content !== "") {
+    // Reasoning has no role, and is not repeated to the model.
+    add(messages, role, typeof content === "string" ? content : content.map(blockOf));
+  }
 }
 
 function add(messages: Message[], role: string, content: string | Block[]): void {
@@ -60,7 +61,16 @@ function blocksOf(content: string | Block[]): Block[] {
 }
 
 function callOf({ call_id: id, name, arguments: given = "" }: GivenItem): Block {
-  return { type: "tool_use", id, name, input: given === "" ? {} : JSON.parse(given) };
+  return { type: "tool_use", id, name, input: inputOf(given) };
+}
+
+/** Messages has an object. Arguments of a model that are no JSON, such as those of an answer that was cut, have no counterpart. */
+function inputOf(given: string): unknown {
+  try {
+    return JSON.parse(given);
+  } catch {
+    return {};
+  }
 }
 
 function hasAudio({ content }: GivenItem): boolean {

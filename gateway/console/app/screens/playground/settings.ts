@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { queryOf } from "../../api.ts";
+import { session } from "../../session.ts";
 import type { ModelKind } from "../../types.ts";
 
 /** The typed values of a playground's form, with the names of a link. */
@@ -15,6 +16,11 @@ export interface Form {
 
 /** The forms' last values, kept while the page is open. */
 const left = new Map<ModelKind, Settings>();
+
+// Another key may sign in to this page.
+session.subscribe((value) => {
+  if (!value) left.clear();
+});
 
 /**
  * The settings of one playground. A link has them after its `#`. No browser sends that part to a server, so prompts stay out of every

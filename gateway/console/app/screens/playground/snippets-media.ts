@@ -164,7 +164,9 @@ export const transcription: Writers = {
     lines(
       "export KEY=gm_…",
       `curl ${base}${path} -H "Authorization: Bearer $KEY" \\`,
-      ...Object.entries(body).map(([name, value]) => `  -F ${quoted(`${name}=${value}`)} \\`),
+      ...Object.entries(body).map(
+        ([name, value]) => `  --form-string ${quoted(`${name}=${value}`)} \\`,
+      ),
       `  -F ${quoted(`file=@${file}`)}`,
     ),
   python: ({ base, body, file }) =>
