@@ -15,7 +15,11 @@ const within = ({ tokens = [], items = [], rows = [] }: Parts): Token[] => [
 /** Tokens in each other, at most, and all tokens. It calls no function in itself, because the tokens may be very deep. */
 function sizeOf(tokens: Token[]): { levels: number; count: number } {
   let [levels, count] = [0, 0];
-  for (let level = tokens; level.length > 0; level = level.flatMap(within)) {
+  for (
+    let level = tokens;
+    level.length > 0;
+    level = level.flatMap((token) => within(token as Parts))
+  ) {
     levels += 1;
     count += level.length;
   }
