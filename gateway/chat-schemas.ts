@@ -1,4 +1,5 @@
 import {
+  anyObject,
   arrayOf,
   boolean,
   component,
@@ -9,15 +10,13 @@ import {
   integer,
   nullable,
   number,
+  open,
   optional,
   ref,
   type Schema,
   string,
   stringOrNull,
 } from "./schemas.ts";
-
-const open = { additionalProperties: true };
-const anyObject: Schema = { type: "object", ...open };
 
 const textCall = fieldsOf({
   name: string("The tool."),

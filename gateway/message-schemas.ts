@@ -1,4 +1,5 @@
 import {
+  anyObject,
   arrayOf,
   boolean,
   component,
@@ -8,6 +9,7 @@ import {
   integer,
   nullable,
   number,
+  open,
   optional,
   ref,
   type Schema,
@@ -16,8 +18,6 @@ import {
   taggedUnion,
 } from "./schemas.ts";
 
-const open = { additionalProperties: true };
-const anyObject: Schema = { type: "object", ...open };
 const textOrBlocks = (description: string): Schema => ({
   description,
   anyOf: [{ type: "string" }, { type: "array", items: anyObject }],

@@ -1,4 +1,5 @@
 import {
+  anyObject,
   arrayOf,
   boolean,
   component,
@@ -6,14 +7,12 @@ import {
   integer,
   nullable,
   number,
+  open,
   ref,
   type Schema,
   string,
   stringOrNull,
 } from "./schemas.ts";
-
-const open = { additionalProperties: true };
-const anyObject: Schema = { type: "object", ...open };
 
 const inputMessage = component(
   "InputMessage",

@@ -1,5 +1,6 @@
 import { responseEvents } from "./response-event-schemas.ts";
 import {
+  anyObject,
   arrayOf,
   boolean,
   component,
@@ -9,6 +10,7 @@ import {
   integer,
   nullable,
   number,
+  open,
   optional,
   ref,
   type Schema,
@@ -17,8 +19,6 @@ import {
   taggedUnion,
 } from "./schemas.ts";
 
-const open = { additionalProperties: true };
-const anyObject: Schema = { type: "object", ...open };
 const list = (items: Schema, description: string) => arrayOf(items, description);
 
 /** Parts of an assistant's message. */

@@ -3,6 +3,11 @@ import { maxIdempotencyKeyLength } from "#common/words/idempotency.ts";
 /** A JSON schema. It only describes: it validates, coerces, filters and serialises nothing. */
 export type Schema = { [name: string]: unknown };
 
+/** For an object that may have further fields. */
+export const open = { additionalProperties: true };
+/** An object with any fields. */
+export const anyObject: Schema = { type: "object", ...open };
+
 /** The documentation of an operation. */
 export interface RouteSchema {
   operationId: string;
