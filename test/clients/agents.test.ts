@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { chat } from "../e2e/catalog.ts";
+import { claudeKey, withClaude } from "../e2e/claude-world.ts";
 import { ownWorldOnly, startWorld, type World } from "../e2e/world.ts";
 import { startAnthropic } from "../support/upstreams/anthropic.ts";
 import { type Home, makeHome, missing } from "./installed.ts";
@@ -9,26 +10,20 @@ import { type Home, makeHome, missing } from "./installed.ts";
 // Agents as they are installed, which call a tool and go on by its result, at each kind of upstream.
 
 ownWorldOnly();
-const key = "sk-ant-of-the-operator";
-const double = await startAnthropic({ key });
+const double = await startAnthropic({ key: claudeKey });
 const size = { maxInputTokens: 200_000, maxOutputTokens: 32_000, upstreamModel: "up-model" };
 const start = (env: Record<string, string> = {}) =>
-  startWorld({
-    env: { ANTHROPIC_KEY: key, ...env },
-    catalog: (usual) => ({
-      ...usual,
-      upstreams: {
-        ...usual.upstreams,
-        claude: { protocol: "anthropic", apiKeyEnv: "ANTHROPIC_KEY", baseUrl: double.baseUrl },
-      },
-      models: [
-        ...usual.models,
+  startWorld(
+    withClaude(
+      double,
+      [
         chat("at-responses", size),
         chat("at-chat", { ...size, upstream: "legacy" }),
         chat("at-messages", { ...size, upstream: "claude" }),
       ],
-    }),
-  });
+      env,
+    ),
+  );
 const world = await start();
 afterAll(async () => {
   await world[Symbol.asyncDispose]();

@@ -12,25 +12,17 @@ import {
 import { startAnthropic } from "../support/upstreams/anthropic.ts";
 import type { Caller } from "./caller.ts";
 import { chat } from "./catalog.ts";
+import { claudeKey, withClaude } from "./claude-world.ts";
 import type { SseEvent } from "./sse.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
 // A session of Claude Code at each kind of upstream. Each event is compared with that of Anthropic's API: its name, place and fields.
 
 ownWorldOnly();
-const key = "sk-ant-of-the-operator";
-const double = await startAnthropic({ key });
-const world = await startWorld({
-  env: { ANTHROPIC_KEY: key },
-  catalog: (usual) => ({
-    ...usual,
-    upstreams: {
-      ...usual.upstreams,
-      claude: { protocol: "anthropic", apiKeyEnv: "ANTHROPIC_KEY", baseUrl: double.baseUrl },
-    },
-    models: [...usual.models, chat("claude", { upstream: "claude", upstreamModel: "up-model" })],
-  }),
-});
+const double = await startAnthropic({ key: claudeKey });
+const world = await startWorld(
+  withClaude(double, [chat("claude", { upstream: "claude", upstreamModel: "up-model" })]),
+);
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
   await double[Symbol.asyncDispose]();

@@ -2,6 +2,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { afterAll, expect, test } from "vitest";
 import { startAnthropic } from "../support/upstreams/anthropic.ts";
 import { chat } from "./catalog.ts";
+import { claudeKey, withClaude } from "./claude-world.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
 // Tools that Anthropic runs itself, for callers of Messages.
@@ -20,23 +21,13 @@ const fields = {
 };
 
 ownWorldOnly();
-const key = "sk-ant-of-the-operator";
-const double = await startAnthropic({ key });
-const world = await startWorld({
-  env: { ANTHROPIC_KEY: key },
-  catalog: (usual) => ({
-    ...usual,
-    upstreams: {
-      ...usual.upstreams,
-      claude: { protocol: "anthropic", apiKeyEnv: "ANTHROPIC_KEY", baseUrl: double.baseUrl },
-    },
-    models: [
-      ...usual.models,
-      chat("claude", { ...fields, pricing: { ...pricing, toolCalls, toolCallLimit: 5 } }),
-      chat("unpriced", { ...fields, pricing }),
-    ],
-  }),
-});
+const double = await startAnthropic({ key: claudeKey });
+const world = await startWorld(
+  withClaude(double, [
+    chat("claude", { ...fields, pricing: { ...pricing, toolCalls, toolCallLimit: 5 } }),
+    chat("unpriced", { ...fields, pricing }),
+  ]),
+);
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
   await double[Symbol.asyncDispose]();

@@ -3,6 +3,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { anthropicAnswers, startAnthropic } from "../support/upstreams/anthropic.ts";
 import type { Asked } from "./caller.ts";
 import { chat, developerPrompt } from "./catalog.ts";
+import { claudeKey, withClaude } from "./claude-world.ts";
 import { ownWorldOnly, startWorld } from "./world.ts";
 
 // Callers of Messages at an upstream that speaks them.
@@ -22,25 +23,15 @@ const fields = {
 };
 
 ownWorldOnly();
-const key = "sk-ant-of-the-operator";
-const double = await startAnthropic({ key });
-const world = await startWorld({
-  env: { ANTHROPIC_KEY: key },
-  catalog: (usual) => ({
-    ...usual,
-    upstreams: {
-      ...usual.upstreams,
-      claude: { protocol: "anthropic", apiKeyEnv: "ANTHROPIC_KEY", baseUrl: double.baseUrl },
-    },
-    models: [
-      ...usual.models,
-      chat("claude", fields),
-      chat("no-hour", { ...fields, pricing }),
-      chat("unforced", { ...fields, forcedTools: false }),
-      chat("mixed", { ...fields, upstream: "main", fallbackUpstreams: ["claude"] }),
-    ],
-  }),
-});
+const double = await startAnthropic({ key: claudeKey });
+const world = await startWorld(
+  withClaude(double, [
+    chat("claude", fields),
+    chat("no-hour", { ...fields, pricing }),
+    chat("unforced", { ...fields, forcedTools: false }),
+    chat("mixed", { ...fields, upstream: "main", fallbackUpstreams: ["claude"] }),
+  ]),
+);
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
   await double[Symbol.asyncDispose]();
