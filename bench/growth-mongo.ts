@@ -6,7 +6,6 @@ import { type GrowthSize, ownCharacters, type Template } from "./growth-seed.ts"
 /** Documents of one insert. */
 const batchSize = 2_000;
 const journal = "ledger_journal";
-/** Its documents belong to an account, though they name its jobs too. */
 const wallets = "ledger_wallet";
 
 /** The ids in a template that each copy has for itself, and the number of copies. `accounts` of them differ in their account. */
@@ -40,10 +39,12 @@ export async function seedMongo(url: string, size: GrowthSize, template: Templat
         copy.dueAt = Number(copy.dueAt) + Math.floor((i * maxRepublishMs) / size.waitingJobs);
     },
   };
-  const copiesOf = (collection: string, text: string): Copies | undefined => {
-    const names = (ids: readonly string[]) => ids.some((id) => text.includes(tailOf(id)));
-    if (collection !== wallets && names(ended.own)) return ended;
-    if (collection !== wallets && names(waiting.own)) return waiting;
+  // A document's own id names what it is of. Other documents name the same ids, and have no copies.
+  const copiesOf = ({ _id }: Document): Copies | undefined => {
+    const own = BSON.EJSON.stringify(_id);
+    const names = (ids: readonly string[]) => ids.some((id) => own.includes(tailOf(id)));
+    if (names(ended.own)) return ended;
+    if (names(waiting.own)) return waiting;
     return names(ofAccount) ? perAccount : undefined;
   };
   const insert = async (collection: string, times: number, make: (i: number) => Document) => {
@@ -58,7 +59,7 @@ export async function seedMongo(url: string, size: GrowthSize, template: Templat
     if (name === journal) continue;
     for (const document of await db.collection(name).find({}, { promoteValues: false }).toArray()) {
       const text = BSON.EJSON.stringify(document, { relaxed: false });
-      const copies = copiesOf(name, text);
+      const copies = copiesOf(document);
       if (!copies) continue;
       const copyOf = copier(text, ofAccount, copies);
       await insert(name, copies.times, copyOf);
@@ -94,7 +95,10 @@ function copier(text: string, ofAccount: readonly string[], { accounts, own, cha
     }
     const unlike = copied
       .replace(/"base64":"[^"]{43}="/g, () => `"base64":"${randomBytes(32).toString("base64")}"`)
-      .replace(/"[0-9a-f]{64}"/g, () => `"${randomBytes(32).toString("hex")}"`);
+      .replace(
+        /"(?:[0-9a-f]{32}){1,2}"/g,
+        (text) => `"${randomBytes((text.length - 2) / 2).toString("hex")}"`,
+      );
     const copy: Document = BSON.EJSON.parse(unlike, { relaxed: false });
     change?.(copy, i);
     return copy;
