@@ -32,8 +32,7 @@ export function upstreamDocuments(
       protocol: protocolName(upstream.protocol),
       state: stateOf(seen, nowMs),
       ...{ requests, errors, errorRate: requests === 0 ? 0 : errors / requests },
-      latencyMs:
-        seen.p50Ms === undefined ? null : { p50: seen.p50Ms, p95: seen.p95Ms ?? seen.p50Ms },
+      latencyMs: percentilesOf(seen.p50Ms, seen.p95Ms),
       inFlight: seen.inFlight,
       busiest: seen.busiest,
       slots: upstream.maxConcurrent || null,
@@ -46,6 +45,11 @@ export function upstreamDocuments(
     };
   });
   return documents.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** A median and a 95th percentile in milliseconds. Null: nothing was measured. */
+export function percentilesOf(p50: number | undefined, p95: number | undefined) {
+  return p50 === undefined ? null : { p50, p95: p95 ?? p50 };
 }
 
 /** A protocol's name in the enum, in lower case. */
