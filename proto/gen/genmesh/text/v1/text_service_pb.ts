@@ -11,14 +11,14 @@ import type { HoldVerdict } from "../../common/v1/hold_verdict_pb.ts";
 import { file_genmesh_common_v1_hold_verdict } from "../../common/v1/hold_verdict_pb.ts";
 import { file_genmesh_common_v1_rpc_access } from "../../common/v1/rpc_access_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Message, UnknownEnum } from "@bufbuild/protobuf";
+import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file genmesh/text/v1/text_service.proto.
  */
 export const file_genmesh_text_v1_text_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJnZW5tZXNoL3RleHQvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLnRleHQudjEikAEKEUNvdW50SW5wdXRSZXF1ZXN0EgwKBGJvZHkYASABKAwSLwoJYWRtaXNzaW9uGAIgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uEi0KCW9wZXJhdGlvbhg8IAEoDjIaLmdlbm1lc2gudGV4dC52MS5PcGVyYXRpb24SDQoFYmV0YXMYUSADKAkiXAoSQ291bnRJbnB1dFJlc3BvbnNlEhQKDGlucHV0X3Rva2VucxgBIAEoAxIXCg9jb3N0X3VzZF9taWNyb3MYAiABKAMSFwoPaG9sZF91c2RfbWljcm9zGAMgASgDIiQKFFByb2JlVXBzdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkitgEKFVByb2JlVXBzdHJlYW1SZXNwb25zZRIQCghoYXNfbGlzdBgBIAEoCBISCgpsaXN0X2ZhdWx0GAIgASgJEhUKDWxpc3RlZF9tb2RlbHMYAyADKAkSDgoGbGlzdGVkGAQgASgFEg4KBm1vZGVscxgFIAEoBRIrCgZmYXVsdHMYBiADKAsyGy5nZW5tZXNoLnRleHQudjEuUHJvYmVGYXVsdBITCgtkdXJhdGlvbl9tcxgHIAEoAyIsCgpQcm9iZUZhdWx0Eg0KBW1vZGVsGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiGwoZTGlzdFVwc3RyZWFtSGVhbHRoUmVxdWVzdCJjChpMaXN0VXBzdHJlYW1IZWFsdGhSZXNwb25zZRIyCgl1cHN0cmVhbXMYASADKAsyHy5nZW5tZXNoLnRleHQudjEuVXBzdHJlYW1IZWFsdGgSEQoJcHJvY2Vzc2VzGAIgASgFIoECCg5VcHN0cmVhbUhlYWx0aBIMCgRuYW1lGAEgASgJEhAKCHJlcXVlc3RzGAIgASgDEg4KBmVycm9ycxgDIAEoAxITCgZwNTBfbXMYBCABKAFIAIgBARITCgZwOTVfbXMYBSABKAFIAYgBARISCgpsYXN0X2Vycm9yGAYgASgJEhEKCWluX2ZsaWdodBgHIAEoBRIPCgdidXNpZXN0GAggASgFEjYKEmFjY291bnRfZW1wdHlfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcmVzdGluZxhQIAMoCUIJCgdfcDUwX21zQgkKB19wOTVfbXMiRQoTRXJhc2VBY2NvdW50UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhoKB2tleV9pZHMYAiADKAlCCbpIBpIBAxDoByInChRFcmFzZUFjY291bnRSZXNwb25zZRIPCgdpc19vdmVyGAEgASgIIu4BCg9HZW5lcmF0ZVJlcXVlc3QSOQoJb3BlcmF0aW9uGAEgASgOMhouZ2VubWVzaC50ZXh0LnYxLk9wZXJhdGlvbkIKukgHggEEEAEgABIMCgRib2R5GAIgASgMEigKD2lkZW1wb3RlbmN5X2tleRgDIAEoCUIKukgHcgUQARj/AUgAiAEBEi8KCWFkbWlzc2lvbhgEIAEoCzIcLmdlbm1lc2guY29tbW9uLnYxLkFkbWlzc2lvbhIUCgxjb252ZXJzYXRpb24YUCABKAkSDQoFYmV0YXMYUSADKAlCEgoQX2lkZW1wb3RlbmN5X2tleSK2AQoQR2VuZXJhdGVSZXNwb25zZRIMCgRib2R5GAEgASgMEhAKCHJlcGxheWVkGAIgASgIEhoKEmlnbm9yZWRfcGFyYW1ldGVycxgDIAMoCRIcCg9jb3N0X3VzZF9taWNyb3MYKCABKANIAIgBARIeChFtYXhfb3V0cHV0X3Rva2Vucxg8IAEoA0gBiAEBQhIKEF9jb3N0X3VzZF9taWNyb3NCFAoSX21heF9vdXRwdXRfdG9rZW5zIooCChVTdHJlYW1HZW5lcmF0ZVJlcXVlc3QSOQoJb3BlcmF0aW9uGAEgASgOMhouZ2VubWVzaC50ZXh0LnYxLk9wZXJhdGlvbkIKukgHggEEEAEgABIMCgRib2R5GAIgASgMEigKD2lkZW1wb3RlbmN5X2tleRgDIAEoCUIKukgHcgUQARj/AUgAiAEBEi8KCWFkbWlzc2lvbhgEIAEoCzIcLmdlbm1lc2guY29tbW9uLnYxLkFkbWlzc2lvbhIUCgxjb252ZXJzYXRpb24YUCABKAkSDQoFYmV0YXMYUSADKAkSFAoMdGFrZXNfcGllY2VzGAUgASgIQhIKEF9pZGVtcG90ZW5jeV9rZXkihgIKFlN0cmVhbUdlbmVyYXRlUmVzcG9uc2USEgoIY29tcGxldGUYASABKAxIABIQCgZldmVudHMYAiABKAxIABIQCghyZXBsYXllZBgDIAEoCBIaChJpZ25vcmVkX3BhcmFtZXRlcnMYBCADKAkSGAoLd2hvbGVfYnl0ZXMYBSABKARIAYgBARIcCg9jb3N0X3VzZF9taWNyb3MYKCABKANIAogBARIeChFtYXhfb3V0cHV0X3Rva2Vucxg8IAEoA0gDiAEBQgYKBHBhcnRCDgoMX3dob2xlX2J5dGVzQhIKEF9jb3N0X3VzZF9taWNyb3NCFAoSX21heF9vdXRwdXRfdG9rZW5zIjkKElJlc29sdmVIb2xkUmVxdWVzdBIPCgdob2xkX2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkiRgoTUmVzb2x2ZUhvbGRSZXNwb25zZRIvCgd2ZXJkaWN0GAEgASgLMh4uZ2VubWVzaC5jb21tb24udjEuSG9sZFZlcmRpY3QiKAoSTGlzdFJldmlld3NSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiPwoTTGlzdFJldmlld3NSZXNwb25zZRIoCgdyZXZpZXdzGAEgAygLMhcuZ2VubWVzaC50ZXh0LnYxLlJldmlldyLRAQoGUmV2aWV3EhIKCnJlcXVlc3RfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCRIPCgdob2xkX2lkGAMgASgJEg0KBW1vZGVsGAQgASgJEhYKDnJlcG9ydGVkX3VzYWdlGAUgASgJEi8KC3Jldmlld190aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIfChJjaGFyZ2VkX3VzZF9taWNyb3MYByABKANIAIgBAUIVChNfY2hhcmdlZF91c2RfbWljcm9zKsYBCglPcGVyYXRpb24SGQoVT1BFUkFUSU9OX1VOU1BFQ0lGSUVEEAASFwoTT1BFUkFUSU9OX1JFU1BPTlNFUxABEhUKEU9QRVJBVElPTl9DT01QQUNUEAISHgoaT1BFUkFUSU9OX0NIQVRfQ09NUExFVElPTlMQAxIWChJPUEVSQVRJT05fTUVTU0FHRVMQSBIYChRPUEVSQVRJT05fRU1CRURESU5HUxBGEhwKGE9QRVJBVElPTl9UUkFOU0NSSVBUSU9OUxBHMqwGCgtUZXh0U2VydmljZRJVCghHZW5lcmF0ZRIgLmdlbm1lc2gudGV4dC52MS5HZW5lcmF0ZVJlcXVlc3QaIS5nZW5tZXNoLnRleHQudjEuR2VuZXJhdGVSZXNwb25zZSIE6OAYARJpCg5TdHJlYW1HZW5lcmF0ZRImLmdlbm1lc2gudGV4dC52MS5TdHJlYW1HZW5lcmF0ZVJlcXVlc3QaJy5nZW5tZXNoLnRleHQudjEuU3RyZWFtR2VuZXJhdGVSZXNwb25zZSIE6OAYATABEl4KCkNvdW50SW5wdXQSIi5nZW5tZXNoLnRleHQudjEuQ291bnRJbnB1dFJlcXVlc3QaIy5nZW5tZXNoLnRleHQudjEuQ291bnRJbnB1dFJlc3BvbnNlIgeQAgHo4BgBElgKC1Jlc29sdmVIb2xkEiMuZ2VubWVzaC50ZXh0LnYxLlJlc29sdmVIb2xkUmVxdWVzdBokLmdlbm1lc2gudGV4dC52MS5SZXNvbHZlSG9sZFJlc3BvbnNlEmAKDEVyYXNlQWNjb3VudBIkLmdlbm1lc2gudGV4dC52MS5FcmFzZUFjY291bnRSZXF1ZXN0GiUuZ2VubWVzaC50ZXh0LnYxLkVyYXNlQWNjb3VudFJlc3BvbnNlIgOQAgISdgoSTGlzdFVwc3RyZWFtSGVhbHRoEiouZ2VubWVzaC50ZXh0LnYxLkxpc3RVcHN0cmVhbUhlYWx0aFJlcXVlc3QaKy5nZW5tZXNoLnRleHQudjEuTGlzdFVwc3RyZWFtSGVhbHRoUmVzcG9uc2UiB5ACAejgGAISZAoNUHJvYmVVcHN0cmVhbRIlLmdlbm1lc2gudGV4dC52MS5Qcm9iZVVwc3RyZWFtUmVxdWVzdBomLmdlbm1lc2gudGV4dC52MS5Qcm9iZVVwc3RyZWFtUmVzcG9uc2UiBOjgGAISYQoLTGlzdFJldmlld3MSIy5nZW5tZXNoLnRleHQudjEuTGlzdFJldmlld3NSZXF1ZXN0GiQuZ2VubWVzaC50ZXh0LnYxLkxpc3RSZXZpZXdzUmVzcG9uc2UiB5ACAejgGAJiBnByb3RvMw", [file_buf_validate_validate, file_genmesh_common_v1_access, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+  fileDesc("CiJnZW5tZXNoL3RleHQvdjEvdGV4dF9zZXJ2aWNlLnByb3RvEg9nZW5tZXNoLnRleHQudjEikAEKEUNvdW50SW5wdXRSZXF1ZXN0EgwKBGJvZHkYASABKAwSLwoJYWRtaXNzaW9uGAIgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uEi0KCW9wZXJhdGlvbhg8IAEoDjIaLmdlbm1lc2gudGV4dC52MS5PcGVyYXRpb24SDQoFYmV0YXMYUSADKAkiXAoSQ291bnRJbnB1dFJlc3BvbnNlEhQKDGlucHV0X3Rva2VucxgBIAEoAxIXCg9jb3N0X3VzZF9taWNyb3MYAiABKAMSFwoPaG9sZF91c2RfbWljcm9zGAMgASgDIiQKFFByb2JlVXBzdHJlYW1SZXF1ZXN0EgwKBG5hbWUYASABKAkitgEKFVByb2JlVXBzdHJlYW1SZXNwb25zZRIQCghoYXNfbGlzdBgBIAEoCBISCgpsaXN0X2ZhdWx0GAIgASgJEhUKDWxpc3RlZF9tb2RlbHMYAyADKAkSDgoGbGlzdGVkGAQgASgFEg4KBm1vZGVscxgFIAEoBRIrCgZmYXVsdHMYBiADKAsyGy5nZW5tZXNoLnRleHQudjEuUHJvYmVGYXVsdBITCgtkdXJhdGlvbl9tcxgHIAEoAyIsCgpQcm9iZUZhdWx0Eg0KBW1vZGVsGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiGwoZTGlzdFVwc3RyZWFtSGVhbHRoUmVxdWVzdCJjChpMaXN0VXBzdHJlYW1IZWFsdGhSZXNwb25zZRIyCgl1cHN0cmVhbXMYASADKAsyHy5nZW5tZXNoLnRleHQudjEuVXBzdHJlYW1IZWFsdGgSEQoJcHJvY2Vzc2VzGAIgASgFIoECCg5VcHN0cmVhbUhlYWx0aBIMCgRuYW1lGAEgASgJEhAKCHJlcXVlc3RzGAIgASgDEg4KBmVycm9ycxgDIAEoAxITCgZwNTBfbXMYBCABKAFIAIgBARITCgZwOTVfbXMYBSABKAFIAYgBARISCgpsYXN0X2Vycm9yGAYgASgJEhEKCWluX2ZsaWdodBgHIAEoBRIPCgdidXNpZXN0GAggASgFEjYKEmFjY291bnRfZW1wdHlfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcmVzdGluZxhQIAMoCUIJCgdfcDUwX21zQgkKB19wOTVfbXMiRQoTRXJhc2VBY2NvdW50UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhoKB2tleV9pZHMYAiADKAlCCbpIBpIBAxDoByInChRFcmFzZUFjY291bnRSZXNwb25zZRIPCgdpc19vdmVyGAEgASgIIqECCg9HZW5lcmF0ZVJlcXVlc3QSOQoJb3BlcmF0aW9uGAEgASgOMhouZ2VubWVzaC50ZXh0LnYxLk9wZXJhdGlvbkIKukgHggEEEAEgABIMCgRib2R5GAIgASgMEigKD2lkZW1wb3RlbmN5X2tleRgDIAEoCUIKukgHcgUQARj/AUgAiAEBEi8KCWFkbWlzc2lvbhgEIAEoCzIcLmdlbm1lc2guY29tbW9uLnYxLkFkbWlzc2lvbhIUCgxjb252ZXJzYXRpb24YUCABKAkSDQoFYmV0YXMYUSADKAkSMQoJcmVzcG9uc2VzGFogASgLMh4uZ2VubWVzaC50ZXh0LnYxLlJlc3BvbnNlc0JvZHlCEgoQX2lkZW1wb3RlbmN5X2tleSLBAwoNUmVzcG9uc2VzQm9keRISCgVtb2RlbBgBIAEoCUgAiAEBEhIKBWlucHV0GAIgASgJSAGIAQESGQoMaW5zdHJ1Y3Rpb25zGAMgASgJSAKIAQESHgoRbWF4X291dHB1dF90b2tlbnMYBCABKAVIA4gBARIhCgt0ZW1wZXJhdHVyZRgFIAEoAUIHukgEEgJAAUgEiAEBEhsKBXRvcF9wGAYgASgBQge6SAQSAkABSAWIAQESEwoGc3RyZWFtGAcgASgISAaIAQESPgoIbWV0YWRhdGEYCCADKAsyLC5nZW5tZXNoLnRleHQudjEuUmVzcG9uc2VzQm9keS5NZXRhZGF0YUVudHJ5EicKBm90aGVycxgJIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQggKBl9tb2RlbEIICgZfaW5wdXRCDwoNX2luc3RydWN0aW9uc0IUChJfbWF4X291dHB1dF90b2tlbnNCDgoMX3RlbXBlcmF0dXJlQggKBl90b3BfcEIJCgdfc3RyZWFtIrYBChBHZW5lcmF0ZVJlc3BvbnNlEgwKBGJvZHkYASABKAwSEAoIcmVwbGF5ZWQYAiABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAMgAygJEhwKD2Nvc3RfdXNkX21pY3JvcxgoIAEoA0gAiAEBEh4KEW1heF9vdXRwdXRfdG9rZW5zGDwgASgDSAGIAQFCEgoQX2Nvc3RfdXNkX21pY3Jvc0IUChJfbWF4X291dHB1dF90b2tlbnMivQIKFVN0cmVhbUdlbmVyYXRlUmVxdWVzdBI5CglvcGVyYXRpb24YASABKA4yGi5nZW5tZXNoLnRleHQudjEuT3BlcmF0aW9uQgq6SAeCAQQQASAAEgwKBGJvZHkYAiABKAwSKAoPaWRlbXBvdGVuY3lfa2V5GAMgASgJQgq6SAdyBRABGP8BSACIAQESLwoJYWRtaXNzaW9uGAQgASgLMhwuZ2VubWVzaC5jb21tb24udjEuQWRtaXNzaW9uEhQKDGNvbnZlcnNhdGlvbhhQIAEoCRINCgViZXRhcxhRIAMoCRIUCgx0YWtlc19waWVjZXMYBSABKAgSMQoJcmVzcG9uc2VzGFogASgLMh4uZ2VubWVzaC50ZXh0LnYxLlJlc3BvbnNlc0JvZHlCEgoQX2lkZW1wb3RlbmN5X2tleSKGAgoWU3RyZWFtR2VuZXJhdGVSZXNwb25zZRISCghjb21wbGV0ZRgBIAEoDEgAEhAKBmV2ZW50cxgCIAEoDEgAEhAKCHJlcGxheWVkGAMgASgIEhoKEmlnbm9yZWRfcGFyYW1ldGVycxgEIAMoCRIYCgt3aG9sZV9ieXRlcxgFIAEoBEgBiAEBEhwKD2Nvc3RfdXNkX21pY3JvcxgoIAEoA0gCiAEBEh4KEW1heF9vdXRwdXRfdG9rZW5zGDwgASgDSAOIAQFCBgoEcGFydEIOCgxfd2hvbGVfYnl0ZXNCEgoQX2Nvc3RfdXNkX21pY3Jvc0IUChJfbWF4X291dHB1dF90b2tlbnMiOQoSUmVzb2x2ZUhvbGRSZXF1ZXN0Eg8KB2hvbGRfaWQYASABKAkSEgoKYWNjb3VudF9pZBgCIAEoCSJGChNSZXNvbHZlSG9sZFJlc3BvbnNlEi8KB3ZlcmRpY3QYASABKAsyHi5nZW5tZXNoLmNvbW1vbi52MS5Ib2xkVmVyZGljdCIoChJMaXN0UmV2aWV3c1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCSI/ChNMaXN0UmV2aWV3c1Jlc3BvbnNlEigKB3Jldmlld3MYASADKAsyFy5nZW5tZXNoLnRleHQudjEuUmV2aWV3ItEBCgZSZXZpZXcSEgoKcmVxdWVzdF9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEg8KB2hvbGRfaWQYAyABKAkSDQoFbW9kZWwYBCABKAkSFgoOcmVwb3J0ZWRfdXNhZ2UYBSABKAkSLwoLcmV2aWV3X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KEmNoYXJnZWRfdXNkX21pY3JvcxgHIAEoA0gAiAEBQhUKE19jaGFyZ2VkX3VzZF9taWNyb3MqxgEKCU9wZXJhdGlvbhIZChVPUEVSQVRJT05fVU5TUEVDSUZJRUQQABIXChNPUEVSQVRJT05fUkVTUE9OU0VTEAESFQoRT1BFUkFUSU9OX0NPTVBBQ1QQAhIeChpPUEVSQVRJT05fQ0hBVF9DT01QTEVUSU9OUxADEhYKEk9QRVJBVElPTl9NRVNTQUdFUxBIEhgKFE9QRVJBVElPTl9FTUJFRERJTkdTEEYSHAoYT1BFUkFUSU9OX1RSQU5TQ1JJUFRJT05TEEcyrAYKC1RleHRTZXJ2aWNlElUKCEdlbmVyYXRlEiAuZ2VubWVzaC50ZXh0LnYxLkdlbmVyYXRlUmVxdWVzdBohLmdlbm1lc2gudGV4dC52MS5HZW5lcmF0ZVJlc3BvbnNlIgTo4BgBEmkKDlN0cmVhbUdlbmVyYXRlEiYuZ2VubWVzaC50ZXh0LnYxLlN0cmVhbUdlbmVyYXRlUmVxdWVzdBonLmdlbm1lc2gudGV4dC52MS5TdHJlYW1HZW5lcmF0ZVJlc3BvbnNlIgTo4BgBMAESXgoKQ291bnRJbnB1dBIiLmdlbm1lc2gudGV4dC52MS5Db3VudElucHV0UmVxdWVzdBojLmdlbm1lc2gudGV4dC52MS5Db3VudElucHV0UmVzcG9uc2UiB5ACAejgGAESWAoLUmVzb2x2ZUhvbGQSIy5nZW5tZXNoLnRleHQudjEuUmVzb2x2ZUhvbGRSZXF1ZXN0GiQuZ2VubWVzaC50ZXh0LnYxLlJlc29sdmVIb2xkUmVzcG9uc2USYAoMRXJhc2VBY2NvdW50EiQuZ2VubWVzaC50ZXh0LnYxLkVyYXNlQWNjb3VudFJlcXVlc3QaJS5nZW5tZXNoLnRleHQudjEuRXJhc2VBY2NvdW50UmVzcG9uc2UiA5ACAhJ2ChJMaXN0VXBzdHJlYW1IZWFsdGgSKi5nZW5tZXNoLnRleHQudjEuTGlzdFVwc3RyZWFtSGVhbHRoUmVxdWVzdBorLmdlbm1lc2gudGV4dC52MS5MaXN0VXBzdHJlYW1IZWFsdGhSZXNwb25zZSIHkAIB6OAYAhJkCg1Qcm9iZVVwc3RyZWFtEiUuZ2VubWVzaC50ZXh0LnYxLlByb2JlVXBzdHJlYW1SZXF1ZXN0GiYuZ2VubWVzaC50ZXh0LnYxLlByb2JlVXBzdHJlYW1SZXNwb25zZSIE6OAYAhJhCgtMaXN0UmV2aWV3cxIjLmdlbm1lc2gudGV4dC52MS5MaXN0UmV2aWV3c1JlcXVlc3QaJC5nZW5tZXNoLnRleHQudjEuTGlzdFJldmlld3NSZXNwb25zZSIHkAIB6OAYAmIGcHJvdG8z", [file_buf_validate_validate, file_genmesh_common_v1_access, file_genmesh_common_v1_hold_verdict, file_genmesh_common_v1_rpc_access, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * A request whose input is to be counted.
@@ -401,7 +401,7 @@ export type GenerateRequest = Message<"genmesh.text.v1.GenerateRequest"> & {
   operation: Operation;
 
   /**
-   * The JSON body, up to 64 MiB.
+   * The JSON body, up to 64 MiB. Empty where `responses` is set.
    *
    * @generated from field: bytes body = 2;
    */
@@ -435,6 +435,14 @@ export type GenerateRequest = Message<"genmesh.text.v1.GenerateRequest"> & {
    * @generated from field: repeated string betas = 81;
    */
   betas: string[];
+
+  /**
+   * The body of OPERATION_RESPONSES with types, in place of `body`. An earlier release does not know it. It refuses the empty body
+   * with INVALID_JSON.
+   *
+   * @generated from field: genmesh.text.v1.ResponsesBody responses = 90;
+   */
+  responses?: ResponsesBody | undefined;
 };
 
 /**
@@ -443,6 +451,83 @@ export type GenerateRequest = Message<"genmesh.text.v1.GenerateRequest"> & {
  */
 export const GenerateRequestSchema: GenMessage<GenerateRequest> = /*@__PURE__*/
   messageDesc(file_genmesh_text_v1_text_service, 10);
+
+/**
+ * The body of POST /responses with types. A field means what the field of the same name means there. Refusals name it in `param`.
+ *
+ * @generated from message genmesh.text.v1.ResponsesBody
+ */
+export type ResponsesBody = Message<"genmesh.text.v1.ResponsesBody"> & {
+  /**
+   * An active chat model.
+   *
+   * @generated from field: optional string model = 1;
+   */
+  model?: string | undefined;
+
+  /**
+   * The prompt. Messages and other items are `input` of `others`.
+   *
+   * @generated from field: optional string input = 2;
+   */
+  input?: string | undefined;
+
+  /**
+   * Kept after the configured developer prompt.
+   *
+   * @generated from field: optional string instructions = 3;
+   */
+  instructions?: string | undefined;
+
+  /**
+   * Most tokens of output, reasoning and calls included. Absent: the model's maximum.
+   *
+   * @generated from field: optional int32 max_output_tokens = 4;
+   */
+  maxOutputTokens?: number | undefined;
+
+  /**
+   * Of sampling. Absent: the upstream's default.
+   *
+   * @generated from field: optional double temperature = 5;
+   */
+  temperature?: number | undefined;
+
+  /**
+   * Of sampling. Absent: the upstream's default.
+   *
+   * @generated from field: optional double top_p = 6;
+   */
+  topP?: number | undefined;
+
+  /**
+   * True, in StreamGenerate only: server-sent events. Absent: false.
+   *
+   * @generated from field: optional bool stream = 7;
+   */
+  stream?: boolean | undefined;
+
+  /**
+   * Repeated in the answer.
+   *
+   * @generated from field: map<string, string> metadata = 8;
+   */
+  metadata: { [key: string]: string };
+
+  /**
+   * The other fields of the body, by name. A field that is also set above is refused with INVALID_VALUE. Numbers are doubles.
+   *
+   * @generated from field: google.protobuf.Struct others = 9;
+   */
+  others?: JsonObject | undefined;
+};
+
+/**
+ * Describes the message genmesh.text.v1.ResponsesBody.
+ * Use `create(ResponsesBodySchema)` to create a new message.
+ */
+export const ResponsesBodySchema: GenMessage<ResponsesBody> = /*@__PURE__*/
+  messageDesc(file_genmesh_text_v1_text_service, 11);
 
 /**
  * A complete answer.
@@ -491,7 +576,7 @@ export type GenerateResponse = Message<"genmesh.text.v1.GenerateResponse"> & {
  * Use `create(GenerateResponseSchema)` to create a new message.
  */
 export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 11);
+  messageDesc(file_genmesh_text_v1_text_service, 12);
 
 /**
  * A request of the public API.
@@ -507,7 +592,7 @@ export type StreamGenerateRequest = Message<"genmesh.text.v1.StreamGenerateReque
   operation: Operation;
 
   /**
-   * The JSON body, up to 64 MiB.
+   * The JSON body, up to 64 MiB. Empty where `responses` is set.
    *
    * @generated from field: bytes body = 2;
    */
@@ -548,6 +633,14 @@ export type StreamGenerateRequest = Message<"genmesh.text.v1.StreamGenerateReque
    * @generated from field: bool takes_pieces = 5;
    */
   takesPieces: boolean;
+
+  /**
+   * The body of OPERATION_RESPONSES with types, in place of `body`. An earlier release does not know it. It refuses the empty body
+   * with INVALID_JSON.
+   *
+   * @generated from field: genmesh.text.v1.ResponsesBody responses = 90;
+   */
+  responses?: ResponsesBody | undefined;
 };
 
 /**
@@ -555,7 +648,7 @@ export type StreamGenerateRequest = Message<"genmesh.text.v1.StreamGenerateReque
  * Use `create(StreamGenerateRequestSchema)` to create a new message.
  */
 export const StreamGenerateRequestSchema: GenMessage<StreamGenerateRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 12);
+  messageDesc(file_genmesh_text_v1_text_service, 13);
 
 /**
  * A part of an answer.
@@ -629,7 +722,7 @@ export type StreamGenerateResponse = Message<"genmesh.text.v1.StreamGenerateResp
  * Use `create(StreamGenerateResponseSchema)` to create a new message.
  */
 export const StreamGenerateResponseSchema: GenMessage<StreamGenerateResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 13);
+  messageDesc(file_genmesh_text_v1_text_service, 14);
 
 /**
  * Names a hold.
@@ -657,7 +750,7 @@ export type ResolveHoldRequest = Message<"genmesh.text.v1.ResolveHoldRequest"> &
  * Use `create(ResolveHoldRequestSchema)` to create a new message.
  */
 export const ResolveHoldRequestSchema: GenMessage<ResolveHoldRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 14);
+  messageDesc(file_genmesh_text_v1_text_service, 15);
 
 /**
  * The answer about a hold.
@@ -678,7 +771,7 @@ export type ResolveHoldResponse = Message<"genmesh.text.v1.ResolveHoldResponse">
  * Use `create(ResolveHoldResponseSchema)` to create a new message.
  */
 export const ResolveHoldResponseSchema: GenMessage<ResolveHoldResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 15);
+  messageDesc(file_genmesh_text_v1_text_service, 16);
 
 /**
  * Selects reviews.
@@ -699,7 +792,7 @@ export type ListReviewsRequest = Message<"genmesh.text.v1.ListReviewsRequest"> &
  * Use `create(ListReviewsRequestSchema)` to create a new message.
  */
 export const ListReviewsRequestSchema: GenMessage<ListReviewsRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 16);
+  messageDesc(file_genmesh_text_v1_text_service, 17);
 
 /**
  * Requests whose reported usage was not believable.
@@ -720,7 +813,7 @@ export type ListReviewsResponse = Message<"genmesh.text.v1.ListReviewsResponse">
  * Use `create(ListReviewsResponseSchema)` to create a new message.
  */
 export const ListReviewsResponseSchema: GenMessage<ListReviewsResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 17);
+  messageDesc(file_genmesh_text_v1_text_service, 18);
 
 /**
  * A request whose reported usage was not believable, and so was not applied.
@@ -783,7 +876,7 @@ export type Review = Message<"genmesh.text.v1.Review"> & {
  * Use `create(ReviewSchema)` to create a new message.
  */
 export const ReviewSchema: GenMessage<Review> = /*@__PURE__*/
-  messageDesc(file_genmesh_text_v1_text_service, 18);
+  messageDesc(file_genmesh_text_v1_text_service, 19);
 
 /**
  * An operation of the public API.
