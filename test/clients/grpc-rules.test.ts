@@ -99,7 +99,7 @@ const messages: Readonly<Record<string, Record<string, unknown>>> = {
   ListAccountWebhooks: sent,
 };
 
-/** What fields need where letters do not do. */
+/** Texts and items of fields for which letters do not do. */
 const materials: Readonly<Record<string, Material>> = {
   details: { text: (n) => `{${" ".repeat(Math.max(0, n - 2))}}`.slice(0, n) },
   key_ids: { item: (i) => `key_${i}` },
@@ -174,7 +174,7 @@ function isIgnored(field: DescField): boolean {
   return type.case === "repeated" && type.value.items?.ignore === Ignore.ALWAYS;
 }
 
-/** A valid message, but for one field. */
+/** A valid message with another value in one field. */
 function messageWith(method: DescMethod, path: readonly DescField[], value: unknown): Message {
   const whole = create(method.input, messages[method.name]);
   let at = whole as unknown as Record<string, unknown>;

@@ -212,7 +212,7 @@ test("a release that does not know the types refuses their requests", async () =
   for (const call of calls) expect(await infoOf(call)).toMatchObject({ reason: "INVALID_JSON" });
 });
 
-/** What a refusal says. */
+/** The reason, values and text of a refusal. */
 async function infoOf(call: Promise<unknown>) {
   const error = await call.then(
     () => expect.unreachable("it was not refused"),

@@ -536,7 +536,7 @@ export type JobBody = Message<"genmesh.media.v1.JobBody"> & {
   lyrics?: string | undefined;
 
   /**
-   * What is not to be made, where the model takes that.
+   * Contents that are unwanted, where the model takes that.
    *
    * @generated from field: optional string negative_prompt = 14;
    */
