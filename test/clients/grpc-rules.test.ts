@@ -80,6 +80,7 @@ const messages: Readonly<Record<string, Record<string, unknown>>> = {
   Generate: { operation: 1, responses: {} },
   StreamGenerate: { operation: 1, responses: {} },
   EraseAccount: sent,
+  ListUpstreamHistory: { hours: 1 },
   SubmitJob: { kind: 1, body },
   ListJobs: {},
   GenerateSpeech: { body },
