@@ -40,7 +40,7 @@ export function targetOf(page: string, link: string): { path: string; hash: stri
   return { path: known.has(readme) ? readme : path, hash };
 }
 
-/** A page of the site, and what of the repository it shows or leads to. */
+/** A page of the site, with its images and the files that it links to. */
 export interface SitePage {
   text: string;
   images: readonly string[];
@@ -83,7 +83,7 @@ export function sourceAddress(path: string): string {
   return `/files/${path}.txt`;
 }
 
-/** What is shown at a `sourceAddress`: a file's text, or the names of a folder's files. */
+/** The text at a `sourceAddress`: that of a file, or the names of a folder's files. */
 export function sourceText(path: string): string {
   return known.has(path) ? read(path) : `${filesIn(path).join("\n")}\n`;
 }
