@@ -146,6 +146,7 @@ describe.skipIf(chromiumPath === undefined || lacks !== "")(`the site of docs/${
   test("on a phone a reader opens the navigation and goes to a page", async () => {
     const { page, close } = await open({ width: 390 });
     await page.goto(site);
+    expect(await page.getByRole("button", { name: "Search" }).isVisible()).toBe(true);
     await page.locator(".rp-doc-layout__menu button").first().click();
     const navigation = page.locator(".rp-doc-layout__sidebar");
     await navigation.getByRole("link", { name: "Upstreams", exact: true }).click();
