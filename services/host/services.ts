@@ -12,6 +12,7 @@ import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";
 import type { HttpClient } from "#kit/upstream/client.ts";
 import { readPemFile } from "#kit/upstream/key-file.ts";
 import type { MediaCommonDeps } from "../media/context.ts";
+import type { Notices } from "../notices/index.ts";
 import type { UpstreamHealth } from "../upstreams/health/index.ts";
 import type { Pools } from "../upstreams/pools/index.ts";
 import type { HostContext } from "./context.ts";
@@ -59,6 +60,7 @@ export async function createServices(context: HostContext, deps: ServiceDeps): P
   const tools = createTools(context, deps);
   const list: Service[] = [];
   for (const part of parts) list.push(await makers[part](context, deps, tools));
+  if (deps.stores.database) list.push(await tools.notices());
   return { list, text: tools.text };
 }
 
@@ -129,6 +131,7 @@ const makers: Readonly<Record<Part, Maker>> = {
       workshop: context.workshop,
       verifier: await tools.images(),
       fetcher: await tools.outside(),
+      notices: (await tools.notices()).methods,
       tempFolder: scratch("uploads"),
     });
   },
@@ -158,6 +161,8 @@ interface Tools {
   pools(): Promise<Pools>;
   /** Answers the health of upstreams, and reports this process's own calls. */
   health(): Promise<UpstreamHealth>;
+  /** What an operator must act on. Every process with a database looks for it. */
+  notices(): Promise<Notices>;
   /** Connections to configured upstreams. */
   http(): Promise<HttpClient>;
   /** The parts that media's API and its worker share. In one process each notices the other's changes at once. */
@@ -202,6 +207,17 @@ function createTools(context: HostContext, deps: ServiceDeps): Tools {
       const store = await healthStore(stores);
       const process = context.ids.make("process", 12);
       return stack.use(createUpstreamHealth({ ...context, store, process }));
+    }),
+    notices: once(async () => {
+      const { createNotices } = await import("../notices/index.ts");
+      const { role, alerts } = config;
+      // Of what all processes share, only those look that answer operators.
+      const shared = role === "all" || role === "media";
+      return createNotices({
+        ...context,
+        ...{ role, ways: alerts, database: storeOf(stores, "database") },
+        ...(shared ? { health: await tools.health(), catalog: tools.catalog() } : {}),
+      });
     }),
     http: once(async () => {
       const { createHttpClient } = await import("#kit/upstream/client.ts");

@@ -4,7 +4,7 @@ import { collectDefaultMetrics, Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { callersErrors } from "#kit/telemetry/inference.ts";
-import { emptyForMs, failingShare } from "../../gateway/console/admin/system.ts";
+import { emptyForMs, failingShare } from "../../services/upstreams/health/figures.ts";
 import { metricsOfSource } from "../support/metrics-page.ts";
 import { findTool, root } from "./helm.ts";
 

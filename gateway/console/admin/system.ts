@@ -8,6 +8,7 @@ import {
   type UpstreamHealth,
   UpstreamHealthSchema,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import { emptyForMs, failingShare } from "../../../services/upstreams/health/figures.ts";
 import type { Edge } from "../../context.ts";
 import { snapshotOf } from "./catalog.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
@@ -33,14 +34,6 @@ function enumName(names: Readonly<Record<string, number>>, value: number): strin
       ?.toLowerCase() ?? ""
   );
 }
-
-/** An upstream fails where this part of its requests ended in errors. The alert GenmeshUpstreamFails has the same threshold. */
-export const failingShare = 0.2;
-/**
- * An account at an upstream counts as empty for this many milliseconds after it was last found empty. The alert
- * GenmeshUpstreamAccountEmpty uses the same time.
- */
-export const emptyForMs = 15 * 60_000;
 
 /** Asks an upstream, with its key, which models it has. It changes nothing and generates nothing. */
 async function probe(call: AdminCall) {

@@ -10,6 +10,14 @@ const source = {
   resting: "genmesh_upstream_resting",
 } as const;
 
+/** An upstream fails where this part of its requests ended in errors. The alert GenmeshUpstreamFails has the same threshold. */
+export const failingShare = 0.2;
+/**
+ * An account at an upstream counts as empty for this many milliseconds after it was last found empty. The alert
+ * GenmeshUpstreamAccountEmpty uses the same time.
+ */
+export const emptyForMs = 15 * 60_000;
+
 /** The generations that have ended at an upstream. */
 export interface Ended {
   requests: number;
