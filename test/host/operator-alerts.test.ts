@@ -9,34 +9,11 @@ import { runOperatorCommand } from "../support/operator-command.ts";
 import { until } from "../support/until.ts";
 import { type Received, startWebhookReceiver, verified } from "../support/webhook-receiver.ts";
 import { type RunningMesh, runHost, startRunning, tempFolder } from "./process.ts";
+import { refusedKeys } from "./refused-keys.ts";
 
 const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
 const password = "pass word/ü";
 const adminToken = "operator-token-of-the-alerts";
-
-/** A catalog whose upstreams have their keys in variables that are not set, so each request finds that a key is refused. */
-const catalog = JSON.stringify({
-  developerPrompt: "",
-  upstreams: Object.fromEntries(
-    ["first", "second"].map((name) => [
-      name,
-      {
-        protocol: "openai",
-        baseUrl: "http://127.0.0.1:1/v1",
-        apiKeyEnv: `${name.toUpperCase()}_KEY`,
-      },
-    ]),
-  ),
-  models: ["first", "second"].map((name) => ({
-    ...{ id: name, kind: "chat", upstream: name, upstreamModel: name },
-    ...{ maxInputTokens: 1_000, maxOutputTokens: 100 },
-    pricing: {
-      inputUsdMicrosPerMillionTokens: 0,
-      cachedInputUsdMicrosPerMillionTokens: 0,
-      outputUsdMicrosPerMillionTokens: 0,
-    },
-  })),
-});
 
 interface Mail {
   from: string;
@@ -83,7 +60,7 @@ describe("an operator's alerts", () => {
     receiver = stack.use(await startWebhookReceiver());
     mail = stack.use(await startMailServer());
     folder = stack.use(await tempFolder()).path;
-    await writeFile(join(folder, "catalog.yaml"), catalog);
+    await writeFile(join(folder, "catalog.yaml"), refusedKeys);
     await writeFile(join(folder, "secret"), `${secret}\n`);
     env = {
       GENMESH_DATA_DIR: join(folder, "data"),
