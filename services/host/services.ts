@@ -13,6 +13,7 @@ import type { HttpClient } from "#kit/upstream/client.ts";
 import { readPemFile } from "#kit/upstream/key-file.ts";
 import type { MediaCommonDeps } from "../media/context.ts";
 import type { Notices } from "../notices/index.ts";
+import type { UpstreamHistoryKeeper } from "../upstreams/health/history.ts";
 import type { UpstreamHealth } from "../upstreams/health/index.ts";
 import type { Pools } from "../upstreams/pools/index.ts";
 import type { HostContext } from "./context.ts";
@@ -110,6 +111,7 @@ const makers: Readonly<Record<Part, Maker>> = {
         plain: large.plain,
       }),
       health: await tools.health(),
+      history: await tools.history(),
       probeUpstream: async (snapshot, name, signal) => {
         const { probeUpstream } = await import("../upstreams/online/probe.ts");
         const call = { secrets: context.config.secret, http: await tools.http() };
@@ -161,6 +163,8 @@ interface Tools {
   pools(): Promise<Pools>;
   /** Answers the health of upstreams, and reports this process's own calls. */
   health(): Promise<UpstreamHealth>;
+  /** Answers the last days of upstreams, and writes this process's own calls down. */
+  history(): Promise<UpstreamHistoryKeeper>;
   /** What an operator must act on. Every process with a database looks for it. */
   notices(): Promise<Notices>;
   /** Connections to configured upstreams. */
@@ -219,13 +223,19 @@ function createTools(context: HostContext, deps: ServiceDeps): Tools {
         ...(shared ? { health: await tools.health(), catalog: tools.catalog() } : {}),
       });
     }),
+    history: once(async () => {
+      const { createUpstreamHistory } = await import("../upstreams/health/history.ts");
+      const { createHistoryStore } = await import("../upstreams/health/history-store.ts");
+      const store = createHistoryStore(storeOf(stores, "database"));
+      return stack.use(createUpstreamHistory({ ...context, store }));
+    }),
     http: once(async () => {
       const { createHttpClient } = await import("#kit/upstream/client.ts");
       return stack.use(tracedHttpClient(createHttpClient()));
     }),
     media: once(async () => {
       const { createMediaShared } = await import("../media/index.ts");
-      await tools.health();
+      await Promise.all([tools.health(), tools.history()]);
       return {
         ...context,
         peers,

@@ -1,7 +1,9 @@
+import { queuedJobSeconds } from "#common/documents/status-document.ts";
+import { emptyForMs, failingShare } from "#common/documents/upstream-document.ts";
 import type { MetricReading } from "#kit/base/figures.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { Clock } from "#kit/time/clock.ts";
-import { emptyForMs, failingShare, type UpstreamFigures } from "../upstreams/health/figures.ts";
+import type { UpstreamFigures } from "../upstreams/health/figures.ts";
 import type { Condition, NoticeKind } from "./notice.ts";
 
 /** What a process knows. It sees conditions of its own and of what all processes share. */
@@ -80,7 +82,7 @@ const rules: readonly Rule[] = [
   {
     kind: "jobs_wait",
     metric: "genmesh_media_oldest_job_seconds",
-    holds: ({ labels, value }) => labels.state === "queued" && value > 300,
+    holds: ({ labels, value }) => labels.state === "queued" && value > queuedJobSeconds,
     subject: ({ kind }) => `${kind}`,
   },
   {
