@@ -99,7 +99,7 @@ media/worker | how a worker claims a job, generates and hands it over | kit, com
 media/speech | how a text is spoken while its caller waits, paid for as text is | kit, common, upstreams, media/requests
 media/webhooks | who is told of an event, and how often it is tried | kit, common, media/jobs
 
-notices | what an operator must act on, and how the operator is told by webhook and mail | kit, common, upstreams/health
+notices | what an operator must act on, and how that is sent by webhook and mail | kit, common, upstreams/health
 
 gateway | how REST and server-sent events become calls: bodies, errors, documents, the OpenAPI description | kit, common, upstreams, gateway
 gateway/websocket | how responses are asked for over a WebSocket: messages, chains, frames, closes | kit, common

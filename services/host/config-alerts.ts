@@ -15,7 +15,7 @@ const names = {
 /** Most addresses that get a mail. Behind one address may be a list of people. */
 const mostReceivers = 20;
 
-/** Reads how the operator is told what must be acted on. */
+/** Reads the ways by which this process sends notices to the operator. */
 export function alertsConfig(read: EnvReader): AlertWays {
   return { webhook: webhookConfig(read), mail: mailConfig(read) };
 }

@@ -53,7 +53,7 @@ export interface Config extends StoresConfig {
   tokens: { mesh: string[]; admin: string | undefined };
   references: { allowPrivate: boolean };
   retentionDays: number;
-  /** How this process tells the operator what must be acted on. The roles `all` and `media` do. */
+  /** The ways by which this process sends notices to the operator. The roles `all` and `media` have some. */
   alerts: AlertWays;
   /** Most jobs of each kind that this process renders itself at once. 0: it takes none of the kind. */
   workers: Record<"image" | "video" | "music", number>;

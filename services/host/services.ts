@@ -165,7 +165,7 @@ interface Tools {
   health(): Promise<UpstreamHealth>;
   /** Answers the last days of upstreams, and writes this process's own calls down. */
   history(): Promise<UpstreamHistoryKeeper>;
-  /** What an operator must act on. Every process with a database looks for it. */
+  /** Finds notices for the operator. Every process with a database does so. */
   notices(): Promise<Notices>;
   /** Connections to configured upstreams. */
   http(): Promise<HttpClient>;

@@ -55,7 +55,7 @@ export interface MediaDeps extends MediaCommonDeps {
   verifier: ImageVerifier;
   /** Fetches addresses that callers name. */
   fetcher: GuardedFetcher;
-  /** The methods about what an operator must act on. */
+  /** The methods about the operator's notices. */
   notices: Pick<ServiceImpl<typeof MediaService>, "listNotices" | "sendTestAlert">;
   /** Threads for work that would block the event loop. */
   workshop: Workshop;

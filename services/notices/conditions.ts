@@ -6,7 +6,7 @@ import type { Clock } from "#kit/time/clock.ts";
 import type { UpstreamFigures } from "../upstreams/health/figures.ts";
 import type { Condition, NoticeKind } from "./notice.ts";
 
-/** What a process knows. It sees conditions of its own and of what all processes share. */
+/** The sources of a process. It sees its own conditions, and those of the whole installation. */
 export interface Observed {
   metrics: Metrics;
   clock: Clock;

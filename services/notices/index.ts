@@ -24,8 +24,8 @@ export interface NoticesDeps extends Observed {
 }
 
 /**
- * What an operator must act on. Each process writes down what it sees, and those with ways tell the operator. A store or a receiver that is
- * away holds up nothing else.
+ * The operator's notices. Each process writes down the conditions that it sees. Processes with ways send them to the operator. A store or
+ * a receiver that is away holds up nothing else.
  */
 export interface Notices extends Service {
   methods: NoticeMethods;

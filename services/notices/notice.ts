@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { overAfterMs, seenAgainMs } from "./limits.ts";
 
-/** What is said of a kind of notice. */
+/** The facts of a kind of notice. */
 interface KindFacts {
   severity: "critical" | "warning";
   /** The alert of the same condition in the chart. Its section of the runbook says what to do. */
@@ -88,10 +88,10 @@ export const kinds = {
 /** A kind of {@link kinds}. */
 export type NoticeKind = keyof typeof kinds;
 
-/** Something that an operator must act on, as one process sees it. */
+/** A condition that an operator must act on, as one process sees it. */
 export interface Condition {
   kind: NoticeKind;
-  /** What it is about: names of the catalog or of roles. Never what a caller wrote. "": the kind says all. */
+  /** Names of the catalog or of roles, never a caller's text. "": the kind says all. */
   subject: string;
 }
 
@@ -103,7 +103,7 @@ export interface Notice extends Condition {
   seenAt: number;
 }
 
-/** A notice that nobody has seen yet, as {@link seenAgain} begins from it. */
+/** A notice that no process has seen yet, as {@link seenAgain} begins from it. */
 export function unseen({ kind, subject }: Condition): Notice {
   const hash = createHash("sha256").update(`${kind}\n${subject}`).digest("hex");
   return { noticeId: `ntc_${hash.slice(0, 24)}`, kind, subject, beganAt: 0, seenAt: 0 };

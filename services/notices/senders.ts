@@ -5,7 +5,7 @@ import { attemptMs, maxAnswerBytes, maxAnswerChars } from "./limits.ts";
 import type { Written } from "./message.ts";
 import type { AttemptEnd, WayName } from "./way.ts";
 
-/** Where an operator is told. Undefined: not by that way. */
+/** The ways to send notices to an operator. Undefined: that way is off. */
 export interface AlertWays {
   webhook: { url: string; secret: string } | undefined;
   mail: MailConfig | undefined;

@@ -42,7 +42,7 @@ export interface Way {
   /** Attempts that failed in a row. */
   failures: number;
   lastAttemptAt?: number | undefined;
-  /** What the last attempt's receiver answered, or why there was no answer, in a word. */
+  /** The status that the last attempt's receiver answered, or a word for the fault. */
   lastAnswer?: string | undefined;
   lastDeliveredAt?: number | undefined;
 }
@@ -63,7 +63,7 @@ export function attemptBegun(way: Way, lasting: readonly Notice[], now: number):
   return { ...way, sending, dueAt: now + attemptLeaseMs, lastAttemptAt: now };
 }
 
-/** What an attempt came to. `answer`: a status, or a word for the fault. */
+/** The end of an attempt. `answer`: a status, or a word for the fault. */
 export interface AttemptEnd {
   isDelivered: boolean;
   answer: string;
@@ -94,7 +94,7 @@ export function attemptEnded(
   return { ...rest, told, failures: 0, lastDeliveredAt: now, dueAt: now + betweenMessagesMs };
 }
 
-/** What is to be told now, at most {@link maxToldAtOnce} notices. Undefined: nothing. */
+/** The notices that are to be told now, at most {@link maxToldAtOnce} notices. Undefined: nothing. */
 function nextMessage({ way, told }: Way, lasting: readonly Notice[], now: number) {
   const before = new Map(told.map((one) => [one.noticeId, one]));
   const open = new Set(lasting.map(({ noticeId }) => noticeId));

@@ -20,7 +20,7 @@ import {
 
 const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
 const log = createLogger("silent");
-/** What a mail server answers at a port where none is. */
+/** A mail server that does not exist. */
 const nowhere = { host: "127.0.0.1", port: 1, isTls: false, needsTls: false, login: undefined };
 
 /** The rules for notices and alerts, on any store. `open` gives an empty database that can be opened again. */
@@ -110,7 +110,7 @@ export function noticeContract(open: () => Promise<() => Database>): void {
         type: "operator.notices",
         data: { notices: [{ kind: "store_away", severity: "critical" }] },
       });
-      // Both are killed and started anew while it lasts.
+      // Both end and start again while the store is away.
       await one.leave();
       await other.leave();
       const [third, fourth] = [await replica(), await replica()];

@@ -3,7 +3,7 @@ import { isoTimeOrNull } from "#common/documents/answer-values.ts";
 import type { Edge } from "../../context.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
 
-/** Routes of what an operator must act on, and of the ways by which operators are told. */
+/** Routes of the operator's notices, and of the ways by which genmesh sends them. */
 export function alertRoutes(app: FastifyInstance, edge: Edge): void {
   adminRoute(app, edge, { method: "GET", url: "/notices", handle: notices });
   adminRoute(app, edge, { method: "POST", url: "/alerts/test", handle: test });

@@ -62,7 +62,7 @@ const wayColumns: Column<AlertWay>[] = [
   },
 ];
 
-/** What an operator must act on, and the ways by which operators are told. */
+/** The screen with the operator's notices, and with the ways by which genmesh sends them. */
 export function Notices() {
   const loaded = useApi<AdminList<OperatorNotice> & { ways: AlertWay[] }>(`${admin}/notices`);
   useReloading(true, loaded.reload);

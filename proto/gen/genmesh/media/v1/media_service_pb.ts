@@ -2537,7 +2537,7 @@ export type Notice = Message<"genmesh.media.v1.Notice"> & {
   kind: string;
 
   /**
-   * What it is about: names of the catalog or of roles. Empty: the kind says all.
+   * Its subject: names of the catalog or of roles. Empty: the kind says all.
    *
    * @generated from field: string subject = 3;
    */
@@ -3235,7 +3235,7 @@ export const MediaService: GenService<{
     output: typeof RetryAccountWebhookResponseSchema;
   },
   /**
-   * What an operator must act on, as the processes with a database see it, and the ways by which the operator is told. Admin token.
+   * The operator's notices that last, and the ways by which they are sent. Admin token.
    *
    * @generated from rpc genmesh.media.v1.MediaService.ListNotices
    */
