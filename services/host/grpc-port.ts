@@ -1,6 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { type AccessTokens, callerCheck } from "#kit/rpc/access.ts";
 import { healthService } from "#kit/rpc/health.ts";
+import { rulesInterceptor } from "#kit/rpc/rules.ts";
 import type { RpcService } from "#kit/rpc/service.ts";
 import type { ServerTls } from "#kit/rpc/tls.ts";
 import { type Address, hostInUrl, listening } from "./listen.ts";
@@ -26,7 +27,7 @@ export async function listenForGrpc(options: GrpcPortOptions): Promise<string> {
   const { createGrpcServer } = await import("#kit/rpc/server.ts");
   const server = createGrpcServer({
     services: [...rpc, healthService(rpc, notReady)],
-    interceptors,
+    interceptors: [...interceptors, rulesInterceptor()],
     isCaller: callerCheck(tokens),
     ...(tls ? { tls } : {}),
   });

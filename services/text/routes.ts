@@ -3,6 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { TextPort } from "#common/agreements/text-port.ts";
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
+import { jsonBody } from "#common/words/typed-body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
@@ -10,7 +11,13 @@ import type { PeerCall } from "#kit/rpc/peer-call.ts";
 import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
 import { later } from "#kit/stream/push-stream.ts";
 import { HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
-import { Operation, type TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import {
+  type GenerateRequest,
+  Operation,
+  ResponsesBodySchema,
+  type StreamGenerateRequest,
+  type TextService,
+} from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { messagesOf } from "./answers/answer-messages.ts";
 import type { Answering } from "./answers/answering.ts";
 import { eraseBatch, maxReviews } from "./base/limits.ts";
@@ -37,7 +44,7 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
   const { port, answering, reader, reaper, store, ids } = context;
   return {
     async generate(request, call) {
-      const answer = await port.json(request, peerCall(call, ids));
+      const answer = await port.json(withBody(request), peerCall(call, ids));
       const { body, cost, replayed, ignored, maxOutputTokens: most } = answer;
       return {
         ...{ body, replayed, ignoredParameters: [...ignored] },
@@ -46,7 +53,7 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       };
     },
     streamGenerate: (request, call) =>
-      later(async () => messagesOf(await port.answer(request, peerCall(call, ids)))),
+      later(async () => messagesOf(await port.answer(withBody(request), peerCall(call, ids)))),
     async countInput({ body, admission, operation: named, betas }, call) {
       const operation = named === Operation.UNSPECIFIED ? Operation.RESPONSES : named;
       const parsed = await callOf(
@@ -92,6 +99,18 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       };
     },
   };
+}
+
+/** The request with its body as JSON, also where that came with types. Refuses types of another operation than Responses. */
+function withBody<R extends GenerateRequest | StreamGenerateRequest>(request: R): R {
+  const { operation, body, responses: typed } = request;
+  if (!typed) return request;
+  const field = "responses";
+  if (operation !== Operation.RESPONSES) {
+    refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field } });
+  }
+  const desc = ResponsesBodySchema;
+  return { ...request, body: jsonBody({ body, typed, desc, field, useProtoFieldName: true }) };
 }
 
 /** The facts about a call that its headers bring. The server keeps the deadline, by the signal. */

@@ -78,12 +78,12 @@ describe("what the port says of itself", () => {
       [
         { file_by_filename: text },
         [
-          ...[text, common(access), common("hold_verdict.proto"), common("rpc_access.proto")],
-          ...[
-            "google/protobuf/timestamp.proto",
-            common(reason),
-            "google/protobuf/descriptor.proto",
-          ],
+          ...[text, "buf/validate/validate.proto"],
+          ...[access, "hold_verdict.proto", "rpc_access.proto"].map(common),
+          ...["struct", "timestamp", "descriptor", "duration", "field_mask"].map(
+            (name) => `google/protobuf/${name}.proto`,
+          ),
+          common(reason),
         ],
       ],
       // A file that the stream has sent is sent again only where its own name is requested.
