@@ -38,6 +38,7 @@ export const operatorScreens = [
   "/console/operator/margin",
   "/console/operator/margin?by=day",
   "/console/operator/catalog",
+  "/console/operator/notices",
   "/console/operator/upstreams",
   "/console/operator/audit",
 ] as const;

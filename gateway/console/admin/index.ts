@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
 import { accountRoutes } from "./accounts.ts";
+import { alertRoutes } from "./alerts.ts";
 import { catalogRoutes } from "./catalog.ts";
 import { entryRoutes } from "./entries.ts";
 import { keyRoutes } from "./keys.ts";
@@ -17,6 +18,7 @@ export function registerAdmin(app: FastifyInstance, edge: Edge): void {
   accountRoutes(app, edge);
   entryRoutes(app, edge);
   noticeRoutes(app, edge);
+  alertRoutes(app, edge);
   marginRoutes(app, edge);
   keyRoutes(app, edge);
   workRoutes(app, edge);

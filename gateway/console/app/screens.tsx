@@ -29,6 +29,7 @@ const Margin = screen(() => import("./screens/operator/margin.tsx").then((m) => 
 const OperatorCatalog = screen(() =>
   import("./screens/operator/catalog.tsx").then((m) => m.OperatorCatalog),
 );
+const Notices = screen(() => import("./screens/operator/notices.tsx").then((m) => m.Notices));
 const Upstreams = screen(() => import("./screens/operator/upstreams.tsx").then((m) => m.Upstreams));
 const AuditLog = screen(() => import("./screens/operator/audit.tsx").then((m) => m.AuditLog));
 
@@ -71,6 +72,7 @@ function OperatorScreens(props: ScreensProps) {
       <Route path="/console/operator/holds" component={Holds} />
       <Route path="/console/operator/ledger" component={Ledger} />
       <Route path="/console/operator/margin" component={Margin} />
+      <Route path="/console/operator/notices" component={Notices} />
       <Route path="/console/operator/catalog" component={OperatorCatalog} />
       <Route path="/console/operator/upstreams" component={Upstreams} />
       <Route path="/console/operator/audit" component={AuditLog} />

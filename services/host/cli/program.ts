@@ -3,6 +3,7 @@ import type { Peers } from "#common/agreements/peers.ts";
 import type { OperatorConfig } from "../config.ts";
 import { version } from "../version.ts";
 import { accountCommands } from "./account.ts";
+import { alertCommands } from "./alert.ts";
 import { withExamples } from "./arguments.ts";
 import { auditCommands } from "./audit.ts";
 import { catalogCommands } from "./catalog.ts";
@@ -53,6 +54,7 @@ const groups = [
   holdCommands,
   jobCommands,
   webhookCommands,
+  alertCommands,
   catalogCommands,
   generateCommands,
   migrateCommand,

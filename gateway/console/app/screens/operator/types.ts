@@ -213,6 +213,35 @@ export interface Upstreams extends AdminList<Upstream> {
   processes: number;
 }
 
+/** Something that an operator must act on. */
+export interface OperatorNotice {
+  id: string;
+  kind: string;
+  subject: string;
+  severity: "critical" | "warning";
+  text: string;
+  /** The section of the runbook. */
+  alert: string | null;
+  beganAt: string;
+}
+
+/** A way to tell operators. `failures` is the number in a row. */
+export interface AlertWay {
+  way: "webhook" | "mail";
+  failures: number;
+  lastAnswer: string | null;
+  lastAttemptAt: string | null;
+  lastDeliveredAt: string | null;
+  nextAttemptAt: string | null;
+}
+
+/** A receiver's answer to a test. */
+export interface AlertAnswer {
+  way: AlertWay["way"];
+  isDelivered: boolean;
+  answer: string;
+}
+
 /** The answers of an upstream to an operator's question. */
 export interface UpstreamProbe {
   ok: boolean;
