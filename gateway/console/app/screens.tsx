@@ -31,6 +31,10 @@ const OperatorCatalog = screen(() =>
 );
 const Upstreams = screen(() => import("./screens/operator/upstreams.tsx").then((m) => m.Upstreams));
 const AuditLog = screen(() => import("./screens/operator/audit.tsx").then((m) => m.AuditLog));
+const Operators = screen(() => import("./screens/operator/operators.tsx").then((m) => m.Operators));
+const OwnOperator = screen(() =>
+  import("./screens/operator/own-operator.tsx").then((m) => m.OwnOperator),
+);
 
 interface ScreensProps {
   onLoadStart(): void;
@@ -74,6 +78,8 @@ function OperatorScreens(props: ScreensProps) {
       <Route path="/console/operator/catalog" component={OperatorCatalog} />
       <Route path="/console/operator/upstreams" component={Upstreams} />
       <Route path="/console/operator/audit" component={AuditLog} />
+      <Route path="/console/operator/operators" component={Operators} />
+      <Route path="/console/operator/own" component={OwnOperator} />
       <Route default component={NotHere} />
     </Router>
   );

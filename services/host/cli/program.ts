@@ -15,6 +15,7 @@ import { jobCommands } from "./job.ts";
 import { keyCommands } from "./key.ts";
 import { ledgerCommands } from "./ledger.ts";
 import { migrateCommand } from "./migrate.ts";
+import { operatorCommands } from "./operator.ts";
 import type { Output } from "./output.ts";
 import { webhookCommands } from "./webhook.ts";
 
@@ -44,6 +45,7 @@ export interface Program {
 const groups = [
   accountCommands,
   auditCommands,
+  operatorCommands,
   keyCommands,
   ledgerCommands,
   holdCommands,
