@@ -174,7 +174,7 @@ function show(
   const link = setUpToken === "" ? undefined : linkOf(cli, operator.name, setUpToken);
   const shown = operatorDocument(operator);
   if (cli.json) {
-    const secret = totp && { totpUri: totp.uri, recoveryCodes: totp.recoveryCodes };
+    const secret = totp && { totp: { uri: totp.uri, recoveryCodes: totp.recoveryCodes } };
     const made = totp && (secretFile === undefined ? secret : { secretFile });
     printJson(cli, { ...shown, ...(link ? { link } : {}), ...made });
     return;
