@@ -5,10 +5,13 @@ import { actionDocument } from "#common/documents/action-document.ts";
 import { isoTimeOrNull } from "#common/documents/answer-values.ts";
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import {
+  type HistoryFigures,
+  HistoryFiguresSchema,
   type UpstreamHealth,
   UpstreamHealthSchema,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "../../context.ts";
+import { queryOneOf } from "../../query.ts";
 import { snapshotOf } from "./catalog.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
 
@@ -17,6 +20,7 @@ export function systemRoutes(app: FastifyInstance, edge: Edge): void {
   const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
     adminRoute(app, edge, { method: "GET", url, handle });
   get("/upstreams", upstreams);
+  get("/upstreams/history", history);
   adminRoute(app, edge, { method: "POST", url: "/upstreams/:name/probe", handle: probe });
   get("/audit", async (call) => {
     const asked = { ...call.page(), accountId: call.query("account") };
@@ -72,8 +76,7 @@ async function upstreams(call: AdminCall) {
       protocol: enumName(UpstreamProtocol, upstream.protocol),
       state: stateOf(seen, call.clock.now()),
       ...{ requests, errors, errorRate: requests === 0 ? 0 : errors / requests },
-      latencyMs:
-        seen.p50Ms === undefined ? null : { p50: seen.p50Ms, p95: seen.p95Ms ?? seen.p50Ms },
+      latencyMs: percentilesOf(seen.p50Ms, seen.p95Ms),
       inFlight: seen.inFlight,
       busiest: seen.busiest,
       slots: upstream.maxConcurrent || null,
@@ -87,6 +90,41 @@ async function upstreams(call: AdminCall) {
   });
   const sorted = documents.sort((a, b) => (a.name < b.name ? -1 : 1));
   return { ...listOf(sorted), processes: health.processes };
+}
+
+/** Hours of each time that can be asked for. */
+const ranges: Readonly<Record<string, number>> = { day: 24, week: 7 * 24 };
+
+/** Upstreams that were asked in the last day or week, and how they did in each hour, with the observations of all processes. */
+async function history(call: AdminCall) {
+  const hours = queryOneOf(call.request, "range", ranges) ?? 24;
+  const { upstreams } = await call.peers.text.listUpstreamHistory({ hours }, call.options);
+  return listOf(
+    upstreams.map(({ name, all, models, hours }) => ({
+      object: "upstream.history",
+      name,
+      ...figuresOf(all),
+      models: models.map(({ id, figures }) => ({ id, ...figuresOf(figures) })),
+      hours: hours.map(({ startSeconds, requests, errors }) => ({
+        start: startSeconds,
+        ...{ requests, errors },
+      })),
+    })),
+  );
+}
+
+function figuresOf(figures: HistoryFigures = create(HistoryFiguresSchema)) {
+  const { requests, errors, errorKinds, firstP50Ms, firstP95Ms, p50Ms, p95Ms } = figures;
+  return {
+    ...{ requests, errors, errorKinds },
+    errorRate: requests === 0n ? 0 : Number(errors) / Number(requests),
+    firstOutputMs: percentilesOf(firstP50Ms, firstP95Ms),
+    latencyMs: percentilesOf(p50Ms, p95Ms),
+  };
+}
+
+function percentilesOf(p50: number | undefined, p95: number | undefined) {
+  return p50 === undefined ? null : { p50, p95: p95 ?? p50 };
 }
 
 function stateOf({ requests, errors, accountEmptyTime }: UpstreamHealth, nowMs: number) {
