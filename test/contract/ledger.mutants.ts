@@ -2,12 +2,8 @@ import { monthOf } from "#common/words/money.ts";
 import { ErrorReason } from "#kit/base/errors.ts";
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
-import {
-  type Fold,
-  type Folded,
-  fold,
-  type LedgerView,
-} from "../../services/billing/ledger/ledger.ts";
+import type { Folded, LedgerView } from "../../services/billing/ledger/change.ts";
+import { type Fold, fold } from "../../services/billing/ledger/ledger.ts";
 import type { Draw } from "../../services/billing/ledger/operations.ts";
 import {
   advanceHold,

@@ -36,6 +36,16 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
     expect(await snapshots(store)).toEqual([]);
   });
 
+  test("what was first made elsewhere, in the same ms, does not hide what came with it", async () => {
+    await apply(grant("g", 100n));
+    const same = reserve("hold_aaa", 10n);
+    await second.apply(usd, [same], now);
+    // This client still remembers the wallet as it was before.
+    const outcomes = await store.apply(usd, [same, reserve("hold_bbb", 20n)], now);
+    expect(outcomes).toMatchObject([{ state: "open" }, { state: "open", replayed: false }]);
+    expect(await store.wallet(usd)).toMatchObject({ free: 70n, held: 30n, openHolds: 2 });
+  });
+
   test("a batch has an outcome for each operation, in order, and refusals do not stop it", async () => {
     const outcomes = await store.apply(
       usd,

@@ -1,14 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
 import { actionDocument } from "#common/documents/action-document.ts";
-import { isoTimeOrNull } from "#common/documents/answer-values.ts";
-import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { percentilesOf, upstreamDocuments } from "#common/documents/upstream-document.ts";
 import {
   type HistoryFigures,
   HistoryFiguresSchema,
-  type UpstreamHealth,
-  UpstreamHealthSchema,
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { queryOneOf } from "../../query.ts";
@@ -28,23 +24,6 @@ export function systemRoutes(app: FastifyInstance, edge: Edge): void {
     return listOf(actions.map(actionDocument), nextPageToken);
   });
 }
-
-/** The name of an enum's value, in lower case. */
-function enumName(names: Readonly<Record<string, number>>, value: number): string {
-  return (
-    Object.keys(names)
-      .find((name) => names[name] === value)
-      ?.toLowerCase() ?? ""
-  );
-}
-
-/** An upstream fails where this part of its requests ended in errors. The alert GenmeshUpstreamFails has the same threshold. */
-export const failingShare = 0.2;
-/**
- * An account at an upstream counts as empty for this many milliseconds after it was last found empty. The alert
- * GenmeshUpstreamAccountEmpty uses the same time.
- */
-export const emptyForMs = 15 * 60_000;
 
 /** Asks an upstream, with its key, which models it has. It changes nothing and generates nothing. */
 async function probe(call: AdminCall) {
@@ -66,30 +45,8 @@ async function upstreams(call: AdminCall) {
     snapshotOf(call),
     call.peers.text.listUpstreamHealth({}, call.options),
   ]);
-  const figures = new Map(health.upstreams.map((one) => [one.name, one]));
-  const documents = Object.values(snapshot.upstreams).map((upstream) => {
-    const seen = figures.get(upstream.name) ?? create(UpstreamHealthSchema);
-    const [requests, errors] = [Number(seen.requests), Number(seen.errors)];
-    return {
-      object: "upstream",
-      name: upstream.name,
-      protocol: enumName(UpstreamProtocol, upstream.protocol),
-      state: stateOf(seen, call.clock.now()),
-      ...{ requests, errors, errorRate: requests === 0 ? 0 : errors / requests },
-      latencyMs: percentilesOf(seen.p50Ms, seen.p95Ms),
-      inFlight: seen.inFlight,
-      busiest: seen.busiest,
-      slots: upstream.maxConcurrent || null,
-      lastError: seen.lastError || null,
-      accountEmptyAt: isoTimeOrNull(seen.accountEmptyTime),
-      resting: seen.resting,
-      models: snapshot.models
-        .filter((one) => [one.upstream, ...one.fallbackUpstreams].includes(upstream.name))
-        .map(({ id }) => id),
-    };
-  });
-  const sorted = documents.sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { ...listOf(sorted), processes: health.processes };
+  const documents = upstreamDocuments(snapshot, health, call.clock.now());
+  return { ...listOf(documents), processes: health.processes };
 }
 
 /** Hours of each time that can be asked for. */
@@ -121,15 +78,4 @@ function figuresOf(figures: HistoryFigures = create(HistoryFiguresSchema)) {
     firstOutputMs: percentilesOf(firstP50Ms, firstP95Ms),
     latencyMs: percentilesOf(p50Ms, p95Ms),
   };
-}
-
-function percentilesOf(p50: number | undefined, p95: number | undefined) {
-  return p50 === undefined ? null : { p50, p95: p95 ?? p50 };
-}
-
-function stateOf({ requests, errors, accountEmptyTime }: UpstreamHealth, nowMs: number) {
-  const emptyAtMs = accountEmptyTime ? timestampMs(accountEmptyTime) : 0;
-  if (nowMs - emptyAtMs < emptyForMs) return "account_empty";
-  if (requests === 0n) return "unknown";
-  return Number(errors) / Number(requests) > failingShare ? "failing" : "healthy";
 }

@@ -17,6 +17,7 @@ import { ledgerCommands } from "./ledger.ts";
 import { migrateCommand } from "./migrate.ts";
 import { operatorCommands } from "./operator.ts";
 import type { Output } from "./output.ts";
+import { statusCommand } from "./status.ts";
 import { webhookCommands } from "./webhook.ts";
 
 /** The parts that all commands share. A command sets `exitCode` where it found a fault. */
@@ -25,6 +26,8 @@ export interface Cli extends Output {
   /** Clients of the server that the option names. They are made at their first use, so that help needs no token. */
   peers(): Peers;
   exitCode: number;
+  /** The value of `--server`. */
+  readonly server: string | undefined;
 }
 
 /** `out` and `err` are the streams of the process or of a test. */
@@ -43,6 +46,7 @@ export interface Program {
 }
 
 const groups = [
+  statusCommand,
   accountCommands,
   auditCommands,
   operatorCommands,
@@ -63,6 +67,7 @@ export function createProgram(options: ProgramOptions): Program {
   let wantsJson = false;
   const program = withExamples(
     new Command("genmesh").description("Operates a genmesh: accounts, keys, money, jobs, catalog."),
+    "status",
     'account create --name "Team A" --usd 5.00 --credits 1000',
     "key create acct_… --scope text --monthly-usd 1.00",
     "job show job_…",
@@ -90,8 +95,11 @@ export function createProgram(options: ProgramOptions): Program {
     get json() {
       return program.opts().json === true;
     },
+    get server() {
+      return program.opts().server;
+    },
     peers: () =>
-      operatorPeers(options.config, program.opts().server, (line) =>
+      operatorPeers(options.config, cli.server, (line) =>
         wantsJson ? undefined : options.err(`genmesh: ${line}\n`),
       ),
   };
