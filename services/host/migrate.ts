@@ -62,6 +62,7 @@ export async function meshSchemas(): Promise<MongoSchema[]> {
   return [
     auth.authMongoSchema,
     mongoSchemaOf(auth.sessionComponent),
+    mongoSchemaOf(auth.operatorComponent),
     mongoSchemaOf(auth.auditComponent),
     billing.ledgerMongoSchema,
     mongoSchemaOf(alerts.alertsComponent),

@@ -45,6 +45,7 @@ const routes = [
   ["POST", "/accounts/acc_1/close"],
   ["PATCH", "/accounts/acc_1/alerts"],
   ["POST", "/keys"],
+  ["POST", "/operators"],
   ["PATCH", "/keys/key_1"],
   ["POST", "/keys/key_1/rotate"],
   ["POST", "/jobs/job_1/retry"],

@@ -132,11 +132,13 @@ const params: Readonly<Record<string, string>> = {
   settle_amount: "amount",
   number: "version",
   expected_number: "expected",
+  totp_secret: "totpSecret",
   start_seconds: "start_time",
   days: "end_time",
 };
 
-function refuseToOperator(error: unknown): never {
+/** Refuses with the reason that an operator's program gets for a refusal of a service. */
+export function refuseToOperator(error: unknown): never {
   if (!isRefusal(error)) throw error;
   const reason = shown[error.reason];
   if (reason === undefined) throw error;

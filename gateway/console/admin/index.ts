@@ -7,6 +7,7 @@ import { entryRoutes } from "./entries.ts";
 import { keyRoutes } from "./keys.ts";
 import { marginRoutes } from "./margins.ts";
 import { noticeRoutes } from "./notices.ts";
+import { operatorRoutes, ownOperatorRoutes } from "./operators.ts";
 import { systemRoutes } from "./system.ts";
 import { workRoutes } from "./work.ts";
 
@@ -24,4 +25,6 @@ export function registerAdmin(app: FastifyInstance, edge: Edge): void {
   workRoutes(app, edge);
   catalogRoutes(app, edge);
   systemRoutes(app, edge);
+  operatorRoutes(app, edge);
+  ownOperatorRoutes(app, edge);
 }

@@ -77,6 +77,13 @@ const operatorGroups: Group[] = [
       { path: "/console/operator/catalog", title: "Catalog", icon: "models", isOpen: always },
       { path: "/console/operator/upstreams", title: "Upstreams", icon: "health", isOpen: always },
       { path: "/console/operator/audit", title: "Audit log", icon: "requests", isOpen: always },
+      { path: "/console/operator/operators", title: "Operators", icon: "accounts", isOpen: always },
+      {
+        path: "/console/operator/own",
+        title: "My sign-in",
+        icon: "keys",
+        isOpen: () => typeof session.value?.operatorName === "string",
+      },
     ],
   },
 ];

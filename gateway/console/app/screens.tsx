@@ -32,6 +32,10 @@ const OperatorCatalog = screen(() =>
 const Notices = screen(() => import("./screens/operator/notices.tsx").then((m) => m.Notices));
 const Upstreams = screen(() => import("./screens/operator/upstreams.tsx").then((m) => m.Upstreams));
 const AuditLog = screen(() => import("./screens/operator/audit.tsx").then((m) => m.AuditLog));
+const Operators = screen(() => import("./screens/operator/operators.tsx").then((m) => m.Operators));
+const OwnOperator = screen(() =>
+  import("./screens/operator/own-operator.tsx").then((m) => m.OwnOperator),
+);
 
 interface ScreensProps {
   onLoadStart(): void;
@@ -76,6 +80,8 @@ function OperatorScreens(props: ScreensProps) {
       <Route path="/console/operator/catalog" component={OperatorCatalog} />
       <Route path="/console/operator/upstreams" component={Upstreams} />
       <Route path="/console/operator/audit" component={AuditLog} />
+      <Route path="/console/operator/operators" component={Operators} />
+      <Route path="/console/operator/own" component={OwnOperator} />
       <Route default component={NotHere} />
     </Router>
   );

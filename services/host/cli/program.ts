@@ -16,6 +16,7 @@ import { jobCommands } from "./job.ts";
 import { keyCommands } from "./key.ts";
 import { ledgerCommands } from "./ledger.ts";
 import { migrateCommand } from "./migrate.ts";
+import { operatorCommands } from "./operator.ts";
 import type { Output } from "./output.ts";
 import { statusCommand } from "./status.ts";
 import { webhookCommands } from "./webhook.ts";
@@ -49,6 +50,7 @@ const groups = [
   statusCommand,
   accountCommands,
   auditCommands,
+  operatorCommands,
   keyCommands,
   ledgerCommands,
   holdCommands,

@@ -44,6 +44,16 @@ export interface LedgerEntry {
   createdAt: string;
 }
 
+export interface AdminOperator {
+  name: string;
+  state: "active" | "disabled" | "pending";
+  recoveryCodes: number;
+  createdAt: string;
+  signedInAt: string | null;
+  linkEndsAt: string | null;
+  codesRefusedUntil: string | null;
+}
+
 export interface AdminKey {
   id: string;
   accountId: string;
