@@ -12,6 +12,7 @@ import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { makeSecret } from "../../auth/key.ts";
 import { alertsCommand } from "./account-alerts.ts";
 import { balance, balances } from "./account-balance.ts";
+import { takeBackCommand } from "./account-take-back.ts";
 import {
   amount,
   moneyOption,
@@ -40,6 +41,7 @@ export function accountCommands(program: Command, cli: Cli): void {
   alertsCommand(account, cli);
   topUpCommand(account, cli);
   refundCommand(account, cli);
+  takeBackCommand(account, cli);
   stateCommand(
     account,
     cli,
