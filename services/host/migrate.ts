@@ -32,7 +32,7 @@ export async function migrateMesh(databaseUrl: string): Promise<Migrated[]> {
 /** The schemas of all roles in MongoDB. */
 export async function meshSchemas(): Promise<MongoSchema[]> {
   const { mongoSchemaOf } = await import("#kit/documents/mongo.ts");
-  const [auth, billing, alerts, catalog, text, jobs, files, quota, speech, webhooks] =
+  const [auth, billing, alerts, catalog, text, jobs, files, quota, speech, webhooks, history] =
     await Promise.all([
       import("../auth/index.ts"),
       import("../billing/index.ts"),
@@ -44,6 +44,7 @@ export async function meshSchemas(): Promise<MongoSchema[]> {
       import("../media/files/quota-mongo-wallet.ts"),
       import("../media/speech/store-documents.ts"),
       import("../media/webhooks/store-documents.ts"),
+      import("../upstreams/health/history-store.ts"),
     ]);
   return [
     auth.authMongoSchema,
@@ -58,5 +59,6 @@ export async function meshSchemas(): Promise<MongoSchema[]> {
     quota.quotaMongoSchema,
     mongoSchemaOf(speech.speechComponent),
     mongoSchemaOf(webhooks.webhooksComponent),
+    mongoSchemaOf(history.historyComponent),
   ];
 }

@@ -11,26 +11,23 @@ import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
 import { later } from "#kit/stream/push-stream.ts";
 import { HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import { Operation, type TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
-import type { UpstreamHealth } from "../upstreams/health/index.ts";
 import { messagesOf } from "./answers/answer-messages.ts";
 import type { Answering } from "./answers/answering.ts";
 import { eraseBatch, maxReviews } from "./base/limits.ts";
 import type { Reaper } from "./paid/reaper.ts";
 import { callOf } from "./port.ts";
-import type { Prober } from "./prober.ts";
 import { leaveBudgetOut } from "./request/messages-thinking.ts";
 import type { UsageStore } from "./store/store.ts";
+import { createUpstreamRoutes, type UpstreamRoutesContext } from "./upstream-routes.ts";
 
 /** Dependencies of the methods. */
-export interface TextRoutesContext {
+export interface TextRoutesContext extends UpstreamRoutesContext {
   /** Answers requests. */
   port: TextPort;
   answering: Pick<Answering, "count">;
   reaper: Reaper;
   store: UsageStore;
   ids: Ids;
-  health: Pick<UpstreamHealth, "read">;
-  prober: Prober;
   /** Reads request bodies. */
   reader: JsonReader;
 }
@@ -79,20 +76,7 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       }
       return { isOver: (await store.eraseKept(keyIds, eraseBatch)) === 0 };
     },
-    async listUpstreamHealth() {
-      const { upstreams, processes } = await context.health.read();
-      return {
-        processes,
-        upstreams: upstreams.map(({ requests, errors, emptyAtMs, resting, ...one }) => ({
-          ...one,
-          resting: [...resting],
-          requests: BigInt(requests),
-          errors: BigInt(errors),
-          ...(emptyAtMs === undefined ? {} : { accountEmptyTime: timestampFromMs(emptyAtMs) }),
-        })),
-      };
-    },
-    probeUpstream: ({ name }, { signal }) => context.prober.probe(name, signal),
+    ...createUpstreamRoutes(context),
     async listReviews({ accountId }) {
       const reviews = await store.reviews(accountId || undefined, maxReviews);
       return {

@@ -53,7 +53,7 @@ afterAll(async () => {
 const jobMs = 45_000;
 const served = [
   ...["auth.v1.AuthService", "billing.v1.BillingService", "catalog.v1.CatalogService"],
-  ...["media.v1.MediaService", "text.v1.TextService"],
+  ...["common.v1.ProcessService", "media.v1.MediaService", "text.v1.TextService"],
 ].map((name) => `genmesh.${name}`);
 const standard = [
   "grpc.health.v1.Health",

@@ -116,9 +116,9 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
         .filter({ has: page.getByText(name, { exact: true }) })
         .locator("dd");
     for (const [name, value] of [
-      ["Input", "$2.00"],
-      ["Cache write", "$3.00"],
-      ["Output, above 9,000 of input", "$20.00"],
+      ["Input", "$2.00 per million"],
+      ["Cache write", "$3.00 per million"],
+      ["Output, above 9,000 of input", "$20.00 per million"],
       ["Tier flex", "50 %"],
       ["A call of web_search", "$0.01"],
     ] as const) {
@@ -162,6 +162,28 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     expect(await lookFindings(page)).toEqual([]);
     world.play();
     await button("Close").click();
+    expect(opened.faults).toEqual([]);
+  });
+
+  test("see an upstream's errors and times of the day and the week", async () => {
+    const { world } = owned;
+    const caller = await world.caller();
+    world.play();
+    world.upstream.next({ kind: "status", status: 500 });
+    for (const _ of [1, 2]) {
+      await caller.post("/responses", { model: "scripted", input: "Hi", stream: true });
+    }
+    await visit(page, origin, "/console/operator/upstreams");
+    const history = page.getByRole("table", { name: "Upstreams in this time" });
+    const main = history.getByRole("row", { name: "main" }).first();
+    await main.getByText("server_error").waitFor();
+    await main.getByRole("img", { name: "Requests of main an hour" }).waitFor();
+    await page.getByLabel("By").selectOption("model");
+    const ofModel = history.getByRole("row", { name: "main scripted" });
+    await ofModel.getByText("server_error").waitFor();
+    await page.getByLabel("Time").selectOption("week");
+    await ofModel.getByText("server_error").waitFor();
+    expect(await lookFindings(page)).toEqual([]);
     expect(opened.faults).toEqual([]);
   });
 

@@ -25,7 +25,7 @@ describe("the operator's routes", () => {
   test("let operators' sessions in alone", async () => {
     const routes = [
       ...["accounts", "keys", "jobs", "holds", "reviews", "ledger/audit", "catalog", "upstreams"],
-      "audit",
+      ...["upstreams/history", "audit"],
     ];
     for (const route of routes) {
       expect((await get(`/${route}`)).status, route).toBe(200);
@@ -40,50 +40,6 @@ describe("the operator's routes", () => {
       expect((await ask("GET", `/admin/${route}`, undefined, { as: member })).status).toBe(403);
     }
     expect((await get("/nothing")).status).toBe(404);
-  });
-
-  test("take funds back that were added by mistake", async () => {
-    const { accountId: id } = await world.caller({ usdMicros: 1_000n });
-    await post(`/accounts/${id}/top-up`, { usdMicros: 500, operationId: "wrong" });
-    const path = `/accounts/${id}/take-back`;
-    const back = { unit: "usd_micros", entry: 2, operationId: "back-1", amount: 400 };
-    expect((await post(path, back, { secret: "" })).code).toBe("secret_required");
-    const taken = { object: "take_back", amount: 400, entry: 2, takeBackEntry: 3 };
-    expect((await post(path, back)).json).toMatchObject({ ...taken, replayed: false });
-    expect((await post(path, back)).json).toMatchObject({ ...taken, replayed: true });
-    const wrong = async (more: object) => {
-      const { status, json } = await post(path, { ...back, operationId: "back-2", ...more });
-      return [status, json.error.code, json.error.param];
-    };
-    expect(await wrong({ amount: 101 })).toEqual([400, "invalid_value", "amount"]);
-    expect(await wrong({ upTo: "yes" })).toEqual([400, "invalid_type", "upTo"]);
-    expect(await wrong({ entry: 3 })).toEqual([404, "object_not_found", null]);
-    expect(await wrong({ entry: undefined })).toEqual([
-      ...[400, "missing_required_parameter", "entry"],
-    ]);
-    expect(await wrong({ amount: 1, operationId: "back-1" })).toEqual([
-      409,
-      "state_conflict",
-      null,
-    ]);
-    const rest = { ...back, operationId: "back-3", amount: undefined, upTo: true };
-    expect((await post(path, rest)).json).toMatchObject({ amount: 100 });
-    const { data } = (await get(`/accounts/${id}/entries?limit=1`)).json;
-    expect(data).toMatchObject([{ kind: "grant", freeDelta: -100, takeBackOf: 2 }]);
-    const { lines } = await world.admin.billing.listLines({ accountId: id, kinds: ["grant"] });
-    expect(lines).toMatchObject([
-      { amount: -100n, balance: 1_000n, takeBackOf: 2n },
-      { amount: -400n, balance: 1_100n, takeBackOf: 2n },
-      { amount: 500n, takeBackOf: 0n },
-      { amount: 1_000n, takeBackOf: 0n },
-    ]);
-    expect((await get(`/accounts/${id}`)).json.usdMicros).toMatchObject({ granted: 1_000 });
-    expect((await get(`/ledger/audit?account=${id}`)).json).toMatchObject({ ok: true });
-    const { json: log } = await get(`/audit?account=${id}&limit=1`);
-    expect(log.data[0]).toMatchObject({
-      ...{ action: "account.take_back", target: "entry 2", outcome: "done" },
-      details: { unit: "usd_micros", amount: null, operationId: "back-3", upTo: true },
-    });
   });
 
   test("make an account, fund it once, give back a charge, suspend, resume and close it", async () => {
@@ -357,6 +313,42 @@ describe("the operator's routes", () => {
     // Text, media and their workers report, each of their replicas. A mesh may have more gateways beside the seven roles.
     const reporting = world.opsUrls.length === 1 ? 1 : 3 * Math.floor(world.opsUrls.length / 7);
     expect(shown.processes).toBe(reporting);
+  });
+
+  test("show the day and the week of upstreams, with each try, also one that failed", {
+    timeout: 240_000,
+  }, async () => {
+    const historyOf = async (range: string) => {
+      const { json } = await get(`/upstreams/history?range=${range}`);
+      return json.data.find(({ name }: Document) => name === "main");
+    };
+    const caller = await world.caller();
+    const before = (await historyOf("day")) ?? { requests: 0, errors: 0, errorKinds: {} };
+    world.play();
+    world.upstream.next({ kind: "status", status: 500 });
+    for (const _ of [1, 2]) await caller.post("/responses", body);
+    // Another replica writes its counts each minute.
+    const shown = await until(
+      "the tries to be counted",
+      async () => {
+        const now = await historyOf("day");
+        return now?.requests >= before.requests + 2 ? now : undefined;
+      },
+      { withinMs: 90_000, everyMs: 500 },
+    );
+    expect(shown).toMatchObject({
+      ...{ object: "upstream.history", requests: before.requests + 2, errors: before.errors + 1 },
+      errorKinds: { server_error: (before.errorKinds.server_error ?? 0) + 1 },
+      latencyMs: { p50: expect.any(Number), p95: expect.any(Number) },
+    });
+    expect(shown.errorRate).toBeCloseTo(shown.errors / shown.requests);
+    expect(shown.models.map(({ id }: Document) => id)).toContain("scripted");
+    expect(shown.hours).toHaveLength(24);
+    const sum = shown.hours.reduce((all: number, { requests }: Document) => all + requests, 0);
+    expect(sum).toBe(shown.requests);
+    expect((await historyOf("week")).hours).toHaveLength(7 * 24);
+    const wrong = await get("/upstreams/history?range=year");
+    expect(wrong).toMatchObject({ status: 400, code: "invalid_value" });
   });
 });
 

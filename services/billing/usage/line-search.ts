@@ -2,6 +2,7 @@ import { turn } from "#kit/base/in-turns.ts";
 import { linesReadOn, maxLookedThrough, maxSameIds } from "../base/limits.ts";
 import type { Line } from "./usage.ts";
 import {
+  comparePlaces,
   type LinePage,
   type LinePlace,
   type LineQuery,
@@ -19,8 +20,9 @@ export interface LineStretch {
   index: LineIndex;
   /** The value of the index. Undefined for "all". */
   value: string | undefined;
-  /** Only lines beyond this place. */
-  beyond: LinePlace | undefined;
+  /** Only lines newer than the first of these places, and older than the second one. */
+  above: LinePlace | undefined;
+  below: LinePlace | undefined;
   /** From the oldest on. Otherwise from the newest on. */
   isRising: boolean;
   limit: number;
@@ -40,20 +42,21 @@ export async function searchLines(query: LineQuery, read: ReadLines): Promise<Li
     lines: isRising ? lines.reverse() : lines,
     next,
   });
-  let beyond = query.before ?? query.after;
+  let { above, below } = boundsOf(query);
   let looked = 0;
   for (let size = limit + 1; ; size = linesReadOn) {
-    const found = await read({ accountId, index, value, beyond, isRising, limit: size });
+    const found = await read({ accountId, index, value, above, below, isRising, limit: size });
     for (const line of found) {
       if (fitsQuery(line, query)) {
-        if (lines.length === limit) return page(beyond);
+        if (lines.length === limit) return page(isRising ? above : below);
         lines.push(line);
       }
-      beyond = placeOf(line);
+      if (isRising) above = placeOf(line);
+      else below = placeOf(line);
     }
     looked += found.length;
     if (found.length < size) return page(undefined);
-    if (looked >= maxLookedThrough) return page(beyond);
+    if (looked >= maxLookedThrough) return page(isRising ? above : below);
     // Other requests come first.
     await turn();
   }
@@ -64,7 +67,8 @@ export async function findLine(
   { accountId, keyId, id }: { accountId: string; keyId: string | undefined; id: string },
   read: ReadLines,
 ): Promise<Line | undefined> {
-  const newest = { accountId, value: id, beyond: undefined, isRising: false, limit: maxSameIds };
+  const all = { above: undefined, below: undefined };
+  const newest = { accountId, value: id, ...all, isRising: false, limit: maxSameIds };
   for (const index of ["public", "request"] as const) {
     const found = await read({ ...newest, index });
     const line = found.find(
@@ -73,6 +77,13 @@ export async function findLine(
     if (line) return line;
   }
   return undefined;
+}
+
+/** The places between which a query's lines are: its range of time, narrowed by its cursor. */
+function boundsOf({ after, before, from, until }: LineQuery) {
+  const inOrder = (...places: (LinePlace | undefined)[]) =>
+    places.filter((place) => place !== undefined).sort(comparePlaces);
+  return { above: inOrder(from, before).at(-1), below: inOrder(until, after)[0] };
 }
 
 /** The index of a query: that of the filter that leaves the fewest lines. The other filters are checked line by line. */

@@ -190,13 +190,17 @@ const fields: Readonly<Record<LineIndex, keyof LineDocument | undefined>> = {
 
 async function readLines(
   collection: Collection<LineDocument>,
-  { accountId, index, value, beyond, isRising, limit }: LineStretch,
+  { accountId, index, value, above, below, isRising, limit }: LineStretch,
 ): Promise<Line[]> {
   const field = fields[index];
+  const place = {
+    ...(above && { $gt: placeText(above) }),
+    ...(below && { $lt: placeText(below) }),
+  };
   const filter = {
     account: accountId,
     ...(field ? { [field]: value } : {}),
-    ...(beyond ? { place: { [isRising ? "$gt" : "$lt"]: placeText(beyond) } } : {}),
+    ...(above || below ? { place } : {}),
   } as Filter<LineDocument>;
   const docs = await collection
     .find(filter)

@@ -157,16 +157,17 @@ const indexConditions = {
 
 async function readLines(
   db: SqlRunner,
-  { accountId, index, value, beyond, isRising, limit }: LineStretch,
+  { accountId, index, value, above, below, isRising, limit }: LineStretch,
 ): Promise<Line[]> {
   const order = isRising ? "ASC" : "DESC";
-  const place = beyond ? `AND (l.at, l.unit, l.n) ${isRising ? ">" : "<"} (?, ?, ?)` : "";
-  const sql = `${selectLines(index)} ${place}
+  const newer = above ? "AND (l.at, l.unit, l.n) > (?, ?, ?)" : "";
+  const older = below ? "AND (l.at, l.unit, l.n) < (?, ?, ?)" : "";
+  const sql = `${selectLines(index)} ${newer} ${older}
      ORDER BY l.at ${order}, l.unit ${order}, l.n ${order} LIMIT ?`;
   const values = [
     accountId,
     ...(value === undefined ? [] : [value]),
-    ...(beyond ? [beyond.at, beyond.unit, beyond.n] : []),
+    ...[above, below].flatMap((place) => (place ? [place.at, place.unit, place.n] : [])),
     limit,
   ];
   return db.all(sql, ...values).map(lineOf);

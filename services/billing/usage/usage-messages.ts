@@ -110,7 +110,6 @@ type Spent = Record<Unit, bigint>;
 export function readLinesRequest(message: ListLinesRequest): LineQuery {
   const { keyId, model, status, kinds, after, before } = message;
   if (after !== "" && before !== "") broken("before");
-  if (message.untilTime && (after !== "" || before !== "")) broken("until_time");
   for (const [field, value] of Object.entries({ model, status })) {
     if (value.length > maxLookUpLength) broken(field);
   }
@@ -121,8 +120,10 @@ export function readLinesRequest(message: ListLinesRequest): LineQuery {
     status: status || undefined,
     kinds: kinds.length > 0 ? kinds.map(readLineKind) : undefined,
     onlyMoney: message.onlyMoney,
-    after: after === "" ? placeAt(message.untilTime) : readPlace("after", after),
+    after: after === "" ? undefined : readPlace("after", after),
     before: before === "" ? undefined : readPlace("before", before),
+    from: placeAt(message.fromTime),
+    until: placeAt(message.untilTime),
     limit: readPageSize(message.pageSize),
   };
 }

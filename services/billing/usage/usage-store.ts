@@ -123,6 +123,9 @@ export interface LineQuery {
   after?: LinePlace | undefined;
   /** Only lines newer than this, and of them the oldest. Not together with `after`. */
   before?: LinePlace | undefined;
+  /** Only lines beyond the first of these places and before the second one, in the order of time. */
+  from?: LinePlace | undefined;
+  until?: LinePlace | undefined;
   limit: number;
 }
 
@@ -137,6 +140,12 @@ export interface LinePage {
 /** Most lines have this status and this kind, so no index has those. */
 export const usualStatus = "completed";
 export const usualKind: LineKind = "text";
+
+/** The order of places, by time. */
+export function comparePlaces(a: LinePlace, b: LinePlace): number {
+  if (a.at !== b.at) return a.at - b.at;
+  return a.unit === b.unit ? a.n - b.n : a.unit < b.unit ? -1 : 1;
+}
 
 /** A line's place. */
 export function placeOf({ at, wallet: { unit }, n }: Line): LinePlace {

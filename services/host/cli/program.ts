@@ -16,6 +16,7 @@ import { keyCommands } from "./key.ts";
 import { ledgerCommands } from "./ledger.ts";
 import { migrateCommand } from "./migrate.ts";
 import type { Output } from "./output.ts";
+import { statusCommand } from "./status.ts";
 import { webhookCommands } from "./webhook.ts";
 
 /** The parts that all commands share. A command sets `exitCode` where it found a fault. */
@@ -24,6 +25,8 @@ export interface Cli extends Output {
   /** Clients of the server that the option names. They are made at their first use, so that help needs no token. */
   peers(): Peers;
   exitCode: number;
+  /** The value of `--server`. */
+  readonly server: string | undefined;
 }
 
 /** `out` and `err` are the streams of the process or of a test. */
@@ -42,6 +45,7 @@ export interface Program {
 }
 
 const groups = [
+  statusCommand,
   accountCommands,
   auditCommands,
   keyCommands,
@@ -61,6 +65,7 @@ export function createProgram(options: ProgramOptions): Program {
   let wantsJson = false;
   const program = withExamples(
     new Command("genmesh").description("Operates a genmesh: accounts, keys, money, jobs, catalog."),
+    "status",
     'account create --name "Team A" --usd 5.00 --credits 1000',
     "key create acct_… --scope text --monthly-usd 1.00",
     "job show job_…",
@@ -88,8 +93,11 @@ export function createProgram(options: ProgramOptions): Program {
     get json() {
       return program.opts().json === true;
     },
+    get server() {
+      return program.opts().server;
+    },
     peers: () =>
-      operatorPeers(options.config, program.opts().server, (line) =>
+      operatorPeers(options.config, cli.server, (line) =>
         wantsJson ? undefined : options.err(`genmesh: ${line}\n`),
       ),
   };

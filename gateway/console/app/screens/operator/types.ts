@@ -253,6 +253,27 @@ export interface Upstream {
   models: string[];
 }
 
+/** Figures of a time. */
+export interface HistoryFigures {
+  requests: number;
+  errors: number;
+  errorRate: number;
+  /** The errors by their words. */
+  errorKinds: Record<string, number>;
+  /** To the first piece of a stream. */
+  firstOutputMs: { p50: number; p95: number } | null;
+  /** To the end of an answer. */
+  latencyMs: { p50: number; p95: number } | null;
+}
+
+/** The last day or week of an upstream. */
+export interface UpstreamHistory extends HistoryFigures {
+  name: string;
+  models: ({ id: string } & HistoryFigures)[];
+  /** Each hour, the oldest first. `start` is in seconds since 1970. */
+  hours: { start: number; requests: number; errors: number }[];
+}
+
 export interface AuditRecord {
   id: string;
   actor: string;
