@@ -50,7 +50,7 @@ describe.skipIf(chromiumPath === undefined)("an account's page in the console", 
     await page.getByText("It is taken back.").waitFor();
     const row = page.getByRole("row").filter({ hasText: "takes back entry 1" });
     await row.getByText(/1\.25/).first().waitFor();
-    // What took a grant back is no grant that can be taken back.
+    // An entry that took a grant back is no grant that can be taken back.
     expect(await page.getByRole("button", { name: "Take back", exact: true }).count()).toBe(1);
     await button("Take back").click();
     await dialog().getByLabel("Dollars to take back").fill("2");

@@ -101,7 +101,7 @@ export function takeBackContract(open: () => Promise<[LedgerStore, LedgerStore]>
       }),
     );
     const all = outcomes.flat();
-    // Two clients that make the same entry in the same millisecond may both be told that it is new.
+    // Two clients that make the same entry in the same millisecond both answer that it is new.
     const entries = new Map(
       all.flatMap((one) => (one.kind === "takenBack" ? [[one.entry, one.amount]] : [])),
     );

@@ -90,7 +90,7 @@ interface Image {
   keys: Map<string, KeyCounter>;
   /** Numbers of the charges that were refunded. They are few. */
   refunded: Set<number>;
-  /** What was taken back of grants, by their numbers. They are few too. */
+  /** The sums that were taken back of grants, by the grants' numbers. They are few too. */
   taken: Map<number, bigint>;
 }
 

@@ -16,7 +16,7 @@ export function takeBackSlots(entry: number): string[] {
 export function takeBack(view: LedgerView, operation: TakeBack, now: number): Folded {
   const { entry: n, takeBackId, upTo = false } = operation;
   const grant = view.recorded(operationIds.grant(operation.grantId));
-  // What took a grant back is none itself.
+  // An entry that took a grant back is no grant itself.
   if (grant?.n !== n || grant.amount <= 0n) return refused(ErrorReason.ENTRY_NOT_FOUND);
   let left = grant.amount;
   for (const operationId of takeBackSlots(n)) {

@@ -4,12 +4,12 @@ import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { printJson, printTable, sumCell, walletName } from "./output.ts";
 import type { Cli } from "./program.ts";
 
-/** What an account's wallets have, for scripts. */
+/** An account's wallets, for scripts. */
 export async function balances(peers: Peers, accountId: string) {
   return printedWallets(await peers.billing.getBalance({ accountId }));
 }
 
-/** Prints what an account has, holds and has spent. */
+/** Prints an account's wallets. */
 export async function balance(cli: Cli, accountId: string): Promise<void> {
   const peers = cli.peers();
   // Billing answers zeros for an account that it does not know.
