@@ -42,6 +42,7 @@ const routes = [
   ["POST", "/accounts"],
   ["POST", "/accounts/acc_1/top-up"],
   ["POST", "/accounts/acc_1/refund"],
+  ["POST", "/accounts/acc_1/take-back"],
   ["POST", "/accounts/acc_1/close"],
   ["PATCH", "/accounts/acc_1/alerts"],
   ["POST", "/keys"],

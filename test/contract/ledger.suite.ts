@@ -14,6 +14,7 @@ import type {
 } from "../../services/billing/ledger/store.ts";
 import { emptyWallet, type Unit } from "../../services/billing/ledger/wallet.ts";
 import { refundContract } from "./ledger.refunds.suite.ts";
+import { takeBackContract } from "./ledger.take-backs.suite.ts";
 
 const now = Date.UTC(2026, 0, 15, 12);
 const usd = { accountId: "acct_a", unit: "usd_micros" } as const;
@@ -23,6 +24,7 @@ const other = { accountId: "acct_b", unit: "usd_micros" } as const;
 /** The rules for every store of the ledger. `open` gives two clients of one empty store. */
 export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStore]>): void {
   refundContract(open);
+  takeBackContract(open);
   let store: LedgerStore;
   let second: LedgerStore;
   beforeEach(async () => {

@@ -115,6 +115,9 @@ export async function findAccount({ peers, options, param }: AdminCall): Promise
 const shown: { readonly [R in Reason]?: Reason } = {
   [ErrorReason.OPERATION_CONFLICT]: ErrorReason.STATE_CONFLICT,
   [ErrorReason.OPERATION_MISMATCH]: ErrorReason.STATE_CONFLICT,
+  // Less is free than is to be taken back.
+  [ErrorReason.INSUFFICIENT_BALANCE]: ErrorReason.STATE_CONFLICT,
+  [ErrorReason.INSUFFICIENT_CREDITS]: ErrorReason.STATE_CONFLICT,
   [ErrorReason.INVALID_ARGUMENT]: ErrorReason.INVALID_VALUE,
   [ErrorReason.ACCOUNT_NOT_FOUND]: ErrorReason.OBJECT_NOT_FOUND,
   [ErrorReason.HOLD_NOT_FOUND]: ErrorReason.OBJECT_NOT_FOUND,

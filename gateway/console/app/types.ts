@@ -248,6 +248,7 @@ export interface BillingEntry {
   requestKind: string | null;
   request: string | null;
   refundOf: string | null;
+  takeBackOf: string | null;
 }
 
 export interface Hold {

@@ -149,6 +149,11 @@ function tellDone(
     const { amount, entry } = outcome;
     log.info({ ...wallet, amount: `${amount}`, entry }, "charge given back");
   }
+  if (outcome.kind === "takenBack") {
+    count.money.of(unit, "taken_back").value += Number(outcome.amount);
+    const { amount, entry } = outcome;
+    log.info({ ...wallet, amount: `${amount}`, entry }, "grant taken back");
+  }
   if (outcome.kind === "reserved") count.money.of(unit, "held").value += Number(outcome.held);
   if (outcome.kind === "drawn") count.money.of(unit, "charged").value += Number(outcome.charged);
   if (outcome.kind === "closed") {
@@ -179,7 +184,7 @@ function createCounters(metrics: Metrics) {
   );
   const money = metrics.counter(
     "genmesh_billing_amount_total",
-    "USD micros or credits granted, set aside in holds, charged and given back; a rate, not the books",
+    "USD micros or credits granted, set aside in holds, charged, given back and taken back; a rate, not the books",
     ["unit", "flow"],
   );
   const asked = metrics.counter(

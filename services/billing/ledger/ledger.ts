@@ -14,6 +14,7 @@ import {
   type Settle,
 } from "./operations.ts";
 import { counted, type Room, roomFor } from "./room.ts";
+import { takeBack } from "./take-back.ts";
 import { type ChargeTold, type Entry, type OpenHold, operationIds } from "./wallet.ts";
 
 /** The transition function of a wallet. */
@@ -35,6 +36,8 @@ export const fold: Fold = (view, operation, now) => {
       return draw(view, operation, now);
     case "refund":
       return refund(view, operation, now);
+    case "takeBack":
+      return takeBack(view, operation, now);
   }
 };
 

@@ -41,6 +41,8 @@ export interface LedgerEntry {
   heldDelta: Sum;
   spentDelta: Sum;
   refundOf: number | null;
+  /** Of a grant below 0: the number of the grant that it takes back. */
+  takeBackOf: number | null;
   createdAt: string;
 }
 
