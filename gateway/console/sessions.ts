@@ -30,7 +30,7 @@ export interface PersonIdentity {
 /** The rights that a sign-in by an identity provider gives. */
 export type IdentityRights = { role: "member" | "owner"; accountId: string } | { role: "operator" };
 
-/** What an operator signs in with by name. */
+/** Name, password and code of an operator. */
 export interface NamedProof {
   name: string;
   password: string;
@@ -47,7 +47,7 @@ export interface Sessions {
   find(request: FastifyRequest): Promise<{ session: ConsoleSession; key?: AdmittedKey }>;
   /** Signs in with a secret, and sets the cookie. Refuses with INVALID_API_KEY, and RATE_LIMIT_EXCEEDED after many failures. */
   signIn(request: FastifyRequest, reply: FastifyReply, secret: string): Promise<ConsoleSession>;
-  /** Signs in an operator by name, and sets the cookie. Refuses as `signIn` does, in one way whatever is wrong. */
+  /** Signs in an operator by name, and sets the cookie. Refuses as `signIn` does, with one message for every cause. */
   signInByName(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -214,8 +214,8 @@ function refuseUnconfirmed({ identity, createdAtMs }: ConsoleSession, nowMs: num
 }
 
 /**
- * An operator who signed in by name gives password and code again. Each code works once, so the answer counts for a while, like that of an
- * identity provider: otherwise an operator with three accounts to top up would wait half a minute between them.
+ * An operator who signed in by name gives password and code again. Each code works once, so the answer counts for some minutes, like that
+ * of an identity provider. Otherwise an operator with three accounts to change would wait half a minute between them.
  */
 async function confirmNamed(
   edge: Edge,

@@ -27,7 +27,7 @@ const saltBytes = 16;
 const hashBytes = 32;
 const derive = promisify<string, Buffer, number, object, Buffer>(scrypt);
 
-/** What a new hash costs: the parameters of scrypt. */
+/** The parameters of scrypt, which say how much a hash costs. */
 export type PasswordCosts = Omit<PasswordHash, "salt" | "hash">;
 
 /** `costs` are those of new hashes. */

@@ -8,7 +8,7 @@ import { requireOperator } from "../session.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
 import { passwordTimeoutMs, sentPasswordChars } from "./limits.ts";
 
-/** Routes of the operators who sign in by name. What gives access to someone asks for the secret again, like making a key. */
+/** Routes of the operators who sign in by name. Acts that give access ask for the secret again, as making a key does. */
 export function operatorRoutes(app: FastifyInstance, edge: Edge): void {
   const post = (url: string, handle: (call: AdminCall) => Promise<unknown>, asksSecret = true) =>
     adminRoute(app, edge, { method: "POST", url, asksSecret, handle });
@@ -21,7 +21,7 @@ export function operatorRoutes(app: FastifyInstance, edge: Edge): void {
   post("/operators/:name/reset-totp", resetTotp);
 }
 
-/** Routes of the signed-in operator's own password and second factor. Who signed in otherwise has neither. */
+/** Routes of the signed-in operator's own password and second factor. Other operators have neither. */
 export function ownOperatorRoutes(app: FastifyInstance, edge: Edge): void {
   const own = "/own-operator";
   adminRoute(app, edge, { method: "GET", url: own, handle: showOwn });

@@ -39,7 +39,7 @@ export function SecretDialog() {
 }
 
 /**
- * An operator with a name gives password and code: a code alone would be enough for someone at an unlocked desk with the phone on it. The
+ * An operator with a name gives password and code. A code alone would be enough for a stranger at an unlocked desk with the phone on it. The
  * answer counts for some minutes, because each code works once.
  */
 function AskProof({ question }: { question: SecretQuestion }) {

@@ -11,7 +11,7 @@ import { toast } from "../../kit/toast.tsx";
 import { Status, When } from "../../kit/values.tsx";
 import { type AdminList, type AdminOperator, admin } from "./types.ts";
 
-/** What is done with an operator, by the end of its route. Those that make a link show it once. */
+/** Acts on an operator, by the end of their route. Those that make a link show it once. */
 const acts = {
   disable: {
     button: "Disable",

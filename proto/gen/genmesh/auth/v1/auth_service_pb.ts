@@ -2478,7 +2478,7 @@ export const EndSessionResponseSchema: GenMessage<EndSessionResponse> = /*@__PUR
   messageDesc(file_genmesh_auth_v1_auth_service, 77);
 
 /**
- * What an operator signs in with.
+ * Password and code of an operator.
  *
  * @generated from message genmesh.auth.v1.OperatorProof
  */
@@ -3208,7 +3208,7 @@ export const GetOperatorSetUpRequestSchema: GenMessage<GetOperatorSetUpRequest> 
   messageDesc(file_genmesh_auth_v1_auth_service, 103);
 
 /**
- * What the operator sets up.
+ * The parts that the operator sets up.
  *
  * @generated from message genmesh.auth.v1.GetOperatorSetUpResponse
  */
@@ -3236,7 +3236,7 @@ export const GetOperatorSetUpResponseSchema: GenMessage<GetOperatorSetUpResponse
   messageDesc(file_genmesh_auth_v1_auth_service, 104);
 
 /**
- * What the operator sets up.
+ * The parts that the operator sets up, with the link.
  *
  * @generated from message genmesh.auth.v1.SetUpOperatorRequest
  */
@@ -3819,7 +3819,7 @@ export const AuthService: GenService<{
     output: typeof ReplaceRecoveryCodesResponseSchema;
   },
   /**
-   * What an operator sets up with a link. Refuses with OBJECT_NOT_FOUND where the link is not valid. Admin token.
+   * Tells what an operator sets up with a link. Refuses with OBJECT_NOT_FOUND where the link is not valid. Admin token.
    *
    * @generated from rpc genmesh.auth.v1.AuthService.GetOperatorSetUp
    */
