@@ -5,7 +5,13 @@ import { looksBehind } from "../base/limits.ts";
 import { amountOf, refOfName } from "../ledger/store-mongo-docs.ts";
 import { usageCollections } from "../ledger/store-mongo-schema.ts";
 import { type WalletRef, walletName } from "../ledger/wallet.ts";
-import { findLine, type LineIndex, type LineStretch, searchLines } from "./line-search.ts";
+import {
+  findLine,
+  findLines,
+  type LineIndex,
+  type LineStretch,
+  searchLines,
+} from "./line-search.ts";
 import { servedName, servedNames } from "./served.ts";
 import {
   type Additions,
@@ -77,6 +83,7 @@ export function createMongoUsage(db: MongoDatabase): UsageStore {
     served: (query) => db.attempt(() => readGroups(served, servedNames, query)),
     lines: (query) => searchLines(query, read),
     find: (accountId, keyId, id) => findLine({ accountId, keyId, id }, read),
+    findAll: (id) => findLines(id, read),
     rows: (wallet) => readRows(db, rows, sumNames, wallet),
     servedRows: (wallet) => readRows(db, served, servedNames, wallet),
   };
@@ -190,18 +197,31 @@ const fields: Readonly<Record<LineIndex, keyof LineDocument | undefined>> = {
 
 async function readLines(
   collection: Collection<LineDocument>,
-  { accountId, index, value, beyond, isRising, limit }: LineStretch,
+  stretch: LineStretch,
 ): Promise<Line[]> {
+  const { accountId, index, value, isRising, limit } = stretch;
   const field = fields[index];
   const filter = {
-    account: accountId,
+    ...(accountId === undefined ? {} : { account: accountId }),
     ...(field ? { [field]: value } : {}),
-    ...(beyond ? { place: { [isRising ? "$gt" : "$lt"]: placeText(beyond) } } : {}),
+    ...beyondOf(stretch),
   } as Filter<LineDocument>;
-  const docs = await collection
-    .find(filter)
-    .sort({ place: isRising ? 1 : -1 })
-    .limit(limit)
-    .toArray();
-  return docs.map(lineOf);
+  const way = isRising ? 1 : -1;
+  const found = collection.find(filter).limit(limit);
+  // Several accounts may have lines of one place. By an id without an account they come in no order.
+  if (accountId !== undefined) found.sort({ place: way });
+  else if (index !== "public" && index !== "request") found.sort({ place: way, account: way });
+  return (await found.toArray()).map(lineOf);
+}
+
+/** The condition on lines beyond a place. One that fits all of them keeps to the index. */
+function beyondOf({ accountId, index, beyond, isRising }: LineStretch): Filter<LineDocument> {
+  if (!beyond) return accountId === undefined && index === "all" ? { place: { $gt: "" } } : {};
+  const way = isRising ? "$gt" : "$lt";
+  const place = placeText(beyond);
+  if (accountId !== undefined) return { place: { [way]: place } };
+  return {
+    place: { [`${way}e`]: place },
+    $or: [{ place: { [way]: place } }, { account: { [way]: beyond.accountId ?? "" } }],
+  };
 }
