@@ -1,3 +1,4 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
@@ -145,13 +146,18 @@ function operatorRoutes(
       await endHold(own, context);
       return { verdict: holdVerdict(own, clock.now()) };
     },
-    async listAccountJobs({ accountId, pageSize, pageToken, status }) {
+    async listAccountJobs({ accountId, pageSize, pageToken, status, kind, fromTime, untilTime }) {
+      if (untilTime && pageToken !== "") broken("until_time");
       const page = await readJobsPage(store, {
         of: accountId === "" ? "all" : { accountId },
         size: readPageSize(pageSize, pageSizes.account),
         token: pageToken,
         state: statusOf(status),
-        kind: undefined,
+        kind: kindOf(kind),
+        time: {
+          from: fromTime && timestampMs(fromTime),
+          until: untilTime && timestampMs(untilTime),
+        },
       });
       if (!page) broken("page_token");
       return { jobs: page.jobs.map((job) => jobMessage(job)), nextPageToken: page.nextToken };

@@ -25,7 +25,7 @@ describe("the operator's routes", () => {
   test("let operators' sessions in alone", async () => {
     const routes = [
       ...["accounts", "keys", "jobs", "holds", "reviews", "ledger/audit", "catalog", "upstreams"],
-      ...["upstreams/history", "audit"],
+      ...["upstreams/history", "audit", "requests"],
     ];
     for (const route of routes) {
       expect((await get(`/${route}`)).status, route).toBe(200);
@@ -194,6 +194,17 @@ describe("the operator's routes", () => {
     const retried = await post(`/jobs/${job.id}/retry`, { operationId: "again" });
     expect([retried.status, retried.code]).toEqual([409, "state_conflict"]);
     expect((await get("/jobs?status=lost")).status).toBe(400);
+    const ids = async (query: string) =>
+      (await get(`/jobs?account=${caller.accountId}&${query}`)).json.data.map(
+        (listed: Document) => listed.id,
+      );
+    const second = Math.floor(Date.parse(json.data[0].createdAt) / 1_000);
+    for (const query of ["kind=image", `start_time=${second}`, `end_time=${second + 1}`]) {
+      expect(await ids(query), query).toEqual([job.id]);
+    }
+    for (const query of ["kind=video", `start_time=${second + 1}`, `end_time=${second}`]) {
+      expect(await ids(query), query).toEqual([]);
+    }
     expect(
       (
         await post("/holds/hold_nowhere/release", {
@@ -201,6 +212,70 @@ describe("the operator's routes", () => {
         })
       ).code,
     ).toBe("object_not_found");
+  });
+
+  test("list requests of all accounts, and say why one failed, to operators alone", async () => {
+    const [caller, other] = [await world.caller(), await world.caller()];
+    world.play();
+    const hush = { ...body, input: "hush hush" };
+    expect((await other.post("/responses", hush)).status).toBe(200);
+    world.upstream.next({ kind: "status", status: 500 });
+    const failed = await caller.post("/responses", hush);
+    expect(failed.status).toBe(502);
+    const requestId = failed.headers.get("x-request-id") ?? "";
+    // Accounts that are not named are counted in the background.
+    const found = await until("the request to be counted", async () => {
+      const { json } = await get(`/requests?id=${requestId}`);
+      return json.data[0] as Document | undefined;
+    });
+    expect(found).toMatchObject({
+      ...{ object: "request", requestId, accountId: caller.accountId, model: "scripted" },
+      ...{ status: "failed", upstream: null, costUsdMicros: 0, keyId: caller.keyId },
+      upstreamFailure: { kind: "server_error", status: 500 },
+      error: { code: "model_request_failed" },
+    });
+    expect(found.failedTries[0]).toEqual({
+      ...{ upstream: "main", failure: "server_error", status: 500 },
+    });
+    const idsOf = async (query: string) =>
+      (await get(`/requests?${query}`)).json.data.map((one: Document) => one.id);
+    const mine = [`account=${caller.accountId}`, `key=${caller.keyId}`];
+    for (const query of [...mine, ...mine.map((of) => `${of}&status=failed&upstream=main`)]) {
+      expect(await idsOf(query), query).toEqual([found.id]);
+    }
+    const second = Math.floor(Date.parse(found.endedAt) / 1_000);
+    const failures = await idsOf(
+      `status=failed&model=scripted&kind=text&start_time=${second - 60}`,
+    );
+    expect(failures).toContain(found.id);
+    for (const query of [
+      ...[`${mine[0]}&upstream=backup`, `${mine[0]}&kind=image`, `${mine[0]}&status=completed`],
+      ...[`${mine[0]}&end_time=${second - 3_600}`, `${mine[0]}&start_time=${second + 3_600}`],
+    ]) {
+      expect(await idsOf(query), query).toEqual([]);
+    }
+    // Pages go on from one to the next, newest first.
+    const seen: Document[] = [];
+    for (let after = ""; ; ) {
+      const { json } = await get(`/requests?limit=3${after}`);
+      expect(JSON.stringify(json)).not.toContain("hush");
+      seen.push(...json.data);
+      if (json.next === null) break;
+      after = `&after=${encodeURIComponent(json.next)}`;
+    }
+    expect(new Set(seen.map(({ accountId }) => accountId)).size).toBeGreaterThan(1);
+    const ended = seen.map(({ accountId, unit, entry }) => `${accountId} ${unit} ${entry}`);
+    expect(new Set(ended).size).toBe(ended.length);
+    for (const [query, code] of [
+      ["status=nothing", "invalid_value"],
+      ["kind=grant", "invalid_value"],
+      ["after=1.u.2", "invalid_value"],
+      ["start_time=soon", "invalid_type"],
+      ["account=acct_none", "object_not_found"],
+      ["key=key_none", "object_not_found"],
+    ]) {
+      expect((await get(`/requests?${query}`)).code, query).toBe(code);
+    }
   });
 
   test("judge a draft of the catalog, and say what it would change", async () => {

@@ -6,6 +6,7 @@ import { entryRoutes } from "./entries.ts";
 import { keyRoutes } from "./keys.ts";
 import { marginRoutes } from "./margins.ts";
 import { noticeRoutes } from "./notices.ts";
+import { requestRoutes } from "./requests.ts";
 import { systemRoutes } from "./system.ts";
 import { workRoutes } from "./work.ts";
 
@@ -19,6 +20,7 @@ export function registerAdmin(app: FastifyInstance, edge: Edge): void {
   noticeRoutes(app, edge);
   marginRoutes(app, edge);
   keyRoutes(app, edge);
+  requestRoutes(app, edge);
   workRoutes(app, edge);
   catalogRoutes(app, edge);
   systemRoutes(app, edge);
