@@ -1,6 +1,8 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { maxQueryValueLength } from "./limits.ts";
+import { integer } from "./schemas.ts";
 
 // The values of a request's query, by name. Each function refuses an invalid value.
 
@@ -69,4 +71,23 @@ export function querySeconds(request: FastifyRequest, name: string): number | un
   // No bucket begins after the year 9999.
   if (!/^\d{1,11}$/.test(text)) refuse(ErrorReason.INVALID_TYPE, { param: name });
   return Number(text);
+}
+
+/** The range of time of a list, for an internal call. A list without a range has neither end. */
+export function queryRange(request: FastifyRequest) {
+  const [from, until] = ["start_time", "end_time"].map((name) => querySeconds(request, name));
+  return {
+    ...(from !== undefined && { fromTime: timestampFromMs(from * 1_000) }),
+    ...(until !== undefined && { untilTime: timestampFromMs(until * 1_000) }),
+  };
+}
+
+/** The range of time in a route's schema, where `what` names the time of an item. */
+export function rangeProperties(what: string) {
+  return {
+    start_time: integer(`Seconds since 1970, UTC: only those that ${what} then or later.`, {
+      minimum: 0,
+    }),
+    end_time: integer(`Seconds since 1970, UTC: only those that ${what} before.`, { minimum: 0 }),
+  };
 }

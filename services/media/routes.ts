@@ -1,4 +1,4 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
@@ -75,7 +75,7 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
     },
     async listJobs({ pageSize, pageToken, status, kind, ...asked }, call) {
       const { accountId, keyId } = principalOf(call);
-      const { after, before, model, allKeys } = asked;
+      const { after, before, model, allKeys, fromTime, untilTime } = asked;
       if ([pageToken, after, before].filter((one) => one !== "").length > 1) broken("page_token");
       const page = await readJobsPage(store, {
         of: allKeys ? { accountId } : { keyId },
@@ -84,6 +84,8 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
         ...{ after, before, model },
         state: statusOf(status),
         kind: kindOf(kind),
+        from: msOf(fromTime),
+        until: msOf(untilTime),
       });
       // The caller's own cursor, passed on unchanged.
       if (!page) refuse(ErrorReason.INVALID_VALUE, { param: "cursor" });
@@ -147,17 +149,14 @@ function operatorRoutes(
       return { verdict: holdVerdict(own, clock.now()) };
     },
     async listAccountJobs({ accountId, pageSize, pageToken, status, kind, fromTime, untilTime }) {
-      if (untilTime && pageToken !== "") broken("until_time");
       const page = await readJobsPage(store, {
         of: accountId === "" ? "all" : { accountId },
         size: readPageSize(pageSize, pageSizes.account),
         token: pageToken,
         state: statusOf(status),
         kind: kindOf(kind),
-        time: {
-          from: fromTime && timestampMs(fromTime),
-          until: untilTime && timestampMs(untilTime),
-        },
+        from: msOf(fromTime),
+        until: msOf(untilTime),
       });
       if (!page) broken("page_token");
       return { jobs: page.jobs.map((job) => jobMessage(job)), nextPageToken: page.nextToken };
@@ -186,6 +185,10 @@ function operatorRoutes(
 function readPageSize(asked: number, sizes: { default: number; most: number }): number {
   if (asked === 0) return sizes.default;
   return asked >= 1 && asked <= sizes.most ? asked : broken("page_size");
+}
+
+function msOf(time: Timestamp | undefined): number | undefined {
+  return time && timestampMs(time);
 }
 
 function broken(field: string): never {

@@ -382,5 +382,19 @@ export function dueJobsContract(clients: () => [JobStore, JobStore]): void {
       const account = { of: { accountId: "acct_a" }, model: "m" };
       expect(await list({ ...account, before })).toContain("job_x");
     });
+
+    test("are narrowed to a range of time, whose end is excluded, from either side", async () => {
+      expect(await list({ from: now + 1 })).toEqual(["job_5", "job_4", "job_3", "job_2"]);
+      expect(await list({ until: now + 2 })).toEqual(["job_3", "job_2", "job_0"]);
+      const range = { from: now + 1, until: now + 2 };
+      expect(await list({ from: now + 2, until: now + 1 })).toEqual([]);
+      // A cursor narrows the range, and one that is outside of it does not widen it.
+      const at = (i: number) => ({ createdAt: now + Math.floor(i / 2), jobId: `job_${i}` });
+      expect(await list({ ...range, after: at(5) })).toEqual(["job_3", "job_2"]);
+      expect(await list({ ...range, after: at(3) })).toEqual(["job_2"]);
+      expect(await list({ ...range, before: at(0), limit: 1 })).toEqual(["job_2"]);
+      expect(await list({ ...range, before: at(3) })).toEqual([]);
+      expect(await list({ ...range, model: "m", states: ["queued"] })).toEqual(["job_2"]);
+    });
   });
 }

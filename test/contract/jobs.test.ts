@@ -119,6 +119,9 @@ describe("jobs in SQLite", () => {
     await store.list({ ...page, of: { keyId: "key_a" }, model: "m" });
     const before = { createdAt: 0, jobId: "" };
     await store.list({ ...page, of: { accountId: "acct_a" }, model: "m", before });
+    const range = { from: 0, until: 9 };
+    await store.list({ ...page, ...range, of: { keyId: "key_a" } });
+    await store.list({ ...page, ...range, of: { accountId: "acct_a" }, before });
     await store.runningFences(["job_0"]);
     await store.line("image");
     expect(seen.length).toBeGreaterThan(10);

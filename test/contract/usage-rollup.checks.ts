@@ -1,4 +1,4 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect } from "vitest";
 import {
   EntryKind,
@@ -184,6 +184,8 @@ interface Filter {
   status?: string;
   kinds?: string[];
   onlyMoney?: boolean;
+  fromTime?: Timestamp;
+  untilTime?: Timestamp;
 }
 
 export async function allLines(world: World, filter: Filter): Promise<Line[]> {

@@ -241,10 +241,7 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
       const found = async (filter: SearchFilter, pageSize = 7) => {
         const lines: Line[] = [];
         for (let pageToken = ""; ; ) {
-          const { untilTime, ...others } = filter;
-          const until = pageToken === "" && untilTime ? { untilTime } : {};
-          const asked = { ...others, ...until, pageSize, pageToken };
-          const page = await world.operator.searchLines(asked);
+          const page = await world.operator.searchLines({ ...filter, pageSize, pageToken });
           lines.push(...page.lines);
           if (page.nextPageToken === "") return lines;
           pageToken = page.nextPageToken;
@@ -300,6 +297,34 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
           reason: ErrorReason.INVALID_ARGUMENT,
         });
       }
+    });
+
+    test("lines of a range of time are pages like all lines, whose end is excluded", async () => {
+      await using world = await billingWorld((await open())());
+      await randomRequests(world, seeded(3), 80);
+      const all = await allLines(world, {});
+      const times = all.map(({ time }) => timestampMs(time ?? expect.unreachable()));
+      // Several lines may have the time of either end.
+      const [from, until] = [times[60] ?? 0, times[20] ?? 0];
+      const range = { fromTime: timestampFromMs(from), untilTime: timestampFromMs(until) };
+      const inRange = all.filter((_, i) => (times[i] ?? 0) >= from && (times[i] ?? 0) < until);
+      expect(inRange.length).toBeGreaterThan(20);
+      expect(inRange.length).toBeLessThan(all.length);
+      for (const filter of [{}, { keyId: "key_a" }, { kinds: ["image"] }, { status: "failed" }]) {
+        const fits = inRange.filter((line) => fitsFilter(line, filter));
+        const lines = await allLines(world, { ...filter, ...range });
+        expect(lines.map(idOf), JSON.stringify(filter)).toEqual(fits.map(idOf));
+      }
+      const [newest, oldest] = [all[0]?.cursor ?? "", all.at(-1)?.cursor ?? ""];
+      const page = (asked: object) =>
+        world.billing.listLines({ accountId, pageSize: 5, ...range, ...asked });
+      // A cursor outside of the range does not widen it.
+      expect((await page({ after: newest })).lines.map(idOf)).toEqual(
+        inRange.slice(0, 5).map(idOf),
+      );
+      expect((await page({ before: oldest })).lines.map(idOf)).toEqual(inRange.slice(-5).map(idOf));
+      expect((await page({ after: oldest })).lines).toEqual([]);
+      expect(await page({ before: newest })).toMatchObject({ lines: [], hasMore: false });
     });
 
     test("finds a request by its answer, its hold and its caller's request, for its key alone", async () => {

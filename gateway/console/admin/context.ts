@@ -1,5 +1,4 @@
 import { Readable } from "node:stream";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
 import type { Peers } from "#common/agreements/peers.ts";
 import { audited, type DoneAction, type PlannedAction } from "#common/words/operator-actions.ts";
@@ -11,7 +10,7 @@ import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { bodyLimitsBytes } from "../../limits.ts";
 import { sendMade } from "../../made-files.ts";
-import { queryLimit, querySeconds, queryString } from "../../query.ts";
+import { queryLimit, queryString } from "../../query.ts";
 import { actorOf, operatorCallOptions, requireOperator } from "../session.ts";
 import { operationIdPattern, pageSizes } from "./limits.ts";
 
@@ -156,17 +155,6 @@ function plainNumbers(value: unknown): unknown {
   if (value === null || typeof value !== "object") return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, plainNumbers(one)]));
 }
-
-/** A time of the query, in seconds since the epoch, as a field of an internal call. Without the parameter there is no field. */
-export function timeOf(call: AdminCall, param: string, field: "fromTime" | "untilTime") {
-  const seconds = querySeconds(call.request, param);
-  if (seconds === undefined) return {};
-  if (seconds > maxSeconds) refuse(ErrorReason.INVALID_VALUE, { param });
-  return { [field]: timestampFromMs(seconds * 1_000) };
-}
-
-/** The end of year 9999. A timestamp has no later time. */
-const maxSeconds = 253_402_300_799;
 
 /** A page of a list. */
 export function listOf(data: readonly unknown[], nextPageToken = "") {

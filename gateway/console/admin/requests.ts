@@ -3,9 +3,9 @@ import { unitName } from "#common/documents/answer-values.ts";
 import { operatorPricedDocument } from "#common/documents/priced-document.ts";
 import type { Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
-import { queryOneOf } from "../../query.ts";
+import { queryOneOf, queryRange } from "../../query.ts";
 import { toRequestDocument, usageKinds, usageStatuses } from "../../usage-query.ts";
-import { type AdminCall, adminRoute, listOf, timeOf } from "./context.ts";
+import { type AdminCall, adminRoute, listOf } from "./context.ts";
 import { findKey } from "./keys.ts";
 import { linePagesSearched } from "./limits.ts";
 
@@ -32,15 +32,15 @@ async function list(call: AdminCall) {
     upstream: call.query("upstream"),
     status: queryOneOf(call.request, "status", statuses) ?? "",
     kinds: kind ? [kind] : [],
-    ...timeOf(call, "start_time", "fromTime"),
+    ...queryRange(call.request),
   };
   const { pageSize, pageToken } = call.page();
   const lines: Line[] = [];
   let after = pageToken;
   // A page of a rare filter may be empty although lines follow.
   for (let looked = 0; looked < linePagesSearched && lines.length === 0; looked++) {
-    const place = after === "" ? timeOf(call, "end_time", "untilTime") : { pageToken: after };
-    const found = await billing.searchLines({ ...asked, ...place, pageSize }, call.options);
+    const page = { pageSize, pageToken: after };
+    const found = await billing.searchLines({ ...asked, ...page }, call.options);
     lines.push(...found.lines);
     after = found.nextPageToken;
     if (after === "") break;

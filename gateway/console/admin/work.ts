@@ -9,15 +9,8 @@ import { HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { JobKind, JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { kindFilter, statusFilter } from "../../jobs.ts";
-import { queryOneOf } from "../../query.ts";
-import {
-  type AdminCall,
-  adminRoute,
-  listOf,
-  readOperationId,
-  readUnit,
-  timeOf,
-} from "./context.ts";
+import { queryOneOf, queryRange } from "../../query.ts";
+import { type AdminCall, adminRoute, listOf, readOperationId, readUnit } from "./context.ts";
 import { auditMs, maxDifferences } from "./limits.ts";
 
 /** Routes of jobs, holds, reviews and the ledger. */
@@ -30,12 +23,8 @@ export function workRoutes(app: FastifyInstance, edge: Edge): void {
   get("/jobs", async (call) => {
     const status = queryOneOf(call.request, "status", statusFilter) ?? JobStatus.UNSPECIFIED;
     const kind = queryOneOf(call.request, "kind", kindFilter) ?? JobKind.UNSPECIFIED;
-    const page = call.page();
-    const asked = {
-      ...{ ...page, accountId: call.query("account"), status, kind },
-      ...timeOf(call, "start_time", "fromTime"),
-      ...(page.pageToken === "" ? timeOf(call, "end_time", "untilTime") : {}),
-    };
+    const which = { accountId: call.query("account"), status, kind, ...queryRange(call.request) };
+    const asked = { ...call.page(), ...which };
     const { jobs, nextPageToken } = await call.peers.media.listAccountJobs(asked, call.options);
     return listOf(jobs.map(operatorsJobDocument), nextPageToken);
   });

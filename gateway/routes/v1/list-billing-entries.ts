@@ -6,7 +6,7 @@ import { errors, queryReasons } from "../../error-answers.ts";
 import { deadlinesMs, exportPage, pageLimits } from "../../limits.ts";
 import { exportEntries, exportFormats, exportHeaders, sendMade } from "../../made-files.ts";
 import { takeTurn } from "../../plugins/reads.ts";
-import { queryLimit, queryOneOf, queryString } from "../../query.ts";
+import { queryLimit, queryOneOf, queryRange, queryString, rangeProperties } from "../../query.ts";
 import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
@@ -48,6 +48,7 @@ const listBillingEntriesSchema: RouteSchema = {
   querystring: object({
     after: string("`nextCursor` of a page: the next older ones."),
     kind: string("Only these.", { enum: ["grant", "charge", "refund"] }),
+    ...rangeProperties("were made"),
     format: string("", { enum: ["json", "csv", "jsonl"], default: "json" }),
     limit: integer("Entries a page, of `json`.", {
       minimum: 1,
@@ -91,7 +92,8 @@ export function listBillingEntries(app: FastifyInstance, edge: Edge): void {
       const format = queryOneOf(request, "format", formats) ?? "json";
       const kinds = queryOneOf(request, "kind", kindsOfEntries) ?? [];
       const options = callOptions(request, reply, deadlinesMs.quick);
-      const query = { accountId, keyId: seenKey(request) ?? "", kinds, onlyMoney: true };
+      const range = queryRange(request);
+      const query = { accountId, keyId: seenKey(request) ?? "", kinds, onlyMoney: true, ...range };
       const page = (after: string, pageSize: number) =>
         edge.peers.billing.listLines({ ...query, after, pageSize }, options).catch(refuseCursor);
       const after = queryString(request, "after") ?? "";

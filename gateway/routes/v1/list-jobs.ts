@@ -5,7 +5,7 @@ import type { Edge } from "../../context.ts";
 import { errors, queryReasons } from "../../error-answers.ts";
 import { kindFilter, readJobDocument, readsAllJobs, statusFilter } from "../../jobs.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
-import { queryLimit, queryOneOf, queryString } from "../../query.ts";
+import { queryLimit, queryOneOf, queryRange, queryString, rangeProperties } from "../../query.ts";
 import { callOptions } from "../../request.ts";
 import {
   arrayOf,
@@ -39,6 +39,7 @@ const listJobsSchema: RouteSchema = {
     status: string("Only these.", { enum: ["queued", "running", "completed", "failed"] }),
     kind: string("Only these.", { enum: ["image", "video", "music"] }),
     model: string("Only jobs of this model."),
+    ...rangeProperties("were submitted"),
   }),
   response: {
     200: json(
@@ -79,6 +80,7 @@ export function listJobs(app: FastifyInstance, edge: Edge): void {
           kind: queryOneOf(request, "kind", kindFilter) ?? JobKind.UNSPECIFIED,
           model: queryString(request, "model") ?? "",
           allKeys: readsAllJobs(request),
+          ...queryRange(request),
         },
         callOptions(request, reply, deadlinesMs.quick),
       );

@@ -3,7 +3,7 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Edge } from "../../context.ts";
 import { errors, queryReasons } from "../../error-answers.ts";
 import { deadlinesMs, pageLimits } from "../../limits.ts";
-import { queryLimit, queryOneOf, queryString } from "../../query.ts";
+import { queryLimit, queryOneOf, queryRange, queryString, rangeProperties } from "../../query.ts";
 import { callerOf, callOptions } from "../../request.ts";
 import {
   arrayOf,
@@ -39,6 +39,7 @@ const listRequestsSchema: RouteSchema = {
     key: string("Only this key's: the own, or any with `usage:read-all`."),
     status: string("Only those that ended so.", { enum: [...usageStatuses] }),
     kind: string("Only these.", { enum: [...usageKinds] }),
+    ...rangeProperties("ended"),
     limit: integer("Requests a page.", {
       minimum: 1,
       maximum: pageLimits.requests.most,
@@ -95,6 +96,7 @@ export function listRequests(app: FastifyInstance, edge: Edge): void {
             pageSize: queryLimit(request, pageLimits.requests),
             after,
             before,
+            ...queryRange(request),
           },
           callOptions(request, reply, deadlinesMs.quick),
         )

@@ -3,6 +3,7 @@ import { isJsonObject } from "#kit/base/json.ts";
 import { linesReadOn, maxLookedThrough, maxSameIds } from "../base/limits.ts";
 import { type Line, recordOf, textOf } from "./usage.ts";
 import {
+  comparePlaces,
   type LinePage,
   type LinePlace,
   type LineQuery,
@@ -21,8 +22,9 @@ export interface LineStretch {
   index: LineIndex;
   /** The value of the index. Undefined for "all". */
   value: string | undefined;
-  /** Only lines beyond this place. */
-  beyond: LinePlace | undefined;
+  /** Only lines newer than the first of these places, and older than the second one. */
+  above: LinePlace | undefined;
+  below: LinePlace | undefined;
   /** From the oldest on. Otherwise from the newest on. */
   isRising: boolean;
   limit: number;
@@ -42,21 +44,21 @@ export async function searchLines(query: LineQuery, read: ReadLines): Promise<Li
     lines: isRising ? lines.reverse() : lines,
     next,
   });
-  let beyond = query.before ?? query.after;
+  let { above, below } = boundsOf(query);
   let looked = 0;
   for (let size = limit + 1; ; size = linesReadOn) {
-    const found = await read({ accountId, index, value, beyond, isRising, limit: size });
+    const found = await read({ accountId, index, value, above, below, isRising, limit: size });
     for (const line of found) {
-      if (query.from !== undefined && line.at < query.from) return page(undefined);
       if (fitsQuery(line, query)) {
-        if (lines.length === limit) return page(beyond);
+        if (lines.length === limit) return page(isRising ? above : below);
         lines.push(line);
       }
-      beyond = placeOf(line);
+      if (isRising) above = placeOf(line);
+      else below = placeOf(line);
     }
     looked += found.length;
     if (found.length < size) return page(undefined);
-    if (looked >= maxLookedThrough) return page(beyond);
+    if (looked >= maxLookedThrough) return page(isRising ? above : below);
     // Other requests come first.
     await turn();
   }
@@ -67,7 +69,8 @@ export async function findLine(
   { accountId, keyId, id }: { accountId: string; keyId: string | undefined; id: string },
   read: ReadLines,
 ): Promise<Line | undefined> {
-  const newest = { accountId, value: id, beyond: undefined, isRising: false, limit: maxSameIds };
+  const all = { above: undefined, below: undefined };
+  const newest = { accountId, value: id, ...all, isRising: false, limit: maxSameIds };
   for (const index of ["public", "request"] as const) {
     const found = await read({ ...newest, index });
     const line = found.find(
@@ -80,7 +83,13 @@ export async function findLine(
 
 /** The lines of all accounts that have this public id, or this id of a caller's request, newest first. */
 export async function findLines(id: string, read: ReadLines): Promise<Line[]> {
-  const of = { accountId: undefined, value: id, beyond: undefined, isRising: false };
+  const of = {
+    accountId: undefined,
+    value: id,
+    above: undefined,
+    below: undefined,
+    isRising: false,
+  };
   const found = await Promise.all(
     (["public", "request"] as const).map((index) => read({ ...of, index, limit: maxSameIds })),
   );
@@ -88,6 +97,13 @@ export async function findLines(id: string, read: ReadLines): Promise<Line[]> {
     .flat()
     .filter(({ kind }) => kind !== "refund")
     .sort((one, other) => other.at - one.at);
+}
+
+/** The places between which a query's lines are: its range of time, narrowed by its cursor. */
+function boundsOf({ after, before, from, until }: LineQuery) {
+  const inOrder = (...places: (LinePlace | undefined)[]) =>
+    places.filter((place) => place !== undefined).sort(comparePlaces);
+  return { above: inOrder(from, before).at(-1), below: inOrder(until, after)[0] };
 }
 
 /** The index of a query: that of the filter that leaves the fewest lines. The other filters are checked line by line. */

@@ -37,7 +37,7 @@ import {
   type UsageCursor,
   uncounted,
 } from "./usage.ts";
-import type { KeyTotal, UsageStore } from "./usage-store.ts";
+import type { KeyTotal, LinePlace, UsageStore } from "./usage-store.ts";
 
 /**
  * Usage in MongoDB, by single-document writes alone. A line is inserted under its entry's number. A row of the rollup moves on from the
@@ -204,24 +204,36 @@ async function readLines(
   const filter = {
     ...(accountId === undefined ? {} : { account: accountId }),
     ...(field ? { [field]: value } : {}),
-    ...beyondOf(stretch),
+    ...betweenOf(stretch),
   } as Filter<LineDocument>;
   const way = isRising ? 1 : -1;
   const found = collection.find(filter).limit(limit);
-  // Several accounts may have lines of one place. By an id without an account they come in no order.
+  // By an id without an account they come in no order.
   if (accountId !== undefined) found.sort({ place: way });
   else if (index !== "public" && index !== "request") found.sort({ place: way, account: way });
   return (await found.toArray()).map(lineOf);
 }
 
-/** The condition on lines beyond a place. One that fits all of them keeps to the index. */
-function beyondOf({ accountId, index, beyond, isRising }: LineStretch): Filter<LineDocument> {
-  if (!beyond) return accountId === undefined && index === "all" ? { place: { $gt: "" } } : {};
-  const way = isRising ? "$gt" : "$lt";
-  const place = placeText(beyond);
-  if (accountId !== undefined) return { place: { [way]: place } };
+/** The condition on lines between two places. Where there are none, it keeps a query of all lines to the index. */
+function betweenOf({ accountId, index, above, below }: LineStretch): Filter<LineDocument> {
+  if (accountId !== undefined) {
+    const place = {
+      ...(above && { $gt: placeText(above) }),
+      ...(below && { $lt: placeText(below) }),
+    };
+    return above || below ? { place } : {};
+  }
+  if (!above && !below) return index === "all" ? { place: { $gt: "" } } : {};
+  // Several accounts may have lines of one place.
+  const beyond = (way: "$gt" | "$lt", of: LinePlace | undefined) =>
+    of
+      ? [{ $or: [{ place: { [way]: placeText(of) } }, { account: { [way]: of.accountId ?? "" } }] }]
+      : [];
   return {
-    place: { [`${way}e`]: place },
-    $or: [{ place: { [way]: place } }, { account: { [way]: beyond.accountId ?? "" } }],
+    place: {
+      ...(above && { $gte: placeText(above) }),
+      ...(below && { $lte: placeText(below) }),
+    },
+    $and: [...beyond("$gt", above), ...beyond("$lt", below)],
   };
 }

@@ -155,7 +155,7 @@ const indexConditions = {
  * Lines by an index, newest or oldest first. The index is named. By itself SQLite goes through all lines of the account, because they
  * have the requested order. A named index that a query cannot use is an error.
  */
-function selectLines({ accountId, index, beyond, isRising }: LineStretch): string {
+function selectLines({ accountId, index, above, below, isRising }: LineStretch): string {
   const isShared = accountId === undefined;
   const isById = index === "public" || index === "request";
   const name = isShared && !isById ? `shared_${index}` : index;
@@ -166,18 +166,20 @@ function selectLines({ accountId, index, beyond, isRising }: LineStretch): strin
   return `SELECT l.*, e.ref FROM ledger_line l ${by}
     LEFT JOIN ledger_entry e ON e.wallet = l.wallet AND e.n = l.n
     WHERE ${isShared ? "TRUE" : "l.account_id = ?"} ${indexConditions[index]}
-      ${beyond ? `AND (${places.join(", ")}) ${isRising ? ">" : "<"} (${marks})` : ""}
+      ${above ? `AND (${places.join(", ")}) > (${marks})` : ""}
+      ${below ? `AND (${places.join(", ")}) < (${marks})` : ""}
     ${isShared && isById ? "" : `ORDER BY ${order}`} LIMIT ?`;
 }
 
 async function readLines(db: SqlRunner, stretch: LineStretch): Promise<Line[]> {
-  const { accountId, value, beyond, limit } = stretch;
+  const { accountId, value, above, below, limit } = stretch;
   const isShared = accountId === undefined;
   const values = [
     ...(isShared ? [] : [accountId]),
     ...(value === undefined ? [] : [value]),
-    ...(beyond ? [beyond.at, beyond.unit, beyond.n] : []),
-    ...(beyond && isShared ? [beyond.accountId ?? ""] : []),
+    ...[above, below].flatMap((place) =>
+      place ? [place.at, place.unit, place.n, ...(isShared ? [place.accountId ?? ""] : [])] : [],
+    ),
     limit,
   ];
   return db.all(selectLines(stretch), ...values).map(lineOf);

@@ -111,7 +111,6 @@ type Spent = Record<Unit, bigint>;
 export function readLinesRequest(message: ListLinesRequest): LineQuery & { accountId: string } {
   const { keyId, model, status, kinds, after, before } = message;
   if (after !== "" && before !== "") broken("before");
-  if (message.untilTime && (after !== "" || before !== "")) broken("until_time");
   for (const [field, value] of Object.entries({ model, status })) {
     if (value.length > maxLookUpLength) broken(field);
   }
@@ -122,16 +121,17 @@ export function readLinesRequest(message: ListLinesRequest): LineQuery & { accou
     status: status || undefined,
     kinds: kinds.length > 0 ? kinds.map(readLineKind) : undefined,
     onlyMoney: message.onlyMoney,
-    after: after === "" ? placeAt(message.untilTime) : readPlace("after", after),
+    after: after === "" ? undefined : readPlace("after", after),
     before: before === "" ? undefined : readPlace("before", before),
+    from: placeAt(message.fromTime),
+    until: placeAt(message.untilTime),
     limit: readPageSize(message.pageSize),
   };
 }
 
 /** Checks a search through the lines of all accounts. */
 export function readSearch(message: SearchLinesRequest): { id: string; query: LineQuery } {
-  const { accountId, keyId, model, upstream, status, kinds, id, fromTime, pageToken } = message;
-  if (message.untilTime && pageToken !== "") broken("until_time");
+  const { accountId, keyId, model, upstream, status, kinds, id, pageToken } = message;
   if (keyId !== "" && accountId === "") broken("key_id");
   for (const [field, value] of Object.entries({ model, upstream, status, id })) {
     if (value.length > maxLookUpLength) broken(field);
@@ -143,8 +143,9 @@ export function readSearch(message: SearchLinesRequest): { id: string; query: Li
     upstream: upstream || undefined,
     status: status || undefined,
     kinds: kinds.length > 0 ? kinds.map(readUsageKind) : usageKinds,
-    from: fromTime && timestampMs(fromTime),
-    after: pageToken === "" ? placeAt(message.untilTime) : readSearchPlace(pageToken),
+    after: pageToken === "" ? undefined : readSearchPlace(pageToken),
+    from: placeAt(message.fromTime),
+    until: placeAt(message.untilTime),
     limit: readPageSize(message.pageSize),
   };
   return { id, query };

@@ -126,12 +126,13 @@ export interface LineQuery {
   kinds?: readonly LineKind[] | undefined;
   /** Only lines whose amount is not 0. */
   onlyMoney?: boolean | undefined;
-  /** Only lines of this time or newer, in ms since the epoch. Not together with `before`. */
-  from?: number | undefined;
   /** Only lines older than this. */
   after?: LinePlace | undefined;
   /** Only lines newer than this, and of them the oldest. Not together with `after`. */
   before?: LinePlace | undefined;
+  /** Only lines beyond the first of these places and before the second one, in the order of time. */
+  from?: LinePlace | undefined;
+  until?: LinePlace | undefined;
   limit: number;
 }
 
@@ -146,6 +147,13 @@ export interface LinePage {
 /** Most lines have this status and this kind, so no index has those. */
 export const usualStatus = "completed";
 export const usualKind: LineKind = "text";
+
+/** The order of places, by time. */
+export function comparePlaces(a: LinePlace, b: LinePlace): number {
+  if (a.at !== b.at) return a.at - b.at;
+  if (a.unit !== b.unit) return a.unit < b.unit ? -1 : 1;
+  return a.n - b.n || ((a.accountId ?? "") < (b.accountId ?? "") ? -1 : 1);
+}
 
 /** A line's place. */
 export function placeOf({ at, wallet: { accountId, unit }, n }: Line): LinePlace {

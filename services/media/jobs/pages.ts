@@ -19,8 +19,9 @@ export interface PageQuery {
   kind: MediaKind | undefined;
   /** Public id. Empty: all. */
   model?: string;
-  /** Only jobs that were submitted from this time on, and before that one, in ms since the epoch. Without `before`. */
-  time?: { from: number | undefined; until: number | undefined };
+  /** As in {@link JobsQuery}. */
+  from?: number | undefined;
+  until?: number | undefined;
 }
 
 /** A page of jobs, newest first. */
@@ -39,15 +40,12 @@ export async function readJobsPage(
 ): Promise<JobsPage | undefined> {
   const fromToken = query.token === "" ? undefined : parseToken(query.token);
   if (query.token !== "" && !fromToken) return undefined;
-  const { of, kind, size, model = "", time } = query;
+  const { of, kind, size, model = "", from, until } = query;
   const states = query.state ? statesShownAs(query.state) : allShown();
-  const begin = time?.until === undefined ? undefined : { createdAt: time.until, jobId: "" };
-  const after = fromToken ?? (await placeOf(store, query, "after")) ?? begin;
+  const after = fromToken ?? (await placeOf(store, query, "after"));
   const before = await placeOf(store, query, "before");
-  const which = { of, states, kind, model: model === "" ? undefined : model, after, before };
-  const found = (await store.list({ ...which, limit: size + 1 })).filter(
-    ({ createdAt }) => createdAt >= (time?.from ?? 0),
-  );
+  const which = { of, states, kind, model: model === "" ? undefined : model, from, until };
+  const found = await store.list({ ...which, after, before, limit: size + 1 });
   const jobs = before
     ? fitting(found.slice(-size).reverse()).reverse()
     : fitting(found.slice(0, size));

@@ -8,7 +8,15 @@ import { jobsReadAtOnce, maxInsertRounds, maxTakeRounds } from "../limits.ts";
 import type { Standing } from "./census.ts";
 import { type Job, type JobSlot, type JobState, mediaKinds } from "./job.ts";
 import { markFrom } from "./marks.ts";
-import { type DueQuery, type JobStore, type JobsQuery, latestDue, latestLease } from "./store.ts";
+import {
+  boundsOf,
+  type DueQuery,
+  type JobPlace,
+  type JobStore,
+  type JobsQuery,
+  latestDue,
+  latestLease,
+} from "./store.ts";
 import { createClaim, isAnyClaimable, readWaitingLine } from "./store-mongo-claims.ts";
 import {
   createTransition,
@@ -162,21 +170,14 @@ function forget(db: MongoDatabase, jobs: Jobs, jobId: string, now: number): Prom
 
 /** MongoDB merges the order of each state and kind from the index, so no state's jobs are read to skip another's. */
 async function list(jobs: Jobs, query: JobsQuery): Promise<Job[]> {
-  const { of, states, kind, model, after, before, limit } = query;
-  const [place, [beyond, order]] = before
-    ? [before, ["$gt", 1] as const]
-    : [after, ["$lt", -1] as const];
+  const { of, states, kind, model, before, limit } = query;
+  const order = before ? 1 : -1;
   const filter = {
     ...(of === "all" ? {} : of),
     ...(model === undefined ? {} : { "spec.model": model }),
     state: { $in: [...states] },
     "spec.kind": { $in: kind === undefined ? [...mediaKinds] : [kind] },
-    ...(place
-      ? {
-          createdAt: { [`${beyond}e`]: place.createdAt },
-          $or: [{ createdAt: { [beyond]: place.createdAt } }, { _id: { [beyond]: place.jobId } }],
-        }
-      : {}),
+    ...between(query),
   } as Filter<JobDocument>;
   const sort = { createdAt: order, _id: order } as const;
   const found: Job[] = [];
@@ -184,6 +185,22 @@ async function list(jobs: Jobs, query: JobsQuery): Promise<Job[]> {
   const cursor = jobs.find(filter, { projection: exceptText }).sort(sort).limit(limit);
   for await (const doc of cursor.batchSize(jobsReadAtOnce)) found.push(jobWithoutTextOf(doc));
   return before ? found.reverse() : found;
+}
+
+/** The condition on the places of a query's jobs. */
+function between(query: JobsQuery): Filter<JobDocument> {
+  const { above, below } = boundsOf(query);
+  if (!above && !below) return {};
+  const beyond = (side: "$gt" | "$lt", { createdAt, jobId }: JobPlace) => ({
+    $or: [{ createdAt: { [side]: createdAt } }, { _id: { [side]: jobId } }],
+  });
+  return {
+    createdAt: {
+      ...(above && { $gte: above.createdAt }),
+      ...(below && { $lte: below.createdAt }),
+    },
+    $and: [...(above ? [beyond("$gt", above)] : []), ...(below ? [beyond("$lt", below)] : [])],
+  } as Filter<JobDocument>;
 }
 
 /** Takes due jobs of each state. Looks again where others took some of the jobs that it had found. */

@@ -6,6 +6,7 @@ import { isTerminal, type Job, type JobHead, type JobState, mediaKinds } from ".
 import { type JobCommand, step } from "./lifecycle.ts";
 import { type RenewCommand, stepRenewed } from "./renewals.ts";
 import {
+  boundsOf,
   type DueQuery,
   type JobPlace,
   type JobStore,
@@ -188,7 +189,7 @@ async function list(db: SqlRunner, query: JobsQuery): Promise<Job[]> {
  * another's.
  */
 function listPlaces(db: SqlRunner, query: JobsQuery): JobPlace[] {
-  const { of, states, kind, model, after, before, limit } = query;
+  const { of, states, kind, model, before, limit } = query;
   const [owner, owned]: [string, string[]] =
     of === "all"
       ? ["", []]
@@ -196,14 +197,19 @@ function listPlaces(db: SqlRunner, query: JobsQuery): JobPlace[] {
         ? ["key_id = ? AND", [of.keyId]]
         : ["account_id = ? AND", [of.accountId]];
   const kinds = kind === undefined ? mediaKinds : [kind];
-  const at = before ?? after ?? { createdAt: Number.MAX_SAFE_INTEGER, jobId: "" };
-  const [side, order] = before ? [">", "ASC"] : ["<", "DESC"];
+  const { above, below } = boundsOf(query);
+  const places = [
+    ...(above ? [above.createdAt, above.jobId] : []),
+    ...(below ? [below.createdAt, below.jobId] : []),
+  ];
+  const order = before ? "ASC" : "DESC";
   const sql = `SELECT job_id, created_at FROM media_job
     WHERE ${owner} ${model === undefined ? "" : "model = ? AND"} state = ? AND kind = ?
-      AND (created_at, job_id) ${side} (?, ?) ORDER BY created_at ${order}, job_id ${order} LIMIT ?`;
+      ${above ? "AND (created_at, job_id) > (?, ?)" : ""} ${below ? "AND (created_at, job_id) < (?, ?)" : ""}
+    ORDER BY created_at ${order}, job_id ${order} LIMIT ?`;
   const which = model === undefined ? owned : [...owned, model];
   const found = states.flatMap((state) =>
-    kinds.flatMap((one) => db.all(sql, ...which, state, one, at.createdAt, at.jobId, limit)),
+    kinds.flatMap((one) => db.all(sql, ...which, state, one, ...places, limit)),
   );
   const newestFirst = found
     .map((row) => ({ jobId: String(row.job_id), createdAt: Number(row.created_at) }))

@@ -73,7 +73,26 @@ export interface JobsQuery {
   after: JobPlace | undefined;
   /** Only jobs before this one, and of these the nearest to it. Not together with `after`. */
   before?: JobPlace | undefined;
+  /** Only jobs made at this time or later, in ms since the epoch. Default: all. */
+  from?: number | undefined;
+  /** Only jobs made before this time. Default: all. */
+  until?: number | undefined;
   limit: number;
+}
+
+/** The places between which a query's jobs are: its range of time, narrowed by its cursor. */
+export function boundsOf({ after, before, from, until }: JobsQuery) {
+  const inOrder = (...places: (JobPlace | undefined)[]) =>
+    places.filter((place) => place !== undefined).sort(comparePlaces);
+  // No id is empty, so these places are before all jobs of their time.
+  const first = from === undefined ? undefined : { createdAt: from, jobId: "" };
+  const end = until === undefined ? undefined : { createdAt: until, jobId: "" };
+  return { above: inOrder(first, before).at(-1), below: inOrder(end, after)[0] };
+}
+
+function comparePlaces(a: JobPlace, b: JobPlace): number {
+  if (a.createdAt !== b.createdAt) return a.createdAt - b.createdAt;
+  return a.jobId < b.jobId ? -1 : 1;
 }
 
 /**

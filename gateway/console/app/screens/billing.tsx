@@ -8,6 +8,7 @@ import { Empty, ErrorText, Notice, Waiting } from "../kit/states.tsx";
 import { type Column, Pager, Table } from "../kit/table.tsx";
 import { Id, When } from "../kit/values.tsx";
 import { may } from "../session.ts";
+import { noRange, RangeFilter, useTimeRange } from "../time-range.tsx";
 import type { BillingAlerts, BillingEntry, Hold, List } from "../types.ts";
 import { AlertForm } from "./alert-form.tsx";
 
@@ -35,7 +36,7 @@ export function Billing() {
           label="Part"
           value={tab}
           onValue={(value) =>
-            set({ tab: value === "entries" ? undefined : value, kind: undefined })
+            set({ ...noRange, tab: value === "entries" ? undefined : value, kind: undefined })
           }
           choices={tabs}
         />
@@ -49,10 +50,11 @@ export function Billing() {
 
 /** The API streams all entries, the newest first, however many there are. */
 function Downloads({ kind }: { kind: string | undefined }) {
+  const range = useTimeRange();
   const link = (format: string) => (
     <a
       class="button"
-      href={`${v1}/billing/entries${queryOf({ kind, format })}`}
+      href={`${v1}/billing/entries${queryOf({ kind, ...range, format })}`}
       download={`entries.${format}`}
     >
       Download {format === "csv" ? "CSV" : "JSON lines"}
@@ -104,8 +106,9 @@ const entryColumns: Column<BillingEntry>[] = [
 function Entries() {
   const { query, set } = useFilters();
   const pages = usePages();
+  const range = useTimeRange();
   const loaded = useApi<List<BillingEntry>>(
-    `/billing/entries${queryOf({ kind: query.kind, after: pages.after, limit: 25 })}`,
+    `/billing/entries${queryOf({ kind: query.kind, ...range, after: pages.after, limit: 25 })}`,
   );
   return (
     <>
@@ -121,6 +124,7 @@ function Entries() {
             { value: "refund", label: "Refunds" },
           ]}
         />
+        <RangeFilter label="Time" />
       </div>
       <Table
         caption="Entries of the ledger"

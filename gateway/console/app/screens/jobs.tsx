@@ -14,6 +14,7 @@ import { Credits, ModelId, ShortId, Status, When } from "../kit/values.tsx";
 import { ModelFilter } from "../offered-filters.tsx";
 import { useRunningJobs } from "../running-jobs.ts";
 import { choicesOf, jobStatuses } from "../statuses.ts";
+import { RangeFilter, useTimeRange } from "../time-range.tsx";
 import type { Job, List } from "../types.ts";
 import { FirstWords, useFirstWords } from "./first-words.tsx";
 import { JobDetail } from "./job-detail.tsx";
@@ -33,8 +34,9 @@ export function Jobs() {
   const { query, set } = useFilters();
   const pages = usePages();
   const { kind, status, model, id } = query;
+  const range = useTimeRange();
   const loaded = useApi<List<ListedJob>>(
-    `/jobs${queryOf({ kind, status, model, cursor: pages.after, limit: 25 })}`,
+    `/jobs${queryOf({ kind, status, model, ...range, cursor: pages.after, limit: 25 })}`,
   );
   useFirstWords();
   const { areAllWatched } = useRunningJobs(loaded);
@@ -136,6 +138,7 @@ function Filters({ query, set }: ReturnType<typeof useFilters>) {
         choices={[{ value: "", label: "Any status" }, ...statuses]}
       />
       <ModelFilter value={query.model ?? ""} onValue={(value) => set({ model: value })} />
+      <RangeFilter label="Submitted" />
     </div>
   );
 }

@@ -11,6 +11,7 @@ import { Count, Credits, Fact, Id, ModelId, Money, ShortId, Status, When } from 
 import { KeyFilter, ModelFilter } from "../offered-filters.tsx";
 import { may } from "../session.ts";
 import { choicesOf, requestStatuses } from "../statuses.ts";
+import { RangeFilter, useTimeRange } from "../time-range.tsx";
 import type { Generation, List, RequestRecord } from "../types.ts";
 import { FirstWords, useFirstWords } from "./first-words.tsx";
 import { PartFacts } from "./priced-parts.tsx";
@@ -72,8 +73,11 @@ export function Requests() {
   const { query, set } = useFilters();
   const pages = usePages();
   const { model, key, status, kind, id } = query;
+  const range = useTimeRange();
   const list = useApi<List<RequestRecord>>(
-    id ? null : `/requests${queryOf({ model, key, status, kind, after: pages.after, limit: 25 })}`,
+    id
+      ? null
+      : `/requests${queryOf({ model, key, status, kind, ...range, after: pages.after, limit: 25 })}`,
   );
   const seesAll = may("usage:read-all");
   useFirstWords();
@@ -104,6 +108,7 @@ export function Requests() {
             />
             <ModelFilter value={model ?? ""} onValue={(value) => set({ model: value })} />
             {seesAll && <KeyFilter value={key ?? ""} onValue={(value) => set({ key: value })} />}
+            <RangeFilter label="Ended" />
           </div>
           <Table
             caption="Requests"
