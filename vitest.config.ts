@@ -40,7 +40,7 @@ const sameOnAMesh =
  * cross roles like the usual answer and stream do: other forms of both, keys' management, models' lists, prices, figures.
  */
 const longRoles =
-  "test/e2e/{alerts,billing,chat,compact,console-admin,console-daily,console-flow,cost,key-lifecycle,key-management,media-access,media-jobs,media-line,models,webhooks}.test.ts";
+  "test/e2e/{alerts,billing,chat,compact,console-admin,console-daily,console-flow,console-requests,cost,key-lifecycle,key-management,media-access,media-jobs,media-line,models,webhooks}.test.ts";
 /** The rules for each store, queue and blob folder, with all their adapters, and other tests that need one server. */
 const contracts = ["test/contract/**/*.test.ts", "test/host/{mesh,migrate}.test.ts"];
 /**

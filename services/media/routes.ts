@@ -157,13 +157,15 @@ function operatorRoutes(
       await endHold(own, context);
       return { verdict: holdVerdict(own, clock.now()) };
     },
-    async listAccountJobs({ accountId, pageSize, pageToken, status }) {
+    async listAccountJobs({ accountId, pageSize, pageToken, status, kind, fromTime, untilTime }) {
       const page = await readJobsPage(store, {
         of: accountId === "" ? "all" : { accountId },
         size: readPageSize(pageSize, pageSizes.account),
         token: pageToken,
         state: statusOf(status),
-        kind: undefined,
+        kind: kindOf(kind),
+        from: msOf(fromTime),
+        until: msOf(untilTime),
       });
       if (!page) broken("page_token");
       return { jobs: page.jobs.map((job) => jobMessage(job)), nextPageToken: page.nextToken };

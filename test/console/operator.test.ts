@@ -187,6 +187,39 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     expect(opened.faults).toEqual([]);
   });
 
+  test("find a failed request by its id, and all that failed at an upstream", async () => {
+    const { world } = owned;
+    const caller = await world.caller();
+    world.play();
+    world.upstream.next({ kind: "status", status: 429 });
+    const failed = await caller.post("/responses", { model: "scripted", input: "Hi" });
+    const requestId = failed.headers.get("x-request-id") ?? "";
+    await until("the request to be counted", async () => {
+      const answer = await page.request.get(
+        `${origin}/console/api/admin/requests?account=${caller.accountId}`,
+      );
+      return (await answer.json()).data.length > 0;
+    });
+    await visit(page, origin, "/console/operator/requests");
+    await page.getByLabel("Find by id").fill(requestId);
+    await button("Find").click();
+    await page.getByText("main: rate_limited (429)").waitFor();
+    await page.getByRole("link", { name: caller.accountId }).waitFor();
+    expect(await lookFindings(page)).toEqual([]);
+    await page.getByRole("link", { name: "All requests" }).click();
+    await page.getByLabel("Account", { exact: true }).fill(caller.accountId);
+    await page.getByLabel("Upstream", { exact: true }).fill("main");
+    await page.getByLabel("Status").selectOption("failed");
+    const row = page.getByRole("row").filter({ hasText: "rate_limited" });
+    await row.waitFor();
+    await page.getByLabel("From (").fill("2099-01-01T00:00");
+    await page.getByText("No requests here").waitFor();
+    await page.getByLabel("From (").fill("2020-01-01T00:00");
+    await row.getByRole("link").nth(1).click();
+    await page.getByRole("link", { name: "Its requests" }).waitFor();
+    expect(opened.faults).toEqual([]);
+  });
+
   test("make a key with all its bounds, change it, disable and enable it", async () => {
     const { world } = owned;
     const { accountId } = await world.caller();

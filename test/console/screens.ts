@@ -31,6 +31,7 @@ export const operatorScreens = [
   `/console/operator/accounts/${accountMark}?tab=webhooks`,
   `/console/operator/accounts/${accountMark}?tab=alerts`,
   "/console/operator/keys",
+  "/console/operator/requests",
   "/console/operator/jobs",
   "/console/operator/holds",
   "/console/operator/holds?tab=reviews",

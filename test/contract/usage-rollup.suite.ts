@@ -1,7 +1,12 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
+import { ErrorReason } from "#kit/base/errors.ts";
 import type { Database } from "#kit/store/database.ts";
-import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import {
+  type Line,
+  type SearchLinesRequest,
+  Unit,
+} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { createLedgerStore, createUsageStore } from "../../services/billing/index.ts";
 import { auditWallet } from "../../services/billing/ledger/audit.ts";
 import type { Operation } from "../../services/billing/ledger/operations.ts";
@@ -22,7 +27,16 @@ import {
   sum,
   usage,
 } from "./usage-rollup.checks.ts";
-import { accountId, expectParts, fund, randomRequests, seeded } from "./usage-rollup.world.ts";
+import {
+  accountId,
+  expectParts,
+  fund,
+  randomRequests,
+  type Spent,
+  seeded,
+} from "./usage-rollup.world.ts";
+
+type SearchFilter = Partial<Omit<SearchLinesRequest, "$typeName" | "$unknown">>;
 
 /** Billing's rules for usage, on any store. `open` gives an empty one that can be opened again. */
 export function usageRollupContract(open: () => Promise<() => Database>): void {
@@ -210,6 +224,79 @@ export function usageRollupContract(open: () => Promise<() => Database>): void {
       });
       expect(newer.lines.map(idOf)).toEqual(page.lines.map(idOf));
       expect(newer.hasMore).toBe(false);
+    });
+
+    test("lists requests of all accounts for operators, by every filter, and finds one by its ids", async () => {
+      await using world = await billingWorld((await open())());
+      const spent: Spent[] = [];
+      const accounts = [accountId, "acct_b", "acct_c"];
+      for (const account of accounts) await fund(world, account);
+      const random = seeded(40);
+      for (let round = 0; round < 25; round++) {
+        // Mostly at one time, and with the same numbers of entries.
+        for (const account of accounts) {
+          spent.push(...(await randomRequests(world, random, 1, false, account)));
+        }
+      }
+      const found = async (filter: SearchFilter, pageSize = 7) => {
+        const lines: Line[] = [];
+        for (let pageToken = ""; ; ) {
+          const page = await world.operator.searchLines({ ...filter, pageSize, pageToken });
+          lines.push(...page.lines);
+          if (page.nextPageToken === "") return lines;
+          pageToken = page.nextPageToken;
+        }
+      };
+      // A named account is counted at once, the others in the background.
+      for (const account of accounts) {
+        await world.operator.searchLines({ accountId: account });
+      }
+      const middle = spent[30]?.at ?? 0;
+      for (const [filter, fits] of [
+        [{}, () => true],
+        [{ status: "failed" }, (one) => one.status === "failed"],
+        [
+          { status: "completed", model: "chat-1" },
+          (one) => `${one.status} ${one.model}` === "completed chat-1",
+        ],
+        [{ kinds: ["image"] }, (one) => one.kind === "image"],
+        [{ kinds: ["image", "text"] }, (one) => ["image", "text"].includes(one.kind)],
+        [{ upstream: "secret-1" }, (one) => one.upstream === "secret-1"],
+        [{ accountId: "acct_b" }, (one) => one.accountId === "acct_b"],
+        [
+          { accountId: "acct_b", keyId: "key_a" },
+          (one) => `${one.accountId} ${one.keyId}` === "acct_b key_a",
+        ],
+        [{ fromTime: timestampFromMs(middle) }, (one) => one.at >= middle],
+        [{ untilTime: timestampFromMs(middle) }, (one) => one.at < middle],
+        [
+          { status: "failed", fromTime: timestampFromMs(middle) },
+          (one) => one.status === "failed" && one.at >= middle,
+        ],
+      ] as [SearchFilter, (one: Spent) => boolean][]) {
+        const ids = (await found(filter)).map((line) => `${line.accountId} ${line.id}`);
+        const expected = spent.filter(fits).map((one) => `${one.accountId} ${one.answerId}`);
+        expect(ids.toSorted(), Object.keys(filter).join()).toEqual(expected.toSorted());
+        expect(expected.length).toBeGreaterThan(0);
+      }
+      const all = await found({});
+      const times = all.map(({ time }) => timestampMs(time ?? timestampFromMs(0)));
+      expect(times).toEqual(times.toSorted((one, other) => other - one));
+      const places = all.map(({ time, unit, number }) => `${time?.seconds} ${unit} ${number}`);
+      expect(new Set(places).size).toBeLessThan(places.length);
+      const [one] = spent;
+      for (const id of [one?.answerId ?? "", one?.requestId ?? ""]) {
+        const { lines } = await world.operator.searchLines({ id });
+        expect(lines).toMatchObject([
+          { id: one?.answerId, accountId, record: { upstream: one?.upstream } },
+        ]);
+      }
+      expect((await world.operator.searchLines({ id: "req_none" })).lines).toEqual([]);
+      for (const wrong of [{ pageToken: "1.u.1" }, { keyId: "key_a" }, { kinds: ["grant"] }]) {
+        await expect(world.operator.searchLines(wrong)).rejects.toMatchObject({
+          reason: ErrorReason.INVALID_ARGUMENT,
+        });
+      }
     });
 
     test("lines of a range of time are pages like all lines, whose end is excluded", async () => {

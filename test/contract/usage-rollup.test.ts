@@ -57,10 +57,13 @@ describe("on SQLite", () => {
   test("every filter of lines and usage goes along its index, however many there are", async () => {
     const sqlite = connect(await newFile());
     const taken: string[] = [];
+    const plans: string[] = [];
     const usage = createSqliteUsage({
       ...sqlite,
       all(sql, ...values) {
-        const [plan] = sqlite.all(`EXPLAIN QUERY PLAN ${sql}`, ...values);
+        const all = sqlite.all(`EXPLAIN QUERY PLAN ${sql}`, ...values);
+        const [plan] = all;
+        plans.push(...all.map(({ detail }) => String(detail)));
         taken.push(String(plan?.detail).replace(/^SEARCH \w+ USING (INDEX )?/, ""));
         return sqlite.all(sql, ...values);
       },
@@ -89,6 +92,27 @@ describe("on SQLite", () => {
         expect(taken[0]).toContain(index);
       }
     }
+    // Of all accounts.
+    for (const [filter, index] of [
+      [{}, "ledger_line_shared_all"],
+      [{ model: "m" }, "ledger_line_shared_all"],
+      [{ status: "failed" }, "ledger_line_shared_status (status=?"],
+      [{ kinds: ["image"] }, "ledger_line_shared_kind (kind=?"],
+    ] as const satisfies [Partial<LineQuery>, string][]) {
+      for (const beyond of [{}, { after: { ...place, accountId } }]) {
+        taken.length = 0;
+        plans.length = 0;
+        await usage.lines({ accountId: undefined, limit: 5, ...filter, ...beyond });
+        expect(taken).toEqual([expect.stringContaining(index)]);
+        expect(plans.join()).not.toContain("TEMP B-TREE");
+      }
+    }
+    taken.length = 0;
+    await usage.findAll("resp_1");
+    expect(taken).toEqual([
+      "ledger_line_public (public_id=?)",
+      "ledger_line_request (request_id=?)",
+    ]);
     taken.length = 0;
     await usage.find(accountId, undefined, "resp_1");
     const day = { from: 0, until: 86_400, width: 3_600, byKey: true, byModel: true, byKind: true };
@@ -100,8 +124,8 @@ describe("on SQLite", () => {
     await usage.served({ ...hour, accountId, keyIds: ["key_a"] });
     await usage.served({ ...hour, accountId: undefined });
     expect(taken).toEqual([
-      "ledger_line_public (account_id=? AND public_id=?)",
-      "ledger_line_request (account_id=? AND request_id=?)",
+      "ledger_line_public (public_id=? AND account_id=?)",
+      "ledger_line_request (request_id=? AND account_id=?)",
       "PRIMARY KEY (account_id=? AND hour>? AND hour<?)",
       "ledger_usage_key (account_id=? AND key_id=? AND hour>? AND hour<?)",
       "PRIMARY KEY (account_id=? AND unit=? AND key_id=?)",

@@ -12,6 +12,8 @@ export type World = Awaited<ReturnType<typeof billingWorld>>;
 
 /** A request or job that ended. */
 export interface Spent {
+  accountId: string;
+  status: string;
   unit: Unit;
   keyId: string;
   model: string;
@@ -42,11 +44,11 @@ const kinds: Record<string, HoldKind> = { text: HoldKind.TEXT, speech: HoldKind.
 
 let made = 0;
 
-/** Funds both wallets of the account. */
-export async function fund(world: World): Promise<void> {
+/** Funds both wallets of an account. */
+export async function fund(world: World, of = accountId): Promise<void> {
   for (const unit of [Unit.USD_MICROS, Unit.CREDITS]) {
     const operationId = `grant_${made++}`;
-    await world.operator.grant({ accountId, unit, amount: 10_000_000n, operationId });
+    await world.operator.grant({ accountId: of, unit, amount: 10_000_000n, operationId });
   }
 }
 
@@ -83,8 +85,9 @@ export async function randomRequests(
   random: () => number,
   count: number,
   isAlone = true,
+  of = accountId,
 ): Promise<Spent[]> {
-  if (isAlone) await fund(world);
+  if (isAlone) await fund(world, of);
   const spent: Spent[] = [];
   for (let i = 0; i < count; i++) {
     const [operation, kind, model] = pick(random, models);
@@ -92,7 +95,7 @@ export async function randomRequests(
     const unit = kind === "text" || kind === "speech" ? Unit.USD_MICROS : Unit.CREDITS;
     const number = ++made;
     const holdId = `hold_${String(number).padStart(8, "0")}`;
-    const wallet = { accountId, unit };
+    const wallet = { accountId: of, unit };
     const status = pick(random, ["completed", "completed", "failed"]);
     await world.billing.reserve({
       ...{ ...wallet, holdId, amount: 1_000n, kind: kinds[kind] ?? HoldKind.JOB, keyId },
@@ -130,11 +133,23 @@ export async function randomRequests(
     if (random() < 0.2) await world.billing.settle({ ...wallet, holdId, amount: 5n, record });
     const at = world.clock.now();
     spent.push({
-      ...{ unit, keyId, model, kind, amount, at, answerId, requestId, inputTokens },
+      ...{
+        accountId: of,
+        status,
+        unit,
+        keyId,
+        model,
+        kind,
+        amount,
+        at,
+        answerId,
+        requestId,
+        inputTokens,
+      },
       ...{ upstream, upstreamCost, cacheWrites, toolCalls },
     });
     if (random() < 0.3) await world.clock.leap(Math.floor(random() * 5 * hourMs));
-    if (random() < 0.1) await world.billing.listLines({ accountId });
+    if (random() < 0.1) await world.billing.listLines({ accountId: of });
   }
   return spent;
 }

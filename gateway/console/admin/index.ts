@@ -8,6 +8,7 @@ import { keyRoutes } from "./keys.ts";
 import { marginRoutes } from "./margins.ts";
 import { noticeRoutes } from "./notices.ts";
 import { operatorRoutes, ownOperatorRoutes } from "./operators.ts";
+import { requestRoutes } from "./requests.ts";
 import { systemRoutes } from "./system.ts";
 import { workRoutes } from "./work.ts";
 
@@ -22,6 +23,7 @@ export function registerAdmin(app: FastifyInstance, edge: Edge): void {
   alertRoutes(app, edge);
   marginRoutes(app, edge);
   keyRoutes(app, edge);
+  requestRoutes(app, edge);
   workRoutes(app, edge);
   catalogRoutes(app, edge);
   systemRoutes(app, edge);

@@ -89,12 +89,15 @@ async function inFull(call: AdminCall, key: ApiKey) {
 }
 
 async function show(call: AdminCall) {
-  const query = call.param("keyId");
+  return inFull(call, await findKey(call, call.param("keyId")));
+}
+
+/** The key of any account with this id. Refuses with OBJECT_NOT_FOUND. */
+export async function findKey(call: AdminCall, query: string): Promise<ApiKey> {
   // All ids have one length, so no id is the beginning of another. But the name of a key may be like an id.
   const asked = { pageSize: pageSizes.most, query };
   const { keys } = await call.peers.auth.listAllKeys(asked, call.options);
-  const key = keys.find(({ keyId }) => keyId === query) ?? refuse(ErrorReason.OBJECT_NOT_FOUND);
-  return inFull(call, key);
+  return keys.find(({ keyId }) => keyId === query) ?? refuse(ErrorReason.OBJECT_NOT_FOUND);
 }
 
 /** A change has the fields and bounds of PATCH /keys/{id} of the API. */

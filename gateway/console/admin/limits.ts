@@ -12,6 +12,8 @@ export const maxDifferences = 1_000;
 export const draftBodyBytes = 2 * 1024 * 1024 + 1024;
 /** Pages of keys that one search by name reads. One answer stays within a second, and the operator goes on by "Next". */
 export const keyPagesSearched = 20;
+/** Pages of requests that one search reads until it finds some. Each looks through 4,000, so that one answer stays within a second. */
+export const linePagesSearched = 5;
 /** Characters of an operator's words about a version of the catalog. The catalog has the same bound. */
 export const maxNoteChars = 200;
 /** The greatest number of a version of the catalog, far above what operators make in a life. It is an integer of 32 bits. */

@@ -6,10 +6,10 @@ import { operatorsJobDocument } from "#common/documents/job-document.ts";
 import { optionalNumber, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
-import { JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import { JobKind, JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";
-import { statusFilter } from "../../jobs.ts";
-import { queryOneOf } from "../../query.ts";
+import { kindFilter, statusFilter } from "../../jobs.ts";
+import { queryOneOf, queryRange } from "../../query.ts";
 import { type AdminCall, adminRoute, listOf, readOperationId, readUnit } from "./context.ts";
 import { auditMs, maxDifferences } from "./limits.ts";
 
@@ -22,7 +22,9 @@ export function workRoutes(app: FastifyInstance, edge: Edge): void {
 
   get("/jobs", async (call) => {
     const status = queryOneOf(call.request, "status", statusFilter) ?? JobStatus.UNSPECIFIED;
-    const asked = { ...call.page(), accountId: call.query("account"), status };
+    const kind = queryOneOf(call.request, "kind", kindFilter) ?? JobKind.UNSPECIFIED;
+    const which = { accountId: call.query("account"), status, kind, ...queryRange(call.request) };
+    const asked = { ...call.page(), ...which };
     const { jobs, nextPageToken } = await call.peers.media.listAccountJobs(asked, call.options);
     return listOf(jobs.map(operatorsJobDocument), nextPageToken);
   });

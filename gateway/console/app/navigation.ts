@@ -59,6 +59,7 @@ const operatorGroups: Group[] = [
     places: [
       { path: "/console/operator/accounts", title: "Accounts", icon: "accounts", isOpen: always },
       { path: "/console/operator/keys", title: "Keys", icon: "keys", isOpen: always },
+      { path: "/console/operator/requests", title: "Requests", icon: "requests", isOpen: always },
       { path: "/console/operator/jobs", title: "Jobs", icon: "jobs", isOpen: always },
     ],
   },

@@ -125,17 +125,18 @@ function choicesFor(text: string, known: readonly Choice[]): Choice[] {
 }
 
 /** Screens by the beginning of an id. */
+const ofRequests = (place: string) =>
+  Object.fromEntries(["req", "resp", "chatcmpl", "msg", "speech"].map((one) => [one, place]));
 const placesOfKeys: Readonly<Record<string, string>> = {
   job: "jobs?id=",
   file: "files?id=",
-  ...Object.fromEntries(
-    ["req", "resp", "chatcmpl", "msg", "speech"].map((one) => [one, "requests?id="]),
-  ),
+  ...ofRequests("requests?id="),
 };
 const placesOfOperators: Readonly<Record<string, string>> = {
   job: "operator/jobs?id=",
   acct: "operator/accounts/",
   key: "operator/keys?query=",
+  ...ofRequests("operator/requests?id="),
 };
 
 /** The screen that shows the thing with this id. */

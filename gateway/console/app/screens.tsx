@@ -23,6 +23,9 @@ const OperatorKeys = screen(() =>
 const OperatorJobs = screen(() =>
   import("./screens/operator/jobs.tsx").then((m) => m.OperatorJobs),
 );
+const OperatorRequests = screen(() =>
+  import("./screens/operator/requests.tsx").then((m) => m.OperatorRequests),
+);
 const Holds = screen(() => import("./screens/operator/holds.tsx").then((m) => m.Holds));
 const Ledger = screen(() => import("./screens/operator/ledger.tsx").then((m) => m.Ledger));
 const Margin = screen(() => import("./screens/operator/margin.tsx").then((m) => m.Margin));
@@ -72,6 +75,7 @@ function OperatorScreens(props: ScreensProps) {
       <Route path="/console/operator/accounts" component={Accounts} />
       <Route path="/console/operator/accounts/:id" component={OneAccount} />
       <Route path="/console/operator/keys" component={OperatorKeys} />
+      <Route path="/console/operator/requests" component={OperatorRequests} />
       <Route path="/console/operator/jobs" component={OperatorJobs} />
       <Route path="/console/operator/holds" component={Holds} />
       <Route path="/console/operator/ledger" component={Ledger} />

@@ -132,14 +132,26 @@ export const usageMongoIndexes: MongoSchema["indexes"] = {
       key: { account: 1, unusualKind: 1, place: 1 },
       partial: { unusualKind: { $exists: true } },
     },
+    // Of all accounts, for operators. Ids are found without an account by the same indexes as with one.
+    { name: "shared", key: { place: 1, account: 1 } },
     {
-      name: "public",
-      key: { account: 1, publicId: 1, place: 1 },
+      name: "shared_status",
+      key: { unusualStatus: 1, place: 1, account: 1 },
+      partial: { unusualStatus: { $exists: true } },
+    },
+    {
+      name: "shared_kind",
+      key: { unusualKind: 1, place: 1, account: 1 },
+      partial: { unusualKind: { $exists: true } },
+    },
+    {
+      name: "by_public",
+      key: { publicId: 1, account: 1, place: 1 },
       partial: { publicId: { $exists: true } },
     },
     {
-      name: "request",
-      key: { account: 1, requestId: 1, place: 1 },
+      name: "by_request",
+      key: { requestId: 1, account: 1, place: 1 },
       partial: { requestId: { $exists: true } },
     },
   ],

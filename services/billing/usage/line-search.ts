@@ -1,6 +1,7 @@
 import { turn } from "#kit/base/in-turns.ts";
+import { isJsonObject } from "#kit/base/json.ts";
 import { linesReadOn, maxLookedThrough, maxSameIds } from "../base/limits.ts";
-import type { Line } from "./usage.ts";
+import { type Line, recordOf, textOf } from "./usage.ts";
 import {
   comparePlaces,
   type LinePage,
@@ -14,9 +15,10 @@ import {
 /** An index of an account's lines, each in the order of their places. "all" is of every line, the others are of one value each. */
 export type LineIndex = "key" | "model" | "status" | "kind" | "all" | "public" | "request";
 
-/** A part of an account's lines along an index. */
+/** A part of the lines along an index. */
 export interface LineStretch {
-  accountId: string;
+  /** Undefined: of all accounts, by "all", "status" or "kind", or, in no order, by "public" or "request". */
+  accountId: string | undefined;
   index: LineIndex;
   /** The value of the index. Undefined for "all". */
   value: string | undefined;
@@ -79,6 +81,24 @@ export async function findLine(
   return undefined;
 }
 
+/** The lines of all accounts that have this public id, or this id of a caller's request, newest first. */
+export async function findLines(id: string, read: ReadLines): Promise<Line[]> {
+  const of = {
+    accountId: undefined,
+    value: id,
+    above: undefined,
+    below: undefined,
+    isRising: false,
+  };
+  const found = await Promise.all(
+    (["public", "request"] as const).map((index) => read({ ...of, index, limit: maxSameIds })),
+  );
+  return found
+    .flat()
+    .filter(({ kind }) => kind !== "refund")
+    .sort((one, other) => other.at - one.at);
+}
+
 /** The places between which a query's lines are: its range of time, narrowed by its cursor. */
 function boundsOf({ after, before, from, until }: LineQuery) {
   const inOrder = (...places: (LinePlace | undefined)[]) =>
@@ -87,21 +107,30 @@ function boundsOf({ after, before, from, until }: LineQuery) {
 }
 
 /** The index of a query: that of the filter that leaves the fewest lines. The other filters are checked line by line. */
-function indexFor({ keyId, model, status, kinds }: LineQuery) {
+function indexFor({ accountId, keyId, model, status, kinds }: LineQuery) {
   if (status !== undefined && status !== usualStatus) return "status";
   if (kinds?.length === 1 && kinds[0] !== usualKind) return "kind";
+  if (accountId === undefined) return "all";
   if (keyId !== undefined) return "key";
   return model === undefined ? "all" : "model";
 }
 
 /** Does a line match the filters that the index does not cover? */
 function fitsQuery(line: Line, query: LineQuery): boolean {
-  const { keyId, model, status, kinds, onlyMoney } = query;
+  const { keyId, model, upstream, status, kinds, onlyMoney } = query;
   return (
     (keyId === undefined || line.keyId === keyId) &&
     (model === undefined || line.model === model) &&
     (status === undefined || line.status === status) &&
     (kinds === undefined || kinds.includes(line.kind)) &&
-    (!onlyMoney || line.amount !== 0n)
+    (!onlyMoney || line.amount !== 0n) &&
+    (upstream === undefined || upstreamsOf(line).includes(upstream))
   );
+}
+
+/** The upstream that answered, and those at which tries failed. A lane is an upstream with one of its keys: "main", "main#2". */
+function upstreamsOf(line: Line): string[] {
+  const { upstream, failedTries } = recordOf(line);
+  const tries = Array.isArray(failedTries) ? failedTries.filter(isJsonObject) : [];
+  return [textOf(upstream), ...tries.map(({ lane }) => textOf(lane).split("#")[0] ?? "")];
 }

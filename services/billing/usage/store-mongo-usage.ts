@@ -5,7 +5,13 @@ import { looksBehind } from "../base/limits.ts";
 import { amountOf, refOfName } from "../ledger/store-mongo-docs.ts";
 import { usageCollections } from "../ledger/store-mongo-schema.ts";
 import { type WalletRef, walletName } from "../ledger/wallet.ts";
-import { findLine, type LineIndex, type LineStretch, searchLines } from "./line-search.ts";
+import {
+  findLine,
+  findLines,
+  type LineIndex,
+  type LineStretch,
+  searchLines,
+} from "./line-search.ts";
 import { servedName, servedNames } from "./served.ts";
 import {
   type Additions,
@@ -31,7 +37,7 @@ import {
   type UsageCursor,
   uncounted,
 } from "./usage.ts";
-import type { KeyTotal, UsageStore } from "./usage-store.ts";
+import type { KeyTotal, LinePlace, UsageStore } from "./usage-store.ts";
 
 /**
  * Usage in MongoDB, by single-document writes alone. A line is inserted under its entry's number. A row of the rollup moves on from the
@@ -77,6 +83,7 @@ export function createMongoUsage(db: MongoDatabase): UsageStore {
     served: (query) => db.attempt(() => readGroups(served, servedNames, query)),
     lines: (query) => searchLines(query, read),
     find: (accountId, keyId, id) => findLine({ accountId, keyId, id }, read),
+    findAll: (id) => findLines(id, read),
     rows: (wallet) => readRows(db, rows, sumNames, wallet),
     servedRows: (wallet) => readRows(db, served, servedNames, wallet),
   };
@@ -190,22 +197,43 @@ const fields: Readonly<Record<LineIndex, keyof LineDocument | undefined>> = {
 
 async function readLines(
   collection: Collection<LineDocument>,
-  { accountId, index, value, above, below, isRising, limit }: LineStretch,
+  stretch: LineStretch,
 ): Promise<Line[]> {
+  const { accountId, index, value, isRising, limit } = stretch;
   const field = fields[index];
-  const place = {
-    ...(above && { $gt: placeText(above) }),
-    ...(below && { $lt: placeText(below) }),
-  };
   const filter = {
-    account: accountId,
+    ...(accountId === undefined ? {} : { account: accountId }),
     ...(field ? { [field]: value } : {}),
-    ...(above || below ? { place } : {}),
+    ...betweenOf(stretch),
   } as Filter<LineDocument>;
-  const docs = await collection
-    .find(filter)
-    .sort({ place: isRising ? 1 : -1 })
-    .limit(limit)
-    .toArray();
-  return docs.map(lineOf);
+  const way = isRising ? 1 : -1;
+  const found = collection.find(filter).limit(limit);
+  // By an id without an account they come in no order.
+  if (accountId !== undefined) found.sort({ place: way });
+  else if (index !== "public" && index !== "request") found.sort({ place: way, account: way });
+  return (await found.toArray()).map(lineOf);
+}
+
+/** The condition on lines between two places. Where there are none, it keeps a query of all lines to the index. */
+function betweenOf({ accountId, index, above, below }: LineStretch): Filter<LineDocument> {
+  if (accountId !== undefined) {
+    const place = {
+      ...(above && { $gt: placeText(above) }),
+      ...(below && { $lt: placeText(below) }),
+    };
+    return above || below ? { place } : {};
+  }
+  if (!above && !below) return index === "all" ? { place: { $gt: "" } } : {};
+  // Several accounts may have lines of one place.
+  const beyond = (way: "$gt" | "$lt", of: LinePlace | undefined) =>
+    of
+      ? [{ $or: [{ place: { [way]: placeText(of) } }, { account: { [way]: of.accountId ?? "" } }] }]
+      : [];
+  return {
+    place: {
+      ...(above && { $gte: placeText(above) }),
+      ...(below && { $lte: placeText(below) }),
+    },
+    $and: [...beyond("$gt", above), ...beyond("$lt", below)],
+  };
 }

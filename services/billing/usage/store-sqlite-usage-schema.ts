@@ -110,4 +110,17 @@ export const usageSchema: readonly string[] = [
   CREATE INDEX ledger_served_key ON ledger_served (account_id, key_id, hour);
   CREATE INDEX ledger_served_hour ON ledger_served (hour);
   `,
+  // For operators, who list the requests of all accounts. Ids are found without an account by the same index as with one.
+  `
+  CREATE INDEX IF NOT EXISTS ledger_line_shared_all ON ledger_line (at, unit, n, account_id);
+  CREATE INDEX IF NOT EXISTS ledger_line_shared_status ON ledger_line (status, at, unit, n, account_id)
+    WHERE status <> '${usualStatus}' AND status <> '';
+  CREATE INDEX IF NOT EXISTS ledger_line_shared_kind ON ledger_line (kind, at, unit, n, account_id)
+    WHERE kind <> '${usualKind}';
+  DROP INDEX ledger_line_public;
+  DROP INDEX ledger_line_request;
+  CREATE INDEX ledger_line_public ON ledger_line (public_id, account_id, at) WHERE public_id <> '';
+  CREATE INDEX ledger_line_request ON ledger_line (request_id, account_id, at)
+    WHERE request_id <> '';
+  `,
 ];

@@ -2,7 +2,13 @@ import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sql
 import { looksBehind } from "../base/limits.ts";
 import { type Unit, unpackedRef, type WalletRef } from "../ledger/wallet.ts";
 import type { CountedEntries } from "./count-entries.ts";
-import { findLine, type LineIndex, type LineStretch, searchLines } from "./line-search.ts";
+import {
+  findLine,
+  findLines,
+  type LineIndex,
+  type LineStretch,
+  searchLines,
+} from "./line-search.ts";
 import {
   addToRows,
   readGroups,
@@ -32,6 +38,7 @@ export function createSqliteUsage(db: SqliteDatabase): UsageStore {
     lines: (query) => searchLines(query, (stretch) => readLines(db, stretch)),
     find: (accountId, keyId, id) =>
       findLine({ accountId, keyId, id }, (stretch) => readLines(db, stretch)),
+    findAll: (id) => findLines(id, (stretch) => readLines(db, stretch)),
     rows: (wallet) => readRows(db, usageRollup, wallet),
     servedRows: (wallet) => readRows(db, servedRollup, wallet),
   };
@@ -133,17 +140,6 @@ function readBehind(
   };
 }
 
-/**
- * Lines by an index, newest or oldest first. The index is named. By itself SQLite goes through all lines of the account, because they
- * have the requested order. A named index that a query cannot use is an error.
- */
-function selectLines(index: LineIndex): string {
-  const by = index === "all" ? "" : `INDEXED BY ledger_line_${index}`;
-  return `SELECT l.*, e.ref FROM ledger_line l ${by}
-    LEFT JOIN ledger_entry e ON e.wallet = l.wallet AND e.n = l.n
-    WHERE l.account_id = ? ${indexConditions[index]}`;
-}
-
 /** The condition of each index, in the form that a query must have to use it. */
 const indexConditions = {
   key: "AND l.key_id = ?",
@@ -155,22 +151,38 @@ const indexConditions = {
   all: "",
 } as const satisfies Record<LineIndex, string>;
 
-async function readLines(
-  db: SqlRunner,
-  { accountId, index, value, above, below, isRising, limit }: LineStretch,
-): Promise<Line[]> {
-  const order = isRising ? "ASC" : "DESC";
-  const newer = above ? "AND (l.at, l.unit, l.n) > (?, ?, ?)" : "";
-  const older = below ? "AND (l.at, l.unit, l.n) < (?, ?, ?)" : "";
-  const sql = `${selectLines(index)} ${newer} ${older}
-     ORDER BY l.at ${order}, l.unit ${order}, l.n ${order} LIMIT ?`;
+/**
+ * Lines by an index, newest or oldest first. The index is named. By itself SQLite goes through all lines of the account, because they
+ * have the requested order. A named index that a query cannot use is an error.
+ */
+function selectLines({ accountId, index, above, below, isRising }: LineStretch): string {
+  const isShared = accountId === undefined;
+  const isById = index === "public" || index === "request";
+  const name = isShared && !isById ? `shared_${index}` : index;
+  const by = name === "all" ? "" : `INDEXED BY ledger_line_${name}`;
+  const places = ["l.at", "l.unit", "l.n", ...(isShared ? ["l.account_id"] : [])];
+  const marks = places.map(() => "?").join(", ");
+  const order = places.map((column) => `${column} ${isRising ? "ASC" : "DESC"}`).join(", ");
+  return `SELECT l.*, e.ref FROM ledger_line l ${by}
+    LEFT JOIN ledger_entry e ON e.wallet = l.wallet AND e.n = l.n
+    WHERE ${isShared ? "TRUE" : "l.account_id = ?"} ${indexConditions[index]}
+      ${above ? `AND (${places.join(", ")}) > (${marks})` : ""}
+      ${below ? `AND (${places.join(", ")}) < (${marks})` : ""}
+    ${isShared && isById ? "" : `ORDER BY ${order}`} LIMIT ?`;
+}
+
+async function readLines(db: SqlRunner, stretch: LineStretch): Promise<Line[]> {
+  const { accountId, value, above, below, limit } = stretch;
+  const isShared = accountId === undefined;
   const values = [
-    accountId,
+    ...(isShared ? [] : [accountId]),
     ...(value === undefined ? [] : [value]),
-    ...[above, below].flatMap((place) => (place ? [place.at, place.unit, place.n] : [])),
+    ...[above, below].flatMap((place) =>
+      place ? [place.at, place.unit, place.n, ...(isShared ? [place.accountId ?? ""] : [])] : [],
+    ),
     limit,
   ];
-  return db.all(sql, ...values).map(lineOf);
+  return db.all(selectLines(stretch), ...values).map(lineOf);
 }
 
 function lineOf(row: SqlRow): Line {

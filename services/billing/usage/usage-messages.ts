@@ -6,6 +6,7 @@ import {
   type Line as LineMessage,
   LineSchema,
   type ListLinesRequest,
+  type SearchLinesRequest,
   type UsageResult,
   UsageResultSchema,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
@@ -107,7 +108,7 @@ interface Result {
 type Spent = Record<Unit, bigint>;
 
 /** Checks a request for lines. */
-export function readLinesRequest(message: ListLinesRequest): LineQuery {
+export function readLinesRequest(message: ListLinesRequest): LineQuery & { accountId: string } {
   const { keyId, model, status, kinds, after, before } = message;
   if (after !== "" && before !== "") broken("before");
   for (const [field, value] of Object.entries({ model, status })) {
@@ -126,6 +127,28 @@ export function readLinesRequest(message: ListLinesRequest): LineQuery {
     until: placeAt(message.untilTime),
     limit: readPageSize(message.pageSize),
   };
+}
+
+/** Checks a search through the lines of all accounts. */
+export function readSearch(message: SearchLinesRequest): { id: string; query: LineQuery } {
+  const { accountId, keyId, model, upstream, status, kinds, id, pageToken } = message;
+  if (keyId !== "" && accountId === "") broken("key_id");
+  for (const [field, value] of Object.entries({ model, upstream, status, id })) {
+    if (value.length > maxLookUpLength) broken(field);
+  }
+  const query: LineQuery = {
+    accountId: accountId === "" ? undefined : readAccountId(accountId),
+    keyId: readKeyId(keyId),
+    model: model || undefined,
+    upstream: upstream || undefined,
+    status: status || undefined,
+    kinds: kinds.length > 0 ? kinds.map(readUsageKind) : usageKinds,
+    after: pageToken === "" ? undefined : readSearchPlace(pageToken),
+    from: placeAt(message.fromTime),
+    until: placeAt(message.untilTime),
+    limit: readPageSize(message.pageSize),
+  };
+  return { id, query };
 }
 
 /** Checks the value by which one request is looked up. */
@@ -154,6 +177,7 @@ export function lineMessage(line: Line, forOperator: boolean): LineMessage {
   }
   return create(LineSchema, {
     cursor: placeToken(placeOf(line)),
+    accountId: forOperator ? line.wallet.accountId : "",
     unit: unitMessage(line.wallet.unit),
     number: BigInt(line.n),
     kind: line.kind,
@@ -175,6 +199,17 @@ const unitLetters: Record<Unit, string> = { usd_micros: "u", credits: "c" };
 /** A line's place in a cursor. */
 export function placeToken({ at, unit, n }: LinePlace): string {
   return `${at}.${unitLetters[unit]}.${n}`;
+}
+
+/** The same among the lines of all accounts. */
+export function searchToken(place: LinePlace): string {
+  return `${placeToken(place)}.${place.accountId}`;
+}
+
+function readSearchPlace(token: string): LinePlace {
+  const [, place = "", accountId = ""] =
+    /^(\d+\.[uc]\.\d+)\.([\w-]{1,64})$/.exec(token) ?? broken("page_token");
+  return { ...readPlace("page_token", place), accountId };
 }
 
 /** The place before all lines of a time, because no line has number 0. */

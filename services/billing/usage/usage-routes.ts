@@ -14,7 +14,9 @@ import {
   readFindLine,
   readKeyId,
   readLinesRequest,
+  readSearch,
   readUsageRequest,
+  searchToken,
   usageResults,
 } from "./usage-messages.ts";
 import type { UsageStore } from "./usage-store.ts";
@@ -28,7 +30,7 @@ export interface UsageRoutesContext {
 
 type UsageMethods = Pick<
   ServiceImpl<typeof BillingService>,
-  "getUsage" | "getMargins" | "listLines" | "findLine" | "listAccountHolds"
+  "getUsage" | "getMargins" | "listLines" | "findLine" | "searchLines" | "listAccountHolds"
 >;
 
 /** The methods of BillingService that read usage. The proto file states their promises. */
@@ -74,6 +76,17 @@ export function createUsageRoutes({ store, usage, counting }: UsageRoutesContext
       const line = await usage.find(accountId, keyId, id);
       if (!line) refuse(ErrorReason.REQUEST_NOT_FOUND);
       return { line: lineMessage(line, false) };
+    },
+    async searchLines(request) {
+      const { id, query } = readSearch(request);
+      if (id !== "")
+        return { lines: (await usage.findAll(id)).map((one) => lineMessage(one, true)) };
+      if (query.accountId !== undefined) await counting.catchUp(query.accountId);
+      const { lines, next } = await usage.lines(query);
+      return {
+        lines: lines.map((line) => lineMessage(line, true)),
+        nextPageToken: next ? searchToken(next) : "",
+      };
     },
     async listAccountHolds(request) {
       const accountId = readAccountId(request.accountId);

@@ -26,10 +26,12 @@ export interface UsageStore {
   groups(query: GroupQuery): Promise<UsageGroup[]>;
   /** The sums of the rollup by upstream in a time. */
   served(query: ServedQuery): Promise<ServedGroup[]>;
-  /** Lines of an account, in the order of their times. Reads the lines of the page, or some thousands where few match. */
+  /** Lines of an account or of all, in the order of their times. Reads the lines of the page, or some thousands where few match. */
   lines(query: LineQuery): Promise<LinePage>;
   /** The newest line that has this public id, or this id of a caller's request. */
   find(accountId: string, keyId: string | undefined, id: string): Promise<Line | undefined>;
+  /** The same of all accounts: newest first, at most some dozens. */
+  findAll(id: string): Promise<Line[]>;
   /** A wallet's rows of the rollup, by pages, for an audit. Each shows up to which of its entries it counts. */
   rows(wallet: WalletRef): AsyncIterable<readonly UsageRow[]>;
   /** The same for the rollup by upstream. */
@@ -102,19 +104,24 @@ export interface ServedGroup extends Omit<UsageGroup, "sums"> {
   sums: ServedSums;
 }
 
-/** The place of a line among an account's: by time, then unit, then number. */
+/** The place of a line: by time, then unit, then number, then account. */
 export interface LinePlace {
   at: number;
   unit: Unit;
   n: number;
+  /** Absent: before all accounts. Lines of one account need none. */
+  accountId?: string | undefined;
 }
 
 /** A query for lines. */
 export interface LineQuery {
-  accountId: string;
+  /** Undefined: all. Then the lines are searched along their times, or by an unusual status or kind. */
+  accountId: string | undefined;
   /** Undefined: all. */
   keyId?: string | undefined;
   model?: string | undefined;
+  /** An upstream that answered, or at which a try failed. */
+  upstream?: string | undefined;
   status?: string | undefined;
   kinds?: readonly LineKind[] | undefined;
   /** Only lines whose amount is not 0. */
@@ -144,10 +151,11 @@ export const usualKind: LineKind = "text";
 /** The order of places, by time. */
 export function comparePlaces(a: LinePlace, b: LinePlace): number {
   if (a.at !== b.at) return a.at - b.at;
-  return a.unit === b.unit ? a.n - b.n : a.unit < b.unit ? -1 : 1;
+  if (a.unit !== b.unit) return a.unit < b.unit ? -1 : 1;
+  return a.n - b.n || ((a.accountId ?? "") < (b.accountId ?? "") ? -1 : 1);
 }
 
 /** A line's place. */
-export function placeOf({ at, wallet: { unit }, n }: Line): LinePlace {
-  return { at, unit, n };
+export function placeOf({ at, wallet: { accountId, unit }, n }: Line): LinePlace {
+  return { at, unit, n, accountId };
 }

@@ -16,7 +16,7 @@ import type { Generation, List, RequestRecord } from "../types.ts";
 import { FirstWords, useFirstWords } from "./first-words.tsx";
 import { PartFacts } from "./priced-parts.tsx";
 
-const kinds = ["text", "image", "video", "music", "speech"];
+export const requestKinds = ["text", "image", "video", "music", "speech"];
 
 const columns: Column<RequestRecord>[] = [
   {
@@ -98,7 +98,7 @@ export function Requests() {
               label="Kind"
               value={kind ?? ""}
               onValue={(value) => set({ kind: value })}
-              choices={[{ value: "", label: "All kinds" }, ...kinds]}
+              choices={[{ value: "", label: "All kinds" }, ...requestKinds]}
             />
             <Select
               label="Status"
@@ -217,7 +217,7 @@ function Tokens({ value }: { value: number | null }) {
 }
 
 /** The charged amounts: tokens of text, images, seconds, characters. */
-function AmountOf({ row }: { row: RequestRecord }) {
+export function AmountOf({ row }: { row: RequestRecord }) {
   const { tokens, images, seconds, characters } = row;
   if (tokens.input + tokens.output > 0) {
     return (
@@ -245,7 +245,7 @@ function AmountOf({ row }: { row: RequestRecord }) {
   );
 }
 
-function Cost({ row }: { row: RequestRecord }) {
+export function Cost({ row }: { row: RequestRecord }) {
   if (row.creditsCharged === 0) return <Money micros={row.costUsdMicros} digits="all" />;
   return (
     <>
@@ -254,7 +254,7 @@ function Cost({ row }: { row: RequestRecord }) {
   );
 }
 
-function Duration({ value }: { value: number | null }) {
+export function Duration({ value }: { value: number | null }) {
   if (value === null) return <span class="muted">–</span>;
   return (
     <span class="num" title={`${count(value)} ms`}>

@@ -189,6 +189,7 @@ function Facts({ account }: { account: Account }) {
       </dl>
       <p class="row">
         <a href={`/console/operator/keys?${of}`}>Its keys</a>
+        <a href={`/console/operator/requests?${of}`}>Its requests</a>
         <a href={`/console/operator/jobs?${of}`}>Its jobs</a>
         <a href={`/console/operator/holds?${of}`}>What is held</a>
         <a href={`/console/operator/ledger?${of}`}>Audit its ledger</a>

@@ -11,6 +11,8 @@ import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { Credits, Fact, Id, ShortId, Status, When } from "../../kit/values.tsx";
 import { accountPath } from "./accounts.tsx";
+import { keyPath } from "./keys.tsx";
+import { TimeFilters, timesOf } from "./time-filters.tsx";
 import { type AdminJob, type AdminJobDetails, type AdminList, admin } from "./types.ts";
 
 const columns: Column<AdminJob>[] = [
@@ -28,11 +30,18 @@ const columns: Column<AdminJob>[] = [
     ),
   },
   {
-    head: "Account",
+    head: "Account, key",
     cell: (job) => (
-      <a href={accountPath(job.accountId)}>
-        <ShortId id={job.accountId} />
-      </a>
+      <>
+        <a href={accountPath(job.accountId)}>
+          <ShortId id={job.accountId} />
+        </a>
+        <span class="sub">
+          <a href={keyPath(job.keyId)}>
+            <ShortId id={job.keyId} />
+          </a>
+        </span>
+      </>
     ),
   },
   {
@@ -75,13 +84,22 @@ const statuses = ["queued", "running", "completed", "failed"];
 export function OperatorJobs() {
   const { query, set } = useFilters();
   const pages = usePages();
-  const { account, status, id } = query;
+  const { account, status, kind, from, before, id } = query;
+  const filters = { account, status, kind, ...timesOf({ from, before }) };
   const loaded = useApi<AdminList<AdminJob>>(
-    id ? null : `${admin}/jobs${queryOf({ account, status, after: pages.after, limit: 25 })}`,
+    id ? null : `${admin}/jobs${queryOf({ ...filters, after: pages.after, limit: 25 })}`,
   );
   if (id) return <OneJob key={id} id={id} />;
   return (
-    <Page title="Jobs" lead="Jobs of all accounts, newest first: never their prompts or outputs.">
+    <Page
+      title="Jobs"
+      lead={
+        <>
+          Jobs of all accounts, newest first: never their prompts or outputs. By model and upstream,
+          those that ended are among the <a href="/console/operator/requests">requests</a>.
+        </>
+      }
+    >
       <div class="filters">
         <SearchField
           label="Find by id"
@@ -101,6 +119,13 @@ export function OperatorJobs() {
           onValue={(value) => set({ status: value })}
           choices={[{ value: "", label: "Any status" }, ...statuses]}
         />
+        <Select
+          label="Kind"
+          value={kind ?? ""}
+          onValue={(value) => set({ kind: value })}
+          choices={[{ value: "", label: "All kinds" }, "image", "video", "music"]}
+        />
+        <TimeFilters {...{ from, before }} onValues={set} />
       </div>
       <Table
         caption="Jobs"
@@ -192,7 +217,12 @@ function JobFacts({ job }: { job: AdminJobDetails }) {
         {job.accountId}
       </a>,
     ],
-    ["Key", <Id key="key">{job.keyId}</Id>],
+    [
+      "Key",
+      <a key="key" href={keyPath(job.keyId)}>
+        {job.keyId}
+      </a>,
+    ],
     ["Accepted", <When key="accepted" at={job.createdAt} style="second" />],
     ["Began", <When key="began" at={job.startedAt} style="second" never="not yet" />],
     ["Ended", <When key="ended" at={job.completedAt} style="second" never="not yet" />],

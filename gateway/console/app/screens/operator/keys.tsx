@@ -174,3 +174,8 @@ const columns: Column<AdminKey>[] = [
   },
   { head: "Last used", numeric: true, cell: (key) => <When at={key.lastUsedAt} style="ago" /> },
 ];
+
+/** The address of a key among all. */
+export function keyPath(id: string): string {
+  return `/console/operator/keys?query=${encodeURIComponent(id)}`;
+}

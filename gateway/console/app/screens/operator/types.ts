@@ -1,5 +1,5 @@
 import type { Sum } from "../../format.ts";
-import type { LimitReset, Model, Pricing, Unit, Webhook } from "../../types.ts";
+import type { LimitReset, Model, Pricing, RequestRecord, Unit, Webhook } from "../../types.ts";
 
 /** Only operators' sessions may use the routes below `/console/api/admin`. */
 export const admin = "/console/api/admin";
@@ -112,6 +112,19 @@ export interface AdminAlerts {
 
 /** Without the address, which may hold a secret of its receiver. */
 export type AdminWebhook = Omit<Webhook, "url">;
+
+/** A request or job of any account that ended. */
+export interface AdminRequest extends RequestRecord {
+  accountId: string;
+  /** The upstream that answered. */
+  upstream: string | null;
+  /** The tries at upstreams that failed, the first one first. */
+  failedTries: { upstream: string; failure: string; status: number | null }[];
+  upstreamFailure: { kind: string; status: number | null } | null;
+  unit: Unit;
+  /** The number of its entry in the wallet. */
+  entry: Sum;
+}
 
 export interface AdminHold {
   id: string;
