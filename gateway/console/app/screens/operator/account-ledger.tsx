@@ -6,7 +6,7 @@ import { TextField } from "../../kit/form.tsx";
 import { Section } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
-import { Id, When } from "../../kit/values.tsx";
+import { Id, StatusWord, When } from "../../kit/values.tsx";
 import type { AdminList, LedgerEntry } from "./types.ts";
 
 const columns: Column<LedgerEntry>[] = [
@@ -14,7 +14,7 @@ const columns: Column<LedgerEntry>[] = [
     head: "Entry",
     cell: (entry) => (
       <>
-        <span class="num">{entry.number}</span> {entry.kind}
+        <span class="num">{entry.number}</span> <StatusWord of="journal" value={entry.kind} />
         <span class="sub">
           <When at={entry.createdAt} style="second" />
         </span>
