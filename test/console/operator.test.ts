@@ -95,7 +95,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     expect(await fact("Waits").textContent()).toBe(
       "our account at the upstream is empty (1 in all)",
     );
-    await page.getByText("settle held").waitFor();
+    await page.getByRole("button", { name: "settle", exact: true }).waitFor();
     expect(await lookFindings(page)).toEqual([]);
     expect(opened.faults).toEqual([]);
   });
@@ -116,9 +116,9 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
         .filter({ has: page.getByText(name, { exact: true }) })
         .locator("dd");
     for (const [name, value] of [
-      ["Input", "$2.00"],
-      ["Cache write", "$3.00"],
-      ["Output, above 9,000 of input", "$20.00"],
+      ["Input", "$2.00 per million"],
+      ["Cache write", "$3.00 per million"],
+      ["Output, above 9,000 of input", "$20.00 per million"],
       ["Tier flex", "50 %"],
       ["A call of web_search", "$0.01"],
     ] as const) {
