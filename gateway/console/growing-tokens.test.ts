@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { GrowingTokens } from "./app/screens/playground/growing-tokens.ts";
 import { tokensOf } from "./app/screens/playground/markdown-tokens.ts";
 
-/** What the page shows of tokens, without the place where a line break is counted. */
+/** The parts of tokens that the page shows, without the place where a line break is counted. */
 const shownOf = (tokens: readonly Token[]) =>
   JSON.stringify(
     tokens.filter(({ type }) => type !== "space" && type !== "def"),

@@ -116,7 +116,7 @@ describe.skipIf(chromiumPath === undefined)("an answer that grows for long", () 
     const ended = await workOf(page);
     expect(Math.max(...Object.values(ended.links))).toBeLessThanOrEqual(4);
     expect(ended.loads).toBe(before.loads);
-    // What is not formatted is there all the same.
+    // The end of the answer is not formatted, and is shown.
     const shown = await page.locator(".answer .markdown").innerText();
     expect(shown).toContain(`[piece${pieces - 1}](https://link.test/${pieces - 1})`);
     expect(faults).toEqual([]);

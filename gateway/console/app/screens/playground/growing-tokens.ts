@@ -1,7 +1,7 @@
 import type { Token } from "marked";
 import { type Links, tokensOf } from "./markdown-tokens.ts";
 
-/** Characters that are read at once. They take some milliseconds, whatever a model wrote. */
+/** Characters that are read at once. The most hostile ones take some tens of milliseconds. */
 const maxRead = 8_192;
 /** Characters of an answer that are formatted. */
 const maxFormatted = 65_536;
@@ -17,7 +17,7 @@ export class GrowingTokens {
   readonly settled: (readonly Token[])[] = [];
   /** The last block. */
   open: readonly Token[] = [];
-  /** What follows, shown as it came. */
+  /** The text behind them, which is shown as it came. */
   rest = "";
   #text = "";
   /** The place up to which the text is settled. */
