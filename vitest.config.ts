@@ -23,10 +23,10 @@ const long = [
   "services/text/tokens/count.test.ts",
   "services/upstreams/{builtin/media,openai/images-large,text/large-parts,text/leaving}.test.ts",
   "test/charts/jobs.test.ts",
-  "test/clients/{agents,c2pa,cog,grpc-docs,grpc-reflection,openai-socket-drain,python,typed-clients}.test.ts",
+  "test/clients/{agents,c2pa,cog,grpc-docs,grpc-examples,grpc-reflection,openai-socket-drain,python,typed-clients}.test.ts",
   "test/e2e/{console*,crash,declared,large-bodies,lifecycle,media-jobs,media-restart,pools,usage-crashes,webhooks}.test.ts",
   "test/host/**/!(mesh|migrate).test.ts",
-  "test/{proof/**/*,support/promptly}.test.ts",
+  "test/{docs-site,proof/**/*,support/promptly}.test.ts",
   "test/upgrade/**/*.test.ts",
 ];
 /**

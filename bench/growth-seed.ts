@@ -20,7 +20,7 @@ export interface Template {
 }
 
 /** Characters at the end of an id that differ in a copy: its number, in hexadecimal digits. */
-const ownCharacters = 8;
+export const ownCharacters = 8;
 
 /**
  * Fills a SQLite store: copies rows that the product wrote, under other ids. Columns are read from the tables, so that columns of a later

@@ -9,8 +9,10 @@ import { createSqliteLedger } from "../services/billing/ledger/store-sqlite.ts";
 import { operatorPeers } from "../services/host/cli/client.ts";
 import { envToOperatorConfig } from "../services/host/config.ts";
 import { createSqliteJobStore } from "../services/media/jobs/store-sqlite.ts";
+import { type ServerUrls, storesAt } from "../test/support/stores.ts";
 import { catalogFor, makeKeys } from "./accounts.ts";
 import { genmeshEnv, genmeshNodeArgs, genmeshProgram, scratchFolder } from "./genmesh.ts";
+import { seedMongo } from "./growth-mongo.ts";
 import { type GrowthSize, seedSqlite, type Template } from "./growth-seed.ts";
 import { runLoad } from "./load.ts";
 import { host, nextPort } from "./ports.ts";
@@ -46,14 +48,14 @@ const claims = 50;
 const adminToken = "admin-token-of-the-bench";
 const mostSeconds = 120;
 
-/** Microseconds of CPU time for each operation. */
-export type GrowthFigures = Record<string, number>;
+/** Microseconds of CPU time of the process for each operation, and for those of a load the median milliseconds until its answer. */
+export type GrowthFigures = Record<string, { cpuMicros: number; medianMs?: number }>;
 
-/** The costs with an empty store and with a filled one, and the size of that. */
+/** The costs with an empty store and with a filled one, and what that is. */
 export interface Growth {
   empty: GrowthFigures;
   filled: GrowthFigures;
-  fileMib: number;
+  store: string;
 }
 
 /** Fills a SQLite store of one process and measures before and after. */
@@ -85,12 +87,51 @@ export async function grow(
   // Both are measured from the same state, without the traces of an earlier measurement.
   const begin = join(folder, "begin.sqlite");
   copyFileSync(file, begin);
-  const empty = await measure({ folder, file, keys, profileFolder, signal });
+  const claim = () => claimMicros(file);
+  const empty = await measure({ folder, claim, keys, profileFolder, signal });
   for (const suffix of ["-wal", "-shm"]) rmSync(`${file}${suffix}`, { force: true });
   copyFileSync(begin, file);
   seedSqlite(file, size, template);
-  const filled = await measure({ folder, file, keys, profileFolder, signal });
-  return { empty, filled, fileMib: statSync(file).size / 2 ** 20 };
+  const filled = await measure({ folder, claim, keys, profileFolder, signal });
+  return {
+    empty,
+    filled,
+    store: `SQLite, a file of ${(statSync(file).size / 2 ** 20).toFixed(0)} MiB`,
+  };
+}
+
+/** Measures one process at a MongoDB server, with a database that is all but empty and with a filled one. */
+export async function growMongo(
+  size: GrowthSize,
+  servers: ServerUrls,
+  signal: AbortSignal,
+): Promise<Growth> {
+  const empty = await measureMongo(undefined, servers, signal);
+  return { empty, filled: await measureMongo(size, servers, signal), store: "MongoDB" };
+}
+
+async function measureMongo(
+  size: GrowthSize | undefined,
+  servers: ServerUrls,
+  signal: AbortSignal,
+) {
+  await using stack = new AsyncDisposableStack();
+  const folder = await scratchFolder(stack);
+  const upstream = stack.use(startProgram("./upstream.ts", { core: loadCore }));
+  await writeFile(
+    join(folder, "catalog.json"),
+    JSON.stringify(catalogFor(Number(await upstream.firstLine))),
+  );
+  const { urls } = storesAt(stack, servers, "bench-growth");
+  const env = { GENMESH_DATABASE_URL: urls.mongodb };
+  let keys: string[] = [];
+  {
+    await using first = await startForGrowth(folder, { env });
+    keys = await makeKeys(first.peers);
+    const template = await makeTemplate(first);
+    if (size) await seedMongo(urls.mongodb, size, template);
+  }
+  return await measure({ folder, env, keys, profileFolder: undefined, signal });
 }
 
 async function refuseFullDisk(folder: string, size: GrowthSize): Promise<void> {
@@ -167,22 +208,25 @@ async function makeTemplate({ port, peers }: GrowthProcess): Promise<Template> {
 
 async function measure({
   folder,
-  file,
+  env = {},
+  claim,
   keys,
   profileFolder,
   signal,
 }: {
   folder: string;
-  file: string;
+  env?: Record<string, string>;
+  /** Times a claim at the store itself. */
+  claim?: () => Promise<number>;
   keys: readonly string[];
   profileFolder: string | undefined;
   signal: AbortSignal;
 }): Promise<GrowthFigures> {
   const figures: GrowthFigures = {};
   {
-    await using running = await startForGrowth(folder, { profileFolder });
+    await using running = await startForGrowth(folder, { profileFolder, env });
     const { child, port } = running;
-    figures.start = cpuMicrosOf([child.pid]);
+    figures.start = { cpuMicros: cpuMicrosOf([child.pid]) };
     const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
     const get = (path: string) => keys.map((key) => getRequest(path, bearer(key)));
     const kinds: Record<string, Buffer[]> = {
@@ -196,11 +240,12 @@ async function measure({
       const load = { port, requests, inFlight, seconds: mostSeconds };
       await runLoad({ ...load, maxRequests: warmUp });
       const before = cpuMicrosOf([child.pid]);
-      const { requests: done } = await runLoad({ ...load, maxRequests: counted });
-      figures[name] = (cpuMicrosOf([child.pid]) - before) / done;
+      const { requests: done, latencyMs } = await runLoad({ ...load, maxRequests: counted });
+      const cpuMicros = (cpuMicrosOf([child.pid]) - before) / done;
+      figures[name] = { cpuMicros, medianMs: latencyMs.p50 };
     }
   }
-  figures.claim = await claimMicros(file);
+  if (claim) figures.claim = { cpuMicros: await claim() };
   return figures;
 }
 
@@ -226,17 +271,24 @@ async function claimMicros(file: string): Promise<number> {
 }
 
 /** A line each: the cost with an empty store, with the filled one, and their ratio. */
-export function growthReport({ empty, filled, fileMib }: Growth, size: GrowthSize): string {
+export function growthReport({ empty, filled, store }: Growth, size: GrowthSize): string {
   const words = Object.entries(size).map(([name, count]) => `${name} ${count}`);
-  const lines = Object.entries(filled).map(([name, micros]) => {
-    const before = empty[name] ?? 0;
-    const cells = [before.toFixed(0), micros.toFixed(0), (micros / before).toFixed(2)];
-    return `  ${name.padEnd(16)}${cells.map((cell) => cell.padStart(12)).join("")}`;
+  const rows = Object.entries(filled).map(([name, { cpuMicros, medianMs }]) => {
+    const { cpuMicros: before = 0, medianMs: msBefore } = empty[name] ?? {};
+    const times = (cpuMicros / before).toFixed(2);
+    const cells = [before.toFixed(0), cpuMicros.toFixed(0), times];
+    if (medianMs === undefined || msBefore === undefined) return [name, ...cells];
+    return [
+      name,
+      ...cells,
+      msBefore.toFixed(1),
+      medianMs.toFixed(1),
+      (medianMs / msBefore).toFixed(2),
+    ];
   });
-  const head = `  ${"µs of CPU each".padEnd(16)}${["empty", "filled", "times"].map((one) => one.padStart(12)).join("")}`;
-  return [
-    `growth: ${words.join(", ")}; the file has ${fileMib.toFixed(0)} MiB`,
-    head,
-    ...lines,
-  ].join("\n");
+  const head = ["each", "µs of CPU", "filled", "times", "median ms", "filled", "times"];
+  const lines = [head, ...rows].map(([name = "", ...cells]) =>
+    `  ${name.padEnd(16)}${cells.map((cell) => cell.padStart(12)).join("")}`.trimEnd(),
+  );
+  return [`growth in ${store}: ${words.join(", ")}`, ...lines].join("\n");
 }

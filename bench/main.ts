@@ -5,7 +5,7 @@ import type { ServerUrls } from "../test/support/stores.ts";
 import type { FloorLayer } from "./floor.ts";
 import type { Round } from "./goals.ts";
 import { goModelVariable } from "./gomodel.ts";
-import { grow, growthReport, growthSizes } from "./growth.ts";
+import { grow, growMongo, growthReport, growthSizes } from "./growth.ts";
 import { growPages, pagesReport } from "./growth-pages.ts";
 import { type LineName, lines } from "./lines.ts";
 import { liteLlmVariable } from "./litellm.ts";
@@ -68,11 +68,16 @@ async function measure(
     process.stdout.write(`${memoryReport(await weigh(signal))}\n`);
   }
   if (only.has("growth")) {
-    say(`growth, ${options.growth} …`);
     const size = growthSizes[options.growth];
-    process.stdout.write(
-      `${growthReport(await grow(size, { profileFolder: options.profileFolder, signal }), size)}\n`,
-    );
+    const { profileFolder } = options;
+    if (world.one) {
+      say(`growth in SQLite, ${options.growth} …`);
+      process.stdout.write(`${growthReport(await grow(size, { profileFolder, signal }), size)}\n`);
+    }
+    if (world.mesh) {
+      say(`growth at MongoDB, ${options.growth} …`);
+      process.stdout.write(`${growthReport(await growMongo(size, world.mesh, signal), size)}\n`);
+    }
   }
   if (only.has("pages")) {
     const entries = options.entries ?? growthSizes[options.growth].pageEntries;

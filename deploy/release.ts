@@ -3,6 +3,7 @@
 // version needs no tag. The notes are then those of the changelog's section "Unreleased".
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -12,6 +13,8 @@ import { parse, stringify } from "yaml";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const openapi = join(root, "gateway/openapi.json");
+/** The site's generator, which has an install of its own. */
+const generator = join(root, "deploy/site/node_modules");
 /** Bytes of a program's output. The bill of materials has some 400 kB. */
 const maxOutput = 64 << 20;
 
@@ -42,6 +45,7 @@ const steps: readonly Step[] = [
   { name: "description", run: ({ out }) => cp(openapi, join(out, "openapi.json")) },
   { name: "bill of materials", programs: ["npm"], run: writeBill },
   { name: "charts", programs: ["helm"], run: packageCharts },
+  { name: "site", run: packSite },
   { name: "image", programs: ["docker"], run: buildImage },
   { name: "checksums", run: writeChecksums },
   { name: "signature", programs: ["cosign"], run: sign },
@@ -112,7 +116,7 @@ function sectionOf(changelog: string, name: string): string | undefined {
   return own?.slice(own.indexOf("\n")).trim();
 }
 
-/** The programs and the key that a step lacks here. Undefined: it can run. */
+/** The programs, the packages and the key that a step lacks here. Undefined: it can run. */
 async function missingOf(
   { programs = [], run }: Step,
   { signKey }: Release,
@@ -120,6 +124,7 @@ async function missingOf(
   const found = await Promise.all(programs.map((program) => isHere(program)));
   const missing = [
     ...programs.filter((_, index) => !found[index]),
+    ...(run === packSite && !existsSync(generator) ? ["npm ci --prefix deploy/site"] : []),
     ...(run === sign && signKey === undefined ? ["--sign-key"] : []),
   ];
   return missing.length === 0 ? undefined : missing.join(" and ");
@@ -157,6 +162,21 @@ async function packageCharts({ out, version, notes }: Release): Promise<void> {
     }
   } finally {
     await rm(folder, { recursive: true });
+  }
+}
+
+/** The pages of docs/ as a site, in one archive. */
+async function packSite({ out, version, createdAt }: Release): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "genmesh-site-"));
+  try {
+    await call(process.execPath, ["deploy/site/build.ts", "--out", folder]);
+    await call("tar", [
+      ...["--create", "--gzip", "--file", join(out, `genmesh-docs-${version}.tar.gz`)],
+      ...["--sort=name", `--mtime=${createdAt}`, "--owner=0", "--group=0", "--numeric-owner"],
+      ...["--directory", folder, "."],
+    ]);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
   }
 }
 

@@ -17,6 +17,7 @@ import { signInBodyMs } from "../gateway/console/limits.ts";
 import * as edge from "../gateway/limits.ts";
 import * as sockets from "../gateway/websocket/limits.ts";
 import * as auth from "../services/auth/limits.ts";
+import { maxHashesAtOnce, maxOperators } from "../services/auth/operator-limits.ts";
 import * as billing from "../services/billing/base/limits.ts";
 import * as files from "../services/media/files/limits.ts";
 import { storedLimitOf } from "../services/media/files/quota.ts";
@@ -53,6 +54,8 @@ const inCode: Readonly<Record<string, number>> = {
   "time for the headers": edge.headersTimeoutMs / 1_000,
   "pause within a body": edge.bodyIdleMs / 1_000,
   "time for a body": edge.bodyTotalMs / 60_000,
+  "hashes of operators' passwords at once": maxHashesAtOnce,
+  "operators with a name": maxOperators,
   "time for the body of a sign-in at the console": signInBodyMs / 1_000,
   "idle connection": edge.keepAliveTimeoutMs / 1_000,
   "a caller that takes nothing of its answer": edge.stalledReaderMs / 1_000,

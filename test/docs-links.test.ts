@@ -3,6 +3,8 @@ import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { describe, expect, test } from "vitest";
+import { type Entry, navigation } from "../deploy/site/navigation.ts";
+import { addressOf } from "../deploy/site/pages.ts";
 import { createProgram } from "../services/host/cli/program.ts";
 import { envToOperatorConfig } from "../services/host/config.ts";
 import { ownFiles } from "./support/own-files.ts";
@@ -95,6 +97,23 @@ describe("what the pages name is there", () => {
     });
     expect(faults).toEqual([]);
   });
+});
+
+test("the navigation of the site has every page of docs once in each of its lists", () => {
+  const lists = (entries: Entry[]): Entry[][] => [
+    entries,
+    ...entries.flatMap(({ items = [] }) => lists(items)),
+  ];
+  const all = lists(navigation());
+  const twice = all.flatMap((list) => {
+    const links = list.map(({ link }) => link).filter((link) => link !== undefined);
+    return links.filter((link, index) => links.indexOf(link) !== index);
+  });
+  expect(twice).toEqual([]);
+  const linked = new Set(all.flat().map(({ link }) => link));
+  const ofDocs = pages.filter((page) => page.startsWith("docs/"));
+  expect(ofDocs.length).toBeGreaterThan(40);
+  expect(ofDocs.filter((page) => !linked.has(addressOf(page)))).toEqual([]);
 });
 
 function isFile(pattern: string): boolean {

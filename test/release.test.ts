@@ -19,7 +19,7 @@ test("a dry run makes the files of a release, and names each step that it skips"
   const { stdout } = await release("--dry-run", "--out", folder.path);
   const files = await readdir(folder.path);
   expect(stdout).toMatch(
-    /^notes: done\ndescription: done\nbill of materials: done\ncharts: (done|skipped, needs helm)\n/,
+    /^notes: done\ndescription: done\nbill of materials: done\ncharts: (done|skipped, needs helm)\nsite: (done|skipped, needs npm ci --prefix deploy\/site)\n/,
   );
   expect(stdout).toMatch(/^signature: skipped, needs (cosign and )?--sign-key$/m);
   const read = (name: string) => readFile(join(folder.path, name), "utf8");
@@ -31,6 +31,10 @@ test("a dry run makes the files of a release, and names each step that it skips"
   expect(bill.spdxVersion).toBe("SPDX-2.3");
   expect(names).toContain("fastify");
   expect(names).not.toContain("vitest");
+  if (/^site: done$/m.test(stdout)) {
+    const site = join(folder.path, `genmesh-docs-${version}.tar.gz`);
+    expect((await run("tar", ["--list", "--file", site])).stdout).toContain("./index.html\n");
+  }
   await run("sha256sum", ["--check", "--strict", "SHA256SUMS"], { cwd: folder.path });
   const summed = (await read("SHA256SUMS")).trim().split("\n");
   expect(summed.map((line) => line.split("  ")[1]).sort()).toEqual(
@@ -41,7 +45,7 @@ test("a dry run makes the files of a release, and names each step that it skips"
 const helms = await findTool("helm", ["version"]);
 test.each(helms)("with $name the charts are packages with their changes", async (helm) => {
   await using folder = await tempFolder();
-  await release("--dry-run", "--out", folder.path);
+  await release("--without", "site", "--dry-run", "--out", folder.path);
   const archive = join(folder.path, `genmesh-${version}.tgz`);
   const chart = await helm.run("show", "chart", archive);
   expect(chart).toContain("artifacthub.io/changes");

@@ -99,6 +99,8 @@ media/worker | how a worker claims a job, generates and hands it over | kit, com
 media/speech | how a text is spoken while its caller waits, paid for as text is | kit, common, upstreams, media/requests
 media/webhooks | who is told of an event, and how often it is tried | kit, common, media/jobs
 
+notices | what an operator must act on, and how that is sent by webhook and mail | kit, common, upstreams/health
+
 gateway | how REST and server-sent events become calls: bodies, errors, documents, the OpenAPI description | kit, common, upstreams, gateway
 gateway/websocket | how responses are asked for over a WebSocket: messages, chains, frames, closes | kit, common
 gateway/admission | whether a request is let in: its key, its rate | kit, common
@@ -108,7 +110,7 @@ gateway/console | how people sign in, and what the console may ask | kit, common
 gateway/console/admin | what an operator sees and does in the console | kit, common, gateway/plugins
 gateway/console/app | what the console looks like in a browser |
 
-host | what runs in a process: settings, listeners, services, their stores | kit, common, upstreams, builtin, auth, billing, catalog, text, media, gateway
+host | what runs in a process: settings, listeners, services, their stores | kit, common, upstreams, builtin, auth, billing, catalog, text, media, notices, gateway
 host/cli | what the command \`genmesh\` does | kit, common, upstreams, auth, catalog
 host/run-mesh | how a mesh runs on one machine | kit, host/cli
 `;

@@ -13,6 +13,7 @@ import { originRoutes } from "./origins.ts";
 import { requireOperator } from "./session.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { createSessions, type Sessions } from "./sessions.ts";
+import { setUpRoutes } from "./set-up.ts";
 
 /** The path of the API's second set of routes, for sessions. */
 const consoleBase = "/console/api/v1";
@@ -54,6 +55,7 @@ export async function consoleRoutes(
         { prefix: "/v1" },
       );
       if (operatorToken !== undefined) {
+        setUpRoutes(api, edge);
         await api.register(
           async (admin) => {
             const operator = byOperator(sessions);

@@ -1,10 +1,12 @@
 import type { FastifyInstance } from "fastify";
+import { requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import { parseJsonBody } from "#kit/base/json.ts";
+import { type JsonObject, parseJsonBody } from "#kit/base/json.ts";
 import type { Edge } from "../context.ts";
+import { sentPasswordChars } from "./admin/limits.ts";
 import { signInBodyBytes, signInBodyMs } from "./limits.ts";
 import type { ConsoleSession } from "./session.ts";
-import type { Sessions } from "./sessions.ts";
+import type { NamedProof, Sessions } from "./sessions.ts";
 
 /** The path where a sign-in at the identity provider begins. */
 export const oidcBeginPath = "/console/api/oidc/begin";
@@ -22,8 +24,14 @@ export function sessionRoutes(app: FastifyInstance, edge: Edge, sessions: Sessio
     return toSessionDocument(session);
   });
   app.post("/session", async (request, reply) => {
-    const body = await edge.bodies.json(request, reply, signInBodyBytes, signInBodyMs);
-    const { secret } = parseJsonBody(body);
+    const body = parseJsonBody(
+      await edge.bodies.json(request, reply, signInBodyBytes, signInBodyMs),
+    );
+    if (body.secret === undefined && body.name !== undefined) {
+      const session = await sessions.signInByName(request, reply, readProof(body));
+      return reply.code(201).send(toSessionDocument(session));
+    }
+    const { secret } = body;
     if (secret === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "secret" });
     if (typeof secret !== "string") refuse(ErrorReason.INVALID_TYPE, { param: "secret" });
     const session = await sessions.signIn(request, reply, secret);
@@ -33,6 +41,15 @@ export function sessionRoutes(app: FastifyInstance, edge: Edge, sessions: Sessio
     await sessions.signOut(request, reply);
     return reply.code(204).send();
   });
+}
+
+/** Name, password and code come together, so that no answer says which of them is right. */
+function readProof(body: JsonObject): NamedProof {
+  return {
+    name: requiredString(body, "name", { min: 1, max: 200 }),
+    password: requiredString(body, "password", sentPasswordChars),
+    code: requiredString(body, "code", { min: 1, max: 64 }),
+  };
 }
 
 function toSessionDocument(session: ConsoleSession) {
@@ -49,5 +66,6 @@ function toSessionDocument(session: ConsoleSession) {
     endsAt: new Date(endsAtMs).toISOString(),
     idleEndsAt: new Date(idleEndsAtMs).toISOString(),
     oidc: identity !== undefined,
+    operatorName: session.operatorName ?? null,
   };
 }

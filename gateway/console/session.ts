@@ -25,6 +25,10 @@ export interface ConsoleSession {
   readonly identity:
     | { readonly issuer: string; readonly subject: string; readonly confirmed: boolean }
     | undefined;
+  /** The operator who signed in by name. Undefined: signed in otherwise. */
+  readonly operatorName: string | undefined;
+  /** When that operator last gave password and code again in this session. */
+  readonly confirmedAtMs: number | undefined;
 }
 
 /** The key that a session uses, in its present state. */
@@ -67,10 +71,17 @@ export function requireOperator(request: FastifyRequest): ConsoleSession {
   refuse(ErrorReason.PERMISSION_DENIED, { message: "Sign in as an operator to do this." });
 }
 
-/** The name of the acting person for the audit log: the admin token, or an identity as `ISSUER SUBJECT`. */
-export function actorOf(session: ConsoleSession): string {
-  const { identity } = session;
+/**
+ * The name of the acting person for the audit log: the admin token, an identity as `ISSUER SUBJECT`, or an operator as `operator NAME`.
+ */
+export function actorOf({ identity, operatorName }: ConsoleSession): string {
+  if (operatorName !== undefined) return namedActor(operatorName);
   return identity ? `${identity.issuer} ${identity.subject}` : "admin token";
+}
+
+/** An operator who signed in by name, as the audit log names them. */
+export function namedActor(name: string): string {
+  return `operator ${name}`;
 }
 
 /** Options of an operator's internal call: the admin token, the request's id, a deadline, and a signal for when the caller leaves. */

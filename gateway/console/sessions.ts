@@ -14,6 +14,7 @@ import { type AdmittedKey, toAdmittedKey } from "../admission/key-cache.ts";
 import type { Edge } from "../context.ts";
 import { deadlinesMs } from "../limits.ts";
 import { isRepeated } from "../request.ts";
+import { passwordTimeoutMs } from "./admin/limits.ts";
 import { sessionCookie } from "./cookies.ts";
 import { confirmedMs, lookUpTimeoutMs, maxSessionLookUps, sessionIdBytes } from "./limits.ts";
 import type { ConsoleSession } from "./session.ts";
@@ -29,6 +30,14 @@ export interface PersonIdentity {
 /** The rights that a sign-in by an identity provider gives. */
 export type IdentityRights = { role: "member" | "owner"; accountId: string } | { role: "operator" };
 
+/** Name, password and code of an operator. */
+export interface NamedProof {
+  name: string;
+  password: string;
+  /** Six digits of the authenticator, or a recovery code. */
+  code: string;
+}
+
 /** The console's sessions. Auth stores them, so any gateway serves any of them. */
 export interface Sessions {
   /**
@@ -38,6 +47,12 @@ export interface Sessions {
   find(request: FastifyRequest): Promise<{ session: ConsoleSession; key?: AdmittedKey }>;
   /** Signs in with a secret, and sets the cookie. Refuses with INVALID_API_KEY, and RATE_LIMIT_EXCEEDED after many failures. */
   signIn(request: FastifyRequest, reply: FastifyReply, secret: string): Promise<ConsoleSession>;
+  /** Signs in an operator by name, and sets the cookie. Refuses as `signIn` does, with one message for every cause. */
+  signInByName(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    proof: NamedProof,
+  ): Promise<ConsoleSession>;
   /** Signs in a person, and sets the cookie. Refuses with INVALID_API_KEY. */
   signInPerson(
     request: FastifyRequest,
@@ -63,26 +78,12 @@ export function createSessions(edge: Edge): Sessions {
   const operatorToken = edge.settings.console?.operatorToken;
   const adminSha256 = operatorToken === undefined ? new Uint8Array() : digest(operatorToken);
   const adminHeaders = { authorization: `Bearer ${operatorToken}` };
-  let lookUps = 0;
+  const lookUp = boundedLookUp(edge, adminSha256);
 
   const callOf = ({ id }: FastifyRequest) => ({
     headers: { [requestIdHeader]: id, ...oneReplica },
     timeoutMs: deadlinesMs.quick,
   });
-  const lookUp = async (request: FastifyRequest, sessionSha256: Uint8Array) => {
-    if (lookUps >= maxSessionLookUps) {
-      throw unavailable();
-    }
-    lookUps += 1;
-    try {
-      return await auth.lookUpSession(
-        { sessionSha256, adminSha256 },
-        { headers: { [requestIdHeader]: request.id }, timeoutMs: lookUpTimeoutMs },
-      );
-    } finally {
-      lookUps -= 1;
-    }
-  };
   /** Begins a session under a new id, and ends the browser's old one. An id from before a sign-in opens nothing after it. */
   const begin = async <T>(
     request: FastifyRequest,
@@ -122,6 +123,16 @@ export function createSessions(edge: Edge): Sessions {
         const { session, key } = await auth.createSession({ ...asked, amongOperators }, call);
         return toSession(session, key);
       }),
+    signInByName: (request, reply, { name, ...proof }) =>
+      begin(request, reply, async (sessionSha256) => {
+        if (operatorToken === undefined) refuse(ErrorReason.INVALID_API_KEY);
+        const asked = { sessionSha256, secretSha256: adminSha256, name, proof };
+        const { session } = await auth.createNamedSession(
+          { ...asked, client: clientOf(request) },
+          adminCallOf(edge, request),
+        );
+        return toSession(session, undefined);
+      }),
     async signInPerson(request, reply, identity, rights) {
       const call = callOf(request);
       await begin(request, reply, async (sessionSha256) => {
@@ -147,16 +158,37 @@ export function createSessions(edge: Edge): Sessions {
   };
 }
 
+/** Looks sessions up, a bounded number at once. */
+function boundedLookUp({ peers }: Edge, adminSha256: Uint8Array) {
+  let lookUps = 0;
+  return async (request: FastifyRequest, sessionSha256: Uint8Array) => {
+    if (lookUps >= maxSessionLookUps) {
+      throw unavailable();
+    }
+    lookUps += 1;
+    try {
+      return await peers.auth.lookUpSession(
+        { sessionSha256, adminSha256 },
+        { headers: { [requestIdHeader]: request.id }, timeoutMs: lookUpTimeoutMs },
+      );
+    } finally {
+      lookUps -= 1;
+    }
+  };
+}
+
 /** Checks the secret for an action once more, by asking auth. Refuses with SECRET_REQUIRED. */
 async function confirmSecret(
-  { peers, clock }: Edge,
+  edge: Edge,
   request: FastifyRequest,
   call: CallOptions,
 ): Promise<void> {
+  const { peers, clock } = edge;
   const { session } = request;
   const id = idOf(request);
   if (!session || id === undefined) refuseNoSession();
   if (session.identity) return refuseUnconfirmed(session, clock.now());
+  if (session.operatorName !== undefined) return confirmNamed(edge, request, session, digest(id));
   const secret = request.headers[secretHeader];
   if (typeof secret !== "string" || isRepeated(request.raw, secretHeader)) {
     refuse(ErrorReason.SECRET_REQUIRED);
@@ -181,6 +213,42 @@ function refuseUnconfirmed({ identity, createdAtMs }: ConsoleSession, nowMs: num
   });
 }
 
+/**
+ * An operator who signed in by name gives password and code again. Each code works once, so the answer counts for some minutes, like that
+ * of an identity provider. Otherwise an operator with three accounts to change would wait half a minute between them.
+ */
+async function confirmNamed(
+  edge: Edge,
+  request: FastifyRequest,
+  { confirmedAtMs }: ConsoleSession,
+  sessionSha256: Uint8Array,
+): Promise<void> {
+  if (confirmedAtMs !== undefined && edge.clock.now() - confirmedAtMs < confirmedMs) return;
+  const header = request.headers[secretHeader];
+  const proof =
+    typeof header === "string" && !isRepeated(request.raw, secretHeader) && proofOf(header);
+  if (!proof) refuse(ErrorReason.SECRET_REQUIRED, { message: proofWanted });
+  const { confirmed } = await edge.peers.auth.confirmNamedSession(
+    { sessionSha256, proof, client: clientOf(request) },
+    adminCallOf(edge, request),
+  );
+  if (!confirmed) refuse(ErrorReason.SECRET_REQUIRED, { message: proofWanted });
+}
+
+const proofWanted =
+  "Enter your password and a new code again: this needs 'CODE PASSWORD' in the header 'x-console-secret', the password percent-encoded.";
+
+/** Reads `CODE PASSWORD`, whose password is percent-encoded because a header holds no other characters than those of Latin. */
+function proofOf(header: string): { code: string; password: string } | undefined {
+  const [, code, encoded] = /^(\S{1,64}) (\S+)$/.exec(header) ?? [];
+  if (code === undefined || encoded === undefined) return undefined;
+  try {
+    return { code, password: decodeURIComponent(encoded) };
+  } catch {
+    return undefined;
+  }
+}
+
 function idOf(request: FastifyRequest): string | undefined {
   const id = sessionCookie.read(request);
   return id !== undefined && sessionIdPattern.test(id) ? id : undefined;
@@ -198,8 +266,20 @@ function refuseEnded(error: unknown): never {
   throw error;
 }
 
+/**
+ * Options of an internal call about operators by name, before there is a session of one: with the admin token, to the replica that counts
+ * failures.
+ */
+export function adminCallOf({ settings }: Edge, { id }: FastifyRequest): CallOptions {
+  const authorization = `Bearer ${settings.console?.operatorToken}`;
+  return {
+    headers: { [requestIdHeader]: id, ...oneReplica, authorization },
+    timeoutMs: passwordTimeoutMs,
+  };
+}
+
 /** A value for the address whose failures are counted together. It does not reveal the address. */
-function clientOf({ ip }: FastifyRequest): string {
+export function clientOf({ ip }: FastifyRequest): string {
   return hash("sha256", `console client ${networkOf(ip)}`, "base64url");
 }
 
@@ -207,7 +287,7 @@ function toSession(message: Message | undefined, key: ApiKey | undefined): Conso
   if (!message || message.operator === (key !== undefined)) {
     throw new Error("auth answered no whole session and did not refuse");
   }
-  const { identity, createTime, endTime, idleEndTime } = message;
+  const { identity, createTime, endTime, idleEndTime, operatorName, confirmTime } = message;
   const scopes = key && effectiveScopes(key.scopes);
   const times = [createTime, endTime, idleEndTime].map((time) => (time ? timestampMs(time) : 0));
   const [createdAtMs = 0, endsAtMs = 0, idleEndsAtMs = 0] = times;
@@ -228,5 +308,7 @@ function toSession(message: Message | undefined, key: ApiKey | undefined): Conso
       subject: identity.subject,
       confirmed: identity.confirmed,
     },
+    operatorName: operatorName === "" ? undefined : operatorName,
+    confirmedAtMs: confirmTime && timestampMs(confirmTime),
   };
 }

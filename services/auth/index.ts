@@ -9,6 +9,8 @@ import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { createActionStore } from "./action-store-documents.ts";
 import { createAuthEvents } from "./events.ts";
 import { maxRateBuckets } from "./limits.ts";
+import { createOperatorStore } from "./operator-store-documents.ts";
+import { createPasswords, type PasswordCosts } from "./passwords.ts";
 import { createAuthRoutes } from "./routes.ts";
 import { createSessionStore } from "./session-store-documents.ts";
 import { createSignInLimits } from "./sign-in-limits.ts";
@@ -19,6 +21,7 @@ import { createSqliteAuthStore } from "./store-sqlite.ts";
 import { createKeyChangeFeed, isStale } from "./watch.ts";
 
 export { auditComponent } from "./action-store-documents.ts";
+export { operatorComponent } from "./operator-store-documents.ts";
 export { sessionComponent } from "./session-store-documents.ts";
 export { authMongoSchema } from "./store-mongo-docs.ts";
 
@@ -28,6 +31,8 @@ export interface AuthDeps {
   log: Logger;
   metrics: Metrics;
   database: Database;
+  /** Default: those that OWASP recommends. */
+  passwordCosts?: PasswordCosts;
 }
 
 /** Accounts and their API keys. Makes, rotates and deletes keys, and informs the gateways at once. */
@@ -35,6 +40,7 @@ export function createAuth(deps: AuthDeps): Service {
   const store = createAuthStore(deps.database);
   const sessions = createSessionStore(deps.database);
   const actions = createActionStore(deps.database);
+  const operators = createOperatorStore(deps.database);
   const events = createAuthEvents(deps);
   const feed = createKeyChangeFeed({ store, clock: deps.clock, events });
   // A rate counts for one minute and may be lost. So the memory of one replica is enough, because all gateways ask the same one.
@@ -46,6 +52,8 @@ export function createAuth(deps: AuthDeps): Service {
     ...deps,
     store,
     sessions,
+    operators,
+    passwords: createPasswords({ clock: deps.clock, costs: deps.passwordCosts }),
     signIns,
     signInLog,
     feed,
@@ -60,6 +68,7 @@ export function createAuth(deps: AuthDeps): Service {
     async start() {
       await store.open();
       await sessions.open();
+      await operators.open();
       await actions.open();
       await feed.start();
       started = true;

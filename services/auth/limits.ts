@@ -82,8 +82,8 @@ export const maxFailedSignIns = 10;
  */
 export const maxFailedSignInsOfAll = 600;
 /**
- * Clients whose failed sign-ins are counted at once: some hundred bytes each. Where more clients fail within a minute, the count of the one
- * that tried longest ago starts again. By then the bound over all clients is long reached.
+ * Clients, and names, whose failed sign-ins are counted at once: some hundred bytes each. Where more fail within a minute, the count of the
+ * one that tried longest ago starts again. By then the bound over all clients is long reached.
  */
 export const maxFailingClients = 10_000;
 /** Milliseconds for which a failed sign-in counts. */

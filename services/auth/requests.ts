@@ -26,8 +26,10 @@ import {
   maxUsesPerMessage,
   secretPattern,
 } from "./limits.ts";
+import { operatorNamePattern, passwordChars } from "./operator-limits.ts";
 import type { SessionIdentity } from "./session.ts";
 import type { AccountCursor, AccountSearch, KeyPage, KeyUse } from "./store.ts";
+import { totpSecretPattern } from "./totp.ts";
 
 // Reads the fields of requests. All functions refuse with INVALID_ARGUMENT and name the field, never its value. `key-body.ts` reads the
 // bodies of keys.
@@ -190,6 +192,29 @@ export function readIdentity(identity: Identity | undefined): SessionIdentity {
   const fits = issuer.length <= maxIssuerChars && subject.length <= maxSubjectChars;
   if (issuer === "" || subject === "" || !fits) invalid("identity");
   return { issuer, subject, confirmed };
+}
+
+/** An operator's name as it is kept, in small letters. Undefined: no operator can be called so. */
+export function operatorNameOf(sent: string): string | undefined {
+  const name = sent.toLowerCase();
+  return operatorNamePattern.test(name) ? name : undefined;
+}
+
+/** The name of a new operator. */
+export function readOperatorName(sent: string): string {
+  return operatorNameOf(sent) ?? invalid("name");
+}
+
+/** A new password. */
+export function readPassword(password: string): string {
+  const { least, most } = passwordChars;
+  const chars = codePoints(password, most);
+  return chars >= least && chars <= most ? password : invalid("password");
+}
+
+/** The secret of a second factor, in base32. */
+export function readTotpSecret(secret: string): string {
+  return totpSecretPattern.test(secret) ? secret : invalid("totp_secret");
 }
 
 function invalid(field: string): never {

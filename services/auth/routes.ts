@@ -24,6 +24,11 @@ import { keyWith, readKeyChange, readOperatorsKey } from "./key-body.ts";
 import { defaultAccountRequestsPerMinute, defaultKeyRequestsPerMinute, idChars } from "./limits.ts";
 import { changed, createManagedKeyRoutes, lowBalanceField } from "./managed-keys.ts";
 import { toAccountMessage, toKeyMessage } from "./messages.ts";
+import { createNamedSessionRoutes } from "./operator-sessions.ts";
+import { createSetUpRoutes } from "./operator-set-up.ts";
+import type { OperatorStore } from "./operator-store.ts";
+import { createOperatorRoutes } from "./operators.ts";
+import type { Passwords } from "./passwords.ts";
 import * as read from "./requests.ts";
 import type { SessionStore } from "./session-store.ts";
 import { createSessionRoutes } from "./sessions.ts";
@@ -41,6 +46,8 @@ interface RoutesContext {
   events: AuthEvents;
   rates: RateBuckets;
   sessions: SessionStore;
+  operators: OperatorStore;
+  passwords: Passwords;
   signIns: SignInLimits;
   signInLog: SignInLog;
   actions: ActionStore;
@@ -96,6 +103,9 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
     },
     ...createManagedKeyRoutes(context),
     ...createSessionRoutes(context),
+    ...createNamedSessionRoutes(context),
+    ...createOperatorRoutes(context),
+    ...createSetUpRoutes(context),
     ...createClosingRoutes(context),
     ...createActionRoutes(context),
     listAllKeys: (req) => listAllKeys(context, req),

@@ -3,7 +3,7 @@ import type { Component, DocumentsSchema } from "#kit/documents/schema.ts";
 import type { Database } from "#kit/store/database.ts";
 import { hashText } from "./key.ts";
 import type { Session } from "./session.ts";
-import { holderOf, type SessionStore } from "./session-store.ts";
+import { holderOf, operatorHolder, type SessionStore } from "./session-store.ts";
 
 /** A session in its stored form. */
 interface KeptSession extends Omit<Session, "sha256" | "secretSha256"> {
@@ -22,7 +22,10 @@ const indexes = {
 const sessionSchema: DocumentsSchema<KeptSession, keyof typeof indexes> = {
   name: "auth_session",
   id: "sha256",
-  columns: { holder: "text", createdAtMs: "integer", seenAtMs: "integer", endsAtMs: "integer" },
+  columns: {
+    ...{ holder: "text", createdAtMs: "integer", seenAtMs: "integer", endsAtMs: "integer" },
+    confirmedAtMs: "integer",
+  },
   indexes,
   compare: { fields: ["seenAtMs"] },
 };
@@ -54,6 +57,7 @@ const tables = [
      json_patch('{}', json_object('keyId', key_id, 'secret', lower(hex(secret_sha256)), 'identity', json(identity)))
      FROM auth_session_rows;
    DROP TABLE auth_session_rows;`,
+  "ALTER TABLE auth_session ADD COLUMN confirmed_at_ms INTEGER;",
 ];
 
 /** The documents of sessions, and their tables in SQLite. */
@@ -84,7 +88,13 @@ export function createSessionStore(database: Database): SessionStore {
     async touch(sha256, seenAtMs) {
       await sessions.set(hashText(sha256), { seenAtMs: { absentOrBelow: seenAtMs } }, { seenAtMs });
     },
+    async confirm(sha256, confirmedAtMs) {
+      await sessions.set(hashText(sha256), {}, { confirmedAtMs });
+    },
     end: (sha256) => sessions.remove(hashText(sha256)),
+    async endOf(name) {
+      await sessions.removeSome("holder", { of: [operatorHolder(name)] });
+    },
   };
 }
 

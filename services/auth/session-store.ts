@@ -13,11 +13,20 @@ export interface SessionStore {
   find(sha256: Uint8Array): Promise<Session | undefined>;
   /** Raises the time of a session's last use. */
   touch(sha256: Uint8Array, seenAtMs: number): Promise<void>;
+  /** Records that a session's operator gave password and code again. */
+  confirm(sha256: Uint8Array, confirmedAtMs: number): Promise<void>;
   /** Ends a session. A repeat does nothing. */
   end(sha256: Uint8Array): Promise<void>;
+  /** Ends all sessions of an operator who signs in by name. */
+  endOf(operatorName: string): Promise<void>;
 }
 
-/** The key whose sessions are counted together, or the operators. */
-export function holderOf({ keyId }: Pick<Session, "keyId">): string {
-  return keyId ?? "operator";
+/** The key or named operator whose sessions are counted together, or the other operators. */
+export function holderOf({ keyId, operator }: Pick<Session, "keyId" | "operator">): string {
+  return keyId ?? (operator ? operatorHolder(operator.name) : "operator");
+}
+
+/** The holder of the sessions of an operator who signs in by name. No key's id has a space. */
+export function operatorHolder(name: string): string {
+  return `operator ${name}`;
 }

@@ -21,8 +21,12 @@ export interface Session {
   readonly keyId?: string;
   /** SHA-256 of the secret that the key, or the operator, had at the beginning. Another secret ends the session. */
   readonly secretSha256: Uint8Array;
-  /** Absent where the person signed in with a secret. */
+  /** Absent where the person signed in with a secret, or by name. */
   readonly identity?: SessionIdentity;
+  /** The operator who signed in by name, and the epoch of the operator then. */
+  readonly operator?: { readonly name: string; readonly epoch: string };
+  /** When the operator last gave password and code again. */
+  readonly confirmedAtMs?: number;
   readonly createdAtMs: number;
   /** The last use, up to a minute early. */
   readonly seenAtMs: number;
@@ -30,11 +34,17 @@ export interface Session {
 }
 
 export function newSession(
-  begun: Pick<Session, "sha256" | "keyId" | "secretSha256" | "identity">,
+  begun: Pick<Session, "sha256" | "keyId" | "secretSha256" | "identity" | "operator">,
   nowMs: number,
 ): Session {
   const { totalMs } = boundsOf(begun);
   return { ...begun, createdAtMs: nowMs, seenAtMs: nowMs, endsAtMs: nowMs + totalMs };
+}
+
+/** The acting operator of a session, as the audit log names them. */
+export function actorOf({ identity, operator }: Pick<Session, "identity" | "operator">): string {
+  if (operator) return `operator ${operator.name}`;
+  return identity ? `${identity.issuer} ${identity.subject}` : "admin token";
 }
 
 /** The session's end without a further use. */

@@ -19,6 +19,8 @@ import type { AuthEvents } from "./events.ts";
 import { digestOf, type Key, type KeyOperation, makeSecret, validityOf } from "./key.ts";
 import { defaultKeyRequestsPerMinute, idChars, maxSessionsPerKey } from "./limits.ts";
 import { toKeyMessage } from "./messages.ts";
+import { isActive } from "./operator.ts";
+import type { OperatorStore } from "./operator-store.ts";
 import * as read from "./requests.ts";
 import {
   idleEndOf,
@@ -34,11 +36,12 @@ import type { SignInLog } from "./sign-in-log.ts";
 import type { AuthStore, StoredKey } from "./store.ts";
 
 /** The dependencies of the methods. */
-interface SessionsContext {
+export interface SessionsContext {
   clock: Clock;
   ids: Ids;
   store: AuthStore;
   sessions: SessionStore;
+  operators: OperatorStore;
   signIns: SignInLimits;
   signInLog: SignInLog;
   events: AuthEvents;
@@ -87,7 +90,9 @@ export function createSessionRoutes(context: SessionsContext): SessionMethods {
       let found: Session | undefined;
       const session = await signIns.attempt(read.readClient(request.client), async () => {
         found = await sessions.find(sha256);
-        return found && isSame(found.secretSha256, secretSha256) ? found : undefined;
+        // An operator who signed in by name gives password and code again, by another method.
+        const isRight = found && !found.operator && isSame(found.secretSha256, secretSha256);
+        return isRight ? found : undefined;
       });
       if (!session) {
         events.signInFailed();
@@ -153,7 +158,7 @@ async function lookUpSession(context: SessionsContext, request: LookUpSessionReq
 }
 
 /** Stores a new session. */
-async function begin(
+export async function begin(
   { clock, sessions, events }: SessionsContext,
   begun: Parameters<typeof newSession>[0],
 ): Promise<ConsoleSession> {
@@ -168,9 +173,14 @@ function isOperators({ keyId }: Session): boolean {
 }
 
 /** The holder of a session. "over" is final. "unknown" means that this gateway may not serve the session. */
-async function holderOf({ store, clock }: SessionsContext, session: Session, admin: Uint8Array) {
+async function holderOf(context: SessionsContext, session: Session, admin: Uint8Array) {
+  const { store, operators, clock } = context;
   if (session.keyId === undefined) {
-    return isSame(session.secretSha256, admin) ? "operator" : "unknown";
+    if (!isSame(session.secretSha256, admin)) return "unknown";
+    if (!session.operator) return "operator";
+    const { name, epoch } = session.operator;
+    const operator = await operators.find(name);
+    return operator && isActive(operator) && operator.epoch === epoch ? "operator" : "over";
   }
   const found = await store.findBySecretHash(session.secretSha256);
   if (found?.key.keyId !== session.keyId || found.account.closingAtMs !== undefined) return "over";
@@ -247,12 +257,14 @@ function operationOf({ issuer, subject }: SessionIdentity, accountId: string): K
 }
 
 function toSessionMessage(session: Session): ConsoleSession {
-  const { identity } = session;
+  const { identity, operator, confirmedAtMs } = session;
   return create(ConsoleSessionSchema, {
     operator: session.keyId === undefined,
     createTime: timestampFromMs(session.createdAtMs),
     endTime: timestampFromMs(session.endsAtMs),
     idleEndTime: timestampFromMs(idleEndOf(session)),
     ...(identity ? { identity } : {}),
+    ...(operator ? { operatorName: operator.name } : {}),
+    ...(confirmedAtMs === undefined ? {} : { confirmTime: timestampFromMs(confirmedAtMs) }),
   });
 }

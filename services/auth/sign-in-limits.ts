@@ -6,38 +6,35 @@ import {
   maxFailedSignInsOfAll,
   maxFailingClients,
 } from "./limits.ts";
+import { maxFailedSignInsOfName } from "./operator-limits.ts";
 
 /** Bounds the guessing of secrets. */
 export interface SignInLimits {
   /**
    * Runs an attempt, which has failed where it answers undefined. Until its end it counts as failed, so that simultaneous attempts are
    * bounded too. Refuses with RATE_LIMIT_EXCEEDED before the attempt where the client failed too often within the last minute. Where all
-   * clients together did, only a failed attempt is refused, because strangers must not lock out people with a secret.
+   * clients together did, only a failed attempt is refused, because strangers must not lock out people with a secret. A password has
+   * fewer bits than a secret. So where a name is given, every attempt for it is refused when too many failed.
    */
-  attempt<T>(client: string, look: () => Promise<T | undefined>): Promise<T | undefined>;
+  attempt<T>(
+    client: string,
+    look: () => Promise<T | undefined>,
+    name?: string,
+  ): Promise<T | undefined>;
 }
 
 export function createSignInLimits(clock: Clock): SignInLimits {
   const ofAll = new RecentFailures(maxFailedSignInsOfAll);
-  // The last entry is the client with the latest attempt.
-  const byClient = new Map<string, RecentFailures>();
-  const ofClient = (client: string, nowMs: number) => {
-    const own = byClient.get(client) ?? new RecentFailures(maxFailedSignIns);
-    byClient.delete(client);
-    for (const [first, failures] of byClient) {
-      if (byClient.size < maxFailingClients && !failures.isEmpty(nowMs)) break;
-      byClient.delete(first);
-    }
-    byClient.set(client, own);
-    return own;
-  };
+  const ofClient = failuresOf(maxFailedSignIns);
+  const ofName = failuresOf(maxFailedSignInsOfName);
   return {
-    async attempt(client, look) {
+    async attempt(client, look, name) {
       const nowMs = clock.steady();
-      const own = ofClient(client, nowMs);
-      refuseFor(own.waitMs(nowMs));
+      const own = [ofClient(client, nowMs)];
+      if (name !== undefined) own.push(ofName(name, nowMs));
+      refuseFor(Math.max(...own.map((failures) => failures.waitMs(nowMs))));
       const waitOfAllMs = ofAll.waitMs(nowMs);
-      const counted = waitOfAllMs > 0 ? [own] : [own, ofAll];
+      const counted = waitOfAllMs > 0 ? own : [...own, ofAll];
       const failure = { atMs: nowMs };
       for (const failures of counted) failures.add(failure);
       const forget = () => {
@@ -55,6 +52,22 @@ export function createSignInLimits(clock: Clock): SignInLimits {
       else refuseFor(waitOfAllMs);
       return found;
     },
+  };
+}
+
+/** Makes a function that finds the failures of a client, or of a name. */
+function failuresOf(most: number): (key: string, nowMs: number) => RecentFailures {
+  // The last entry is the one with the latest attempt.
+  const byKey = new Map<string, RecentFailures>();
+  return (key, nowMs) => {
+    const own = byKey.get(key) ?? new RecentFailures(most);
+    byKey.delete(key);
+    for (const [first, failures] of byKey) {
+      if (byKey.size < maxFailingClients && !failures.isEmpty(nowMs)) break;
+      byKey.delete(first);
+    }
+    byKey.set(key, own);
+    return own;
   };
 }
 

@@ -3,14 +3,14 @@ import type { Ids } from "#kit/base/ids.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { ActionStore } from "./action.ts";
 import { idChars, signInFailuresTogetherMs } from "./limits.ts";
-import type { Session } from "./session.ts";
+import { actorOf, type Session } from "./session.ts";
 
 /** Writes sessions of the console into the operators' audit log. */
 export interface SignInLog extends AsyncDisposable {
   /** Signs an operator in or out. The line is written before and ended after, so that no operator acts unseen. */
   written<T>(
     action: "console.sign_in" | "console.sign_out",
-    session: Pick<Session, "sha256" | "identity">,
+    session: Pick<Session, "sha256" | "identity" | "operator">,
     work: () => Promise<T>,
   ): Promise<T>;
   /**
@@ -51,8 +51,7 @@ export function createSignInLog(deps: {
   return {
     async written(action, session, work) {
       const actionId = actionIdOf(action, session);
-      const { identity } = session;
-      const actor = identity ? `${identity.issuer} ${identity.subject}` : "admin token";
+      const actor = actorOf(session);
       const of = { actionId, accountId: "", target: "" };
       await actions.begin({ ...of, actor, action, details: "{}", beganAtMs: clock.now() });
       const answer = await work();

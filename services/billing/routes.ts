@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { ErrorReason, isRefusal, refuse } from "#kit/base/errors.ts";
 import { type RpcService, rpcService } from "#kit/rpc/service.ts";
 import {
   type AuditLedgerRequest,
@@ -24,7 +24,7 @@ import {
 } from "./ledger/messages.ts";
 import type { Operation, Outcome } from "./ledger/operations.ts";
 import * as requests from "./ledger/requests.ts";
-import type { Entry, WalletRef } from "./ledger/wallet.ts";
+import { type Entry, operationIds, type WalletRef } from "./ledger/wallet.ts";
 import { beginUsageAudit } from "./usage/audit-usage.ts";
 import { readKeyUsage } from "./usage/key-usage.ts";
 import type { Counting } from "./usage/usage-counting.ts";
@@ -128,7 +128,9 @@ function readRoutes(
 }
 
 /** The operator's methods for wallets and holds. */
-function operatorRoutes(ctx: BillingRoutesContext): Pick<Methods, "grant" | "refund" | "endHold"> {
+function operatorRoutes(
+  ctx: BillingRoutesContext,
+): Pick<Methods, "grant" | "refund" | "takeBack" | "endHold"> {
   const { clock, events } = ctx;
   return {
     async grant(request) {
@@ -145,6 +147,20 @@ function operatorRoutes(ctx: BillingRoutesContext): Pick<Methods, "grant" | "ref
       return {
         wallet: walletMessage(done.wallet, clock.now()),
         refundedAmount: done.amount,
+        entryNumber: BigInt(done.entry),
+        replayed: done.replayed,
+      };
+    },
+    async takeBack(request) {
+      const { wallet, ...asked } = requests.readTakeBack(request);
+      const grant = await entryOf(ctx, wallet, asked.entry);
+      if (grant?.kind !== "grant" || grant.amount < 0n) refuse(ErrorReason.ENTRY_NOT_FOUND);
+      const grantId = grant.operationId.slice(operationIds.grant("").length);
+      const operation = { kind: "takeBack", grantId, ...asked } as const;
+      const done = await one(ctx, { wallet, operation }, "takenBack").catch(refuseTakeBack);
+      return {
+        wallet: walletMessage(done.wallet, clock.now()),
+        takenAmount: done.amount,
         entryNumber: BigInt(done.entry),
         replayed: done.replayed,
       };
@@ -177,6 +193,17 @@ async function one<K extends Exclude<Outcome["kind"], "refused">>(
   const outcome = await applyOne(ctx, addressed);
   if (outcome.kind !== kind) throw new Error(`${addressed.operation.kind}: ${outcome.kind}`);
   return outcome as Extract<Outcome, { kind: K }>;
+}
+
+/** The registry's text speaks of a request that a caller cannot pay for. */
+function refuseTakeBack(error: unknown): never {
+  const isShort =
+    isRefusal(error, ErrorReason.INSUFFICIENT_BALANCE) ||
+    isRefusal(error, ErrorReason.INSUFFICIENT_CREDITS);
+  if (!isShort) throw error;
+  const { reason, metadata } = error;
+  const message = `Only ${metadata.spendable} of the balance is free. The rest is held or spent.`;
+  refuse(reason, { metadata, message });
 }
 
 /** The entry of this number. */

@@ -61,7 +61,8 @@ export function catalogRoutes({
         const snapshot = source.current();
         const news = snapshot.version !== known;
         known = snapshot.version;
-        yield create(WatchSnapshotsResponseSchema, news ? { snapshot } : {});
+        const isRefused = source.isRefused();
+        yield create(WatchSnapshotsResponseSchema, news ? { snapshot, isRefused } : { isRefused });
         // A change during the sending of the message is sent at once.
         if (source.current() === snapshot) await changeOrHeartbeat(source, clock, ending);
       }

@@ -49,6 +49,8 @@ export interface SnapshotSource {
   /** Refuses with SERVICE_UNAVAILABLE before the file was read. */
   current(): Snapshot;
   loaded(): boolean;
+  /** Is the catalog as it stands broken, so that an earlier one is in force? */
+  isRefused(): boolean;
   /** The text of the snapshot in force. Refuses as `current` does. */
   inForce(): TextInForce;
   /** Calls `listener` after each change of the snapshot, until the returned function is called. */
@@ -69,6 +71,7 @@ export function createSnapshotSource(context: SourceContext): SnapshotSource {
   const listeners = new Set<() => void>();
   let inForce: Snapshot | undefined;
   let text: TextInForce | undefined;
+  let isRefused = false;
   const put = (
     snapshot: Snapshot,
     { text: is = "", workflows = new Map(), number }: CatalogRead,
@@ -79,6 +82,7 @@ export function createSnapshotSource(context: SourceContext): SnapshotSource {
   const changed = (found: CatalogRead) => {
     const before = inForce;
     const next = judge(found, before, events);
+    isRefused = next === undefined;
     if (!next) return;
     put(next, found);
     if (next !== before) for (const listener of [...listeners]) listener();
@@ -87,6 +91,7 @@ export function createSnapshotSource(context: SourceContext): SnapshotSource {
     current: () => inForce ?? refuse(ErrorReason.SERVICE_UNAVAILABLE),
     inForce: () => text ?? refuse(ErrorReason.SERVICE_UNAVAILABLE),
     loaded: () => inForce !== undefined,
+    isRefused: () => isRefused,
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -5,8 +5,10 @@ import {
   type ServerTls,
   serverTlsOptions,
   TlsFileError,
+  type TlsMaterial,
   type TlsSource,
 } from "#kit/rpc/tls.ts";
+import { tlsEndsAt } from "#kit/rpc/tls-material.ts";
 import type { HostContext } from "./context.ts";
 import { ConfigError } from "./env.ts";
 import type { MakeServer } from "./listen.ts";
@@ -28,12 +30,27 @@ export async function openCertificates(
   if (!tls) return { client: undefined, server: undefined };
   try {
     const source = stack.use(await openTls({ ...tls.own, caFile: tls.caFile }, context));
+    if (tls.own) tellEnd(source, context);
     const server = tls.own && { source, clientAuth: tls.clientAuth };
     return { client: source, server };
   } catch (error) {
     if (!(error instanceof TlsFileError)) throw error;
     throw new ConfigError(`GENMESH_TLS_${error.part.toUpperCase()}_FILE: ${error.message}`);
   }
+}
+
+/** Exports when the certificate ends, also of those that follow it. */
+function tellEnd(source: TlsSource, { metrics }: HostContext): void {
+  const end = metrics.gauge(
+    "genmesh_tls_certificate_end_timestamp_seconds",
+    "When the certificate of this process ends.",
+    [],
+  );
+  const tell = (material: TlsMaterial) => {
+    end.of().value = Date.parse(tlsEndsAt(material) ?? "") / 1_000;
+  };
+  tell(source.current());
+  source.onChange(tell);
 }
 
 /** Makes servers of HTTP/1.1 that speak TLS and take new certificates as they come. Undefined: plain servers. */

@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { badVariable, type EnvReader } from "./env.ts";
+import { readSecretFile } from "./secret-file.ts";
 
 /** A process's settings of the console. */
 export interface ConsoleConfig {
@@ -52,12 +52,5 @@ function issuerUrl(value: string): string {
 
 /** The client's secret. Throws ConfigError where the file has none. */
 export function readClientSecret(file: string): string {
-  const name = "GENMESH_OIDC_CLIENT_SECRET_FILE";
-  let secret: string;
-  try {
-    secret = readFileSync(file, "utf8").trim();
-  } catch {
-    return badVariable(name, "must be a file that can be read", file);
-  }
-  return secret === "" ? badVariable(name, "must be a file that holds the secret", file) : secret;
+  return readSecretFile("GENMESH_OIDC_CLIENT_SECRET_FILE", file);
 }

@@ -4,6 +4,8 @@ import { fileURLToPath } from "node:url";
 import { type LogLevel, logLevels } from "#kit/base/logger.ts";
 import { readKeyFile } from "#kit/upstream/key-file.ts";
 import { defaultWorkers, maxWorkers } from "../media/limits.ts";
+import type { AlertWays } from "../notices/index.ts";
+import { alertsConfig } from "./config-alerts.ts";
 import { type ConsoleConfig, consoleConfig } from "./config-console.ts";
 import { type SecurityConfig, securityConfig } from "./config-security.ts";
 import { type StoresConfig, storesConfig } from "./config-stores.ts";
@@ -51,6 +53,8 @@ export interface Config extends StoresConfig {
   tokens: { mesh: string[]; admin: string | undefined };
   references: { allowPrivate: boolean };
   retentionDays: number;
+  /** The ways by which this process sends notices to the operator. The roles `all` and `media` have some. */
+  alerts: AlertWays;
   /** Most jobs of each kind that this process renders itself at once. 0: it takes none of the kind. */
   workers: Record<"image" | "video" | "music", number>;
   drainMs: number;
@@ -88,6 +92,7 @@ export interface OperatorConfig {
   secret: Config["secret"];
 }
 
+const noAlerts: AlertWays = { webhook: undefined, mail: undefined };
 /** Milliseconds after SIGTERM for open requests to end. */
 const defaultDrainMs = 25_000;
 const shippedCatalog = fileURLToPath(new URL("../../deploy/catalog.yaml", import.meta.url));
@@ -130,6 +135,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
       music: read.integer("GENMESH_MUSIC_WORKERS", defaultWorkers, 0, maxWorkers),
     },
     retentionDays: read.integer("GENMESH_RETENTION_DAYS", 30, 0, 36_500),
+    alerts: role === "all" || role === "media" ? alertsConfig(read) : noAlerts,
     drainMs: read.integer("GENMESH_DRAIN_MS", defaultDrainMs, 0, 3_600_000),
     logLevel: read.choice("GENMESH_LOG_LEVEL", logLevels, "info"),
     logColours: hasColours(read),
@@ -171,6 +177,7 @@ function catalogConfig(read: EnvReader, role: Role): CatalogConfig {
 const ownSecrets: ReadonlySet<string> = new Set([
   ...["GENMESH_ADMIN_TOKEN", "GENMESH_MESH_TOKEN", "GENMESH_BOOTSTRAP_API_KEY"],
   ...["GENMESH_DATABASE_URL", "GENMESH_QUEUE_URL", "GENMESH_BLOBS_URL"],
+  ...["GENMESH_ALERT_WEBHOOK_URL", "GENMESH_ALERT_WEBHOOK_SECRET", "GENMESH_ALERT_SMTP_URL"],
   "OTEL_EXPORTER_OTLP_HEADERS",
 ]);
 

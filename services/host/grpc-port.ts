@@ -1,14 +1,15 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { type AccessTokens, callerCheck } from "#kit/rpc/access.ts";
 import { healthService } from "#kit/rpc/health.ts";
-import type { Service } from "#kit/rpc/service.ts";
+import { rulesInterceptor } from "#kit/rpc/rules.ts";
+import type { RpcService } from "#kit/rpc/service.ts";
 import type { ServerTls } from "#kit/rpc/tls.ts";
 import { type Address, hostInUrl, listening } from "./listen.ts";
 
 /** Options of the gRPC port of a process. */
 export interface GrpcPortOptions {
   address: Address;
-  services: readonly Service[];
+  rpc: readonly RpcService[];
   interceptors: Interceptor[];
   tokens: AccessTokens;
   notReady: () => string | undefined;
@@ -22,12 +23,11 @@ export interface GrpcPortOptions {
  * They are a tenth of the code that a process loads, and are loaded here. A process without this port does not load them.
  */
 export async function listenForGrpc(options: GrpcPortOptions): Promise<string> {
-  const { address, services, interceptors, tokens, notReady, stack, tls } = options;
-  const rpc = services.flatMap((service) => [...service.rpc]);
+  const { address, rpc, interceptors, tokens, notReady, stack, tls } = options;
   const { createGrpcServer } = await import("#kit/rpc/server.ts");
   const server = createGrpcServer({
     services: [...rpc, healthService(rpc, notReady)],
-    interceptors,
+    interceptors: [...interceptors, rulesInterceptor()],
     isCaller: callerCheck(tokens),
     ...(tls ? { tls } : {}),
   });

@@ -21,6 +21,7 @@ import { openEdge } from "./edge.ts";
 import { listenForGrpc } from "./grpc-port.ts";
 import { type Address, checkAddress, listening } from "./listen.ts";
 import { listenForOps, opsAddress } from "./ops.ts";
+import { processService } from "./process-service.ts";
 import { createScratch } from "./scratch.ts";
 import { createServices } from "./services.ts";
 import { startServices } from "./start-services.ts";
@@ -113,9 +114,9 @@ export async function startMesh(config: Config, options: ProcessOptions): Promis
   tellAdminToken(context, dir);
   // After the public port: callers need not wait for the ports of operators and other programs.
   const grpcAddress = await listenForGrpc({
-    address: grpc,
     interceptors: serverInterceptors,
-    ...{ services, tokens, notReady, stack, tls: tls.server },
+    rpc: [...services.flatMap((service) => [...service.rpc]), processService(context, notReady)],
+    ...{ address: grpc, tokens, notReady, stack, tls: tls.server },
   });
 
   const owned = stack.move();

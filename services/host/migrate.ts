@@ -32,22 +32,37 @@ export async function migrateMesh(databaseUrl: string): Promise<Migrated[]> {
 /** The schemas of all roles in MongoDB. */
 export async function meshSchemas(): Promise<MongoSchema[]> {
   const { mongoSchemaOf } = await import("#kit/documents/mongo.ts");
-  const [auth, billing, alerts, catalog, text, jobs, files, quota, speech, webhooks] =
-    await Promise.all([
-      import("../auth/index.ts"),
-      import("../billing/index.ts"),
-      import("../billing/alerts/store-documents.ts"),
-      import("../catalog/index.ts"),
-      import("../text/index.ts"),
-      import("../media/jobs/store-mongo-docs.ts"),
-      import("../media/files/store-mongo-docs.ts"),
-      import("../media/files/quota-mongo-wallet.ts"),
-      import("../media/speech/store-documents.ts"),
-      import("../media/webhooks/store-documents.ts"),
-    ]);
+  const [
+    auth,
+    billing,
+    alerts,
+    catalog,
+    text,
+    jobs,
+    files,
+    quota,
+    speech,
+    webhooks,
+    history,
+    notices,
+  ] = await Promise.all([
+    import("../auth/index.ts"),
+    import("../billing/index.ts"),
+    import("../billing/alerts/store-documents.ts"),
+    import("../catalog/index.ts"),
+    import("../text/index.ts"),
+    import("../media/jobs/store-mongo-docs.ts"),
+    import("../media/files/store-mongo-docs.ts"),
+    import("../media/files/quota-mongo-wallet.ts"),
+    import("../media/speech/store-documents.ts"),
+    import("../media/webhooks/store-documents.ts"),
+    import("../upstreams/health/history-store.ts"),
+    import("../notices/store.ts"),
+  ]);
   return [
     auth.authMongoSchema,
     mongoSchemaOf(auth.sessionComponent),
+    mongoSchemaOf(auth.operatorComponent),
     mongoSchemaOf(auth.auditComponent),
     billing.ledgerMongoSchema,
     mongoSchemaOf(alerts.alertsComponent),
@@ -58,5 +73,7 @@ export async function meshSchemas(): Promise<MongoSchema[]> {
     quota.quotaMongoSchema,
     mongoSchemaOf(speech.speechComponent),
     mongoSchemaOf(webhooks.webhooksComponent),
+    mongoSchemaOf(history.historyComponent),
+    mongoSchemaOf(notices.noticesComponent),
   ];
 }

@@ -10,6 +10,7 @@ import { listenForGrpc } from "./grpc-port.ts";
 import { createHttpPort, type HttpPort, type PartialHandler } from "./http-port.ts";
 import { hostInUrl } from "./listen.ts";
 import { createHealthHandler, listenForOps } from "./ops.ts";
+import { processService } from "./process-service.ts";
 import type { RoleProcess } from "./role.ts";
 import { createScratch } from "./scratch.ts";
 import { createServices } from "./services.ts";
@@ -66,7 +67,10 @@ export async function startService(
     serverErrorInterceptor(context),
     accessInterceptor(tokensOf(context)),
   ];
-  const rpc = services.flatMap((service) => [...service.rpc]);
+  const rpc = [
+    ...services.flatMap((service) => [...service.rpc]),
+    processService(context, notReady),
+  ];
   handlers.push(createRpcHandler(rpc, interceptors, callerCheck(tokensOf(context))));
   const { grpc } = config.ports;
   const grpcAddress =
@@ -74,7 +78,7 @@ export async function startService(
     (await listenForGrpc({
       address: { ...grpc, portVariable: "GRPC_PORT", hostVariable: "HOST" },
       tokens: tokensOf(context),
-      ...{ services, interceptors, notReady, stack, tls: tls.server },
+      ...{ rpc, interceptors, notReady, stack, tls: tls.server },
     }));
   state = "started";
   await untilReady(context, notReady, signal);

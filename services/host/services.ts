@@ -12,6 +12,8 @@ import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";
 import type { HttpClient } from "#kit/upstream/client.ts";
 import { readPemFile } from "#kit/upstream/key-file.ts";
 import type { MediaCommonDeps } from "../media/context.ts";
+import type { Notices } from "../notices/index.ts";
+import type { UpstreamHistoryKeeper } from "../upstreams/health/history.ts";
 import type { UpstreamHealth } from "../upstreams/health/index.ts";
 import type { Pools } from "../upstreams/pools/index.ts";
 import type { HostContext } from "./context.ts";
@@ -59,6 +61,7 @@ export async function createServices(context: HostContext, deps: ServiceDeps): P
   const tools = createTools(context, deps);
   const list: Service[] = [];
   for (const part of parts) list.push(await makers[part](context, deps, tools));
+  if (deps.stores.database) list.push(await tools.notices());
   return { list, text: tools.text };
 }
 
@@ -108,6 +111,7 @@ const makers: Readonly<Record<Part, Maker>> = {
         plain: large.plain,
       }),
       health: await tools.health(),
+      history: await tools.history(),
       probeUpstream: async (snapshot, name, signal) => {
         const { probeUpstream } = await import("../upstreams/online/probe.ts");
         const call = { secrets: context.config.secret, http: await tools.http() };
@@ -129,6 +133,7 @@ const makers: Readonly<Record<Part, Maker>> = {
       workshop: context.workshop,
       verifier: await tools.images(),
       fetcher: await tools.outside(),
+      notices: (await tools.notices()).methods,
       tempFolder: scratch("uploads"),
     });
   },
@@ -158,6 +163,10 @@ interface Tools {
   pools(): Promise<Pools>;
   /** Answers the health of upstreams, and reports this process's own calls. */
   health(): Promise<UpstreamHealth>;
+  /** Answers the last days of upstreams, and writes this process's own calls down. */
+  history(): Promise<UpstreamHistoryKeeper>;
+  /** Finds notices for the operator. Every process with a database does so. */
+  notices(): Promise<Notices>;
   /** Connections to configured upstreams. */
   http(): Promise<HttpClient>;
   /** The parts that media's API and its worker share. In one process each notices the other's changes at once. */
@@ -203,13 +212,30 @@ function createTools(context: HostContext, deps: ServiceDeps): Tools {
       const process = context.ids.make("process", 12);
       return stack.use(createUpstreamHealth({ ...context, store, process }));
     }),
+    notices: once(async () => {
+      const { createNotices } = await import("../notices/index.ts");
+      const { role, alerts } = config;
+      // Of what all processes share, only those look that answer operators.
+      const shared = role === "all" || role === "media";
+      return createNotices({
+        ...context,
+        ...{ role, ways: alerts, database: storeOf(stores, "database") },
+        ...(shared ? { health: await tools.health(), catalog: tools.catalog() } : {}),
+      });
+    }),
+    history: once(async () => {
+      const { createUpstreamHistory } = await import("../upstreams/health/history.ts");
+      const { createHistoryStore } = await import("../upstreams/health/history-store.ts");
+      const store = createHistoryStore(storeOf(stores, "database"));
+      return stack.use(createUpstreamHistory({ ...context, store }));
+    }),
     http: once(async () => {
       const { createHttpClient } = await import("#kit/upstream/client.ts");
       return stack.use(tracedHttpClient(createHttpClient()));
     }),
     media: once(async () => {
       const { createMediaShared } = await import("../media/index.ts");
-      await tools.health();
+      await Promise.all([tools.health(), tools.history()]);
       return {
         ...context,
         peers,

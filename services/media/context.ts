@@ -1,3 +1,4 @@
+import type { ServiceImpl } from "@connectrpc/connect";
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import type { HoldOperations } from "#common/agreements/hold-client.ts";
 import type { Peers } from "#common/agreements/peers.ts";
@@ -13,6 +14,7 @@ import type { Database } from "#kit/store/database.ts";
 import type { Workshop } from "#kit/threads/workshop.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { createLeaseTime, type LeaseTime } from "#kit/time/lease-time.ts";
+import type { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { MediaUpstreams } from "../upstreams/media/port.ts";
 import { createJobEvents, type JobEvents } from "./events.ts";
 import type { FailPoints } from "./fail-points.ts";
@@ -53,6 +55,8 @@ export interface MediaDeps extends MediaCommonDeps {
   verifier: ImageVerifier;
   /** Fetches addresses that callers name. */
   fetcher: GuardedFetcher;
+  /** The methods about the operator's notices. */
+  notices: Pick<ServiceImpl<typeof MediaService>, "listNotices" | "sendTestAlert">;
   /** Threads for work that would block the event loop. */
   workshop: Workshop;
   /** A folder of this process for uploads under way. Made where it does not exist. */

@@ -153,6 +153,7 @@ function createParts(
       ...files.methods,
       ...speech.methods,
       ...webhooks.methods,
+      ...deps.notices,
     },
     loops: (work: AbortSignal) => [
       sweeper.run(work),

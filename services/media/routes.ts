@@ -1,10 +1,15 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { jsonBody } from "#common/words/typed-body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
 import type { FairShare } from "#kit/share/fair-share.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
-import type { JobKind, MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
+import {
+  JobBodySchema,
+  type JobKind,
+  type MediaService,
+} from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { deleteJob, type EraseContext } from "./jobs/delete.ts";
 import { cancelJob, endHold, type FinishContext } from "./jobs/finish.ts";
 import { isShown, type Job, upstreamOf } from "./jobs/job.ts";
@@ -50,11 +55,15 @@ export function createJobRoutes(context: JobRoutesContext): JobMethods {
   const placed = async (job: Job) => jobMessage(job, await places.of(job));
 
   return {
-    async submitJob({ kind, body, idempotencyKey, admission, publicBaseUrl, form }, call) {
+    async submitJob(
+      { kind, body, idempotencyKey, admission, publicBaseUrl, form, job: typed },
+      call,
+    ) {
       const submission = {
         principal: principalOf(call),
         kind: kindOf(kind) ?? broken("kind"),
-        ...{ body, idempotencyKey, admission, publicBaseUrl, form },
+        body: jsonBody({ body, typed, desc: JobBodySchema, field: "job" }),
+        ...{ idempotencyKey, admission, publicBaseUrl, form },
         requestId: call.requestHeader.get(requestIdHeader) ?? undefined,
         signal: call.signal,
       };

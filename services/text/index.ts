@@ -20,6 +20,7 @@ import type { Workshop } from "#kit/threads/workshop.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { createLeaseTime } from "#kit/time/lease-time.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
+import type { UpstreamHistoryKeeper } from "../upstreams/health/history.ts";
 import type { UpstreamHealth } from "../upstreams/health/index.ts";
 import type { TextUpstreams } from "../upstreams/text/port.ts";
 import { createAnswerRooms } from "./answers/answer-room.ts";
@@ -55,6 +56,8 @@ export interface TextDeps {
   upstreams: TextUpstreams;
   /** The state of all processes. Operators ask the text service for it. */
   health: Pick<UpstreamHealth, "read">;
+  /** Their last days. */
+  history: Pick<UpstreamHistoryKeeper, "read">;
   /** Asks an upstream which models it has. */
   probeUpstream: ProbeUpstream;
   counter: TokenCounter;

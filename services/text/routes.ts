@@ -3,6 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { TextPort } from "#common/agreements/text-port.ts";
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
+import { jsonBody } from "#common/words/typed-body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
@@ -10,27 +11,30 @@ import type { PeerCall } from "#kit/rpc/peer-call.ts";
 import { principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
 import { later } from "#kit/stream/push-stream.ts";
 import { HoldVerdictSchema } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
-import { Operation, type TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
-import type { UpstreamHealth } from "../upstreams/health/index.ts";
+import {
+  type GenerateRequest,
+  Operation,
+  ResponsesBodySchema,
+  type StreamGenerateRequest,
+  type TextService,
+} from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { messagesOf } from "./answers/answer-messages.ts";
 import type { Answering } from "./answers/answering.ts";
 import { eraseBatch, maxReviews } from "./base/limits.ts";
 import type { Reaper } from "./paid/reaper.ts";
 import { callOf } from "./port.ts";
-import type { Prober } from "./prober.ts";
 import { leaveBudgetOut } from "./request/messages-thinking.ts";
 import type { UsageStore } from "./store/store.ts";
+import { createUpstreamRoutes, type UpstreamRoutesContext } from "./upstream-routes.ts";
 
 /** Dependencies of the methods. */
-export interface TextRoutesContext {
+export interface TextRoutesContext extends UpstreamRoutesContext {
   /** Answers requests. */
   port: TextPort;
   answering: Pick<Answering, "count">;
   reaper: Reaper;
   store: UsageStore;
   ids: Ids;
-  health: Pick<UpstreamHealth, "read">;
-  prober: Prober;
   /** Reads request bodies. */
   reader: JsonReader;
 }
@@ -40,7 +44,7 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
   const { port, answering, reader, reaper, store, ids } = context;
   return {
     async generate(request, call) {
-      const answer = await port.json(request, peerCall(call, ids));
+      const answer = await port.json(withBody(request), peerCall(call, ids));
       const { body, cost, replayed, ignored, maxOutputTokens: most } = answer;
       return {
         ...{ body, replayed, ignoredParameters: [...ignored] },
@@ -49,7 +53,7 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       };
     },
     streamGenerate: (request, call) =>
-      later(async () => messagesOf(await port.answer(request, peerCall(call, ids)))),
+      later(async () => messagesOf(await port.answer(withBody(request), peerCall(call, ids)))),
     async countInput({ body, admission, operation: named, betas }, call) {
       const operation = named === Operation.UNSPECIFIED ? Operation.RESPONSES : named;
       const parsed = await callOf(
@@ -79,20 +83,7 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       }
       return { isOver: (await store.eraseKept(keyIds, eraseBatch)) === 0 };
     },
-    async listUpstreamHealth() {
-      const { upstreams, processes } = await context.health.read();
-      return {
-        processes,
-        upstreams: upstreams.map(({ requests, errors, emptyAtMs, resting, ...one }) => ({
-          ...one,
-          resting: [...resting],
-          requests: BigInt(requests),
-          errors: BigInt(errors),
-          ...(emptyAtMs === undefined ? {} : { accountEmptyTime: timestampFromMs(emptyAtMs) }),
-        })),
-      };
-    },
-    probeUpstream: ({ name }, { signal }) => context.prober.probe(name, signal),
+    ...createUpstreamRoutes(context),
     async listReviews({ accountId }) {
       const reviews = await store.reviews(accountId || undefined, maxReviews);
       return {
@@ -108,6 +99,18 @@ export function createTextRoutes(context: TextRoutesContext): ServiceImpl<typeof
       };
     },
   };
+}
+
+/** The request with its body as JSON, also where that came with types. Refuses types of another operation than Responses. */
+function withBody<R extends GenerateRequest | StreamGenerateRequest>(request: R): R {
+  const { operation, body, responses: typed } = request;
+  if (!typed) return request;
+  const field = "responses";
+  if (operation !== Operation.RESPONSES) {
+    refuse(ErrorReason.INVALID_ARGUMENT, { metadata: { field } });
+  }
+  const desc = ResponsesBodySchema;
+  return { ...request, body: jsonBody({ body, typed, desc, field, useProtoFieldName: true }) };
 }
 
 /** The facts about a call that its headers bring. The server keeps the deadline, by the signal. */

@@ -4,7 +4,8 @@ import { collectDefaultMetrics, Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { callersErrors } from "#kit/telemetry/inference.ts";
-import { emptyForMs, failingShare } from "../../gateway/console/admin/system.ts";
+import { queuedJobSeconds } from "../../services/common/documents/status-document.ts";
+import { emptyForMs, failingShare } from "../../services/common/documents/upstream-document.ts";
 import { metricsOfSource } from "../support/metrics-page.ts";
 import { findTool, root } from "./helm.ts";
 
@@ -50,7 +51,7 @@ test("every metric of the alerts and the dashboard is one that a service exports
   }
 });
 
-test("alerts on upstreams fire at what the operator's console calls failing and empty", () => {
+test("alerts fire at what the console and `genmesh status` call failing, empty and late", () => {
   const exprOf = (name: string) => alerts.find(({ alert }) => alert === name)?.expr.trim();
   const words = [...callersErrors].sort().join("|");
   const ended = "genmesh_inference_duration_seconds_count";
@@ -61,6 +62,7 @@ test("alerts on upstreams fire at what the operator's console calls failing and 
     ].join("\n"),
   );
   expect(exprOf("GenmeshUpstreamAccountEmpty")).toMatch(new RegExp(` < ${emptyForMs / 1_000}$`));
+  expect(exprOf("GenmeshJobsWait")).toMatch(new RegExp(` > ${queuedJobSeconds}$`));
 });
 
 test("every alert has a section in the runbook, and every section an alert", () => {

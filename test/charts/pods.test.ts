@@ -7,6 +7,9 @@ const secretValues: Record<string, string> = {
   GENMESH_DATABASE_URL: "mongodb://user:pass@db:27017/genmesh",
   GENMESH_QUEUE_URL: "nats://user:pass@nats:4222",
   GENMESH_BLOBS_URL: "s3+https://access:secret@s3:443/bucket?region=r",
+  GENMESH_ALERT_WEBHOOK_URL: "https://hooks.example.com/genmesh",
+  GENMESH_ALERT_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32).toString("base64")}`,
+  GENMESH_ALERT_SMTP_URL: "smtps://user:pass@mail.example.com",
 };
 
 const isToolbox = (one: Manifest) => one.metadata.name.endsWith("-toolbox");

@@ -53,7 +53,7 @@ afterAll(async () => {
 const jobMs = 45_000;
 const served = [
   ...["auth.v1.AuthService", "billing.v1.BillingService", "catalog.v1.CatalogService"],
-  ...["media.v1.MediaService", "text.v1.TextService"],
+  ...["common.v1.ProcessService", "media.v1.MediaService", "text.v1.TextService"],
 ].map((name) => `genmesh.${name}`);
 const standard = [
   "grpc.health.v1.Health",
@@ -78,12 +78,12 @@ describe("what the port says of itself", () => {
       [
         { file_by_filename: text },
         [
-          ...[text, common(access), common("hold_verdict.proto"), common("rpc_access.proto")],
-          ...[
-            "google/protobuf/timestamp.proto",
-            common(reason),
-            "google/protobuf/descriptor.proto",
-          ],
+          ...[text, "buf/validate/validate.proto"],
+          ...[access, "hold_verdict.proto", "rpc_access.proto"].map(common),
+          ...["struct", "timestamp", "descriptor", "duration", "field_mask"].map(
+            (name) => `google/protobuf/${name}.proto`,
+          ),
+          common(reason),
         ],
       ],
       // A file that the stream has sent is sent again only where its own name is requested.

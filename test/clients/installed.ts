@@ -32,6 +32,12 @@ export const clientPackages: Readonly<Record<string, string>> = {
   zod: "4.6.7",
 };
 
+/**
+ * n8n has an install of its own, in the folder's `n8n`: 2.2 GB, with other versions of the packages above. `npm run clients FOLDER -- --n8n`
+ * brings it.
+ */
+export const n8n = { version: "2.41.1", folder: join(folder, "n8n") };
+
 /** Why the test of a package cannot run. Undefined: it can. */
 export async function missing(name: string): Promise<string | undefined> {
   const isThere = await readFile(join(modules, name, "package.json")).then(

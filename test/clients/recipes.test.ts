@@ -1,35 +1,18 @@
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, test } from "vitest";
 import { startWorld } from "../e2e/world.ts";
 import { makeHome, missing } from "./installed.ts";
+import { blocksOf } from "./recipe-blocks.ts";
 
 // The blocks of docs/clients.md, run as they stand against the built-in model. Only the address is another.
 
-const page = readFileSync(new URL("../../docs/clients.md", import.meta.url), "utf8");
-const documented = /http:\/\/127\.0\.0\.1:\d+/g;
 /** A Python that has the clients. By default the one on the path. */
 const python = process.env.PYTHON ?? "python3";
 const world = await startWorld();
 afterAll(() => world[Symbol.asyncDispose]());
-
-interface Block {
-  language: string;
-  code: string;
-}
-
-/** The blocks below a heading, down to the next one. */
-function blocksOf(heading: string): Block[] {
-  const [, section = ""] = page.split(`\n## ${heading}\n`);
-  const [own = ""] = section.split("\n## ");
-  return [...own.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = "", code = ""]) => ({
-    language,
-    code: code.replaceAll(documented, new URL(world.baseUrl).origin),
-  }));
-}
 
 /** The commands that run a block of code from a file. */
 const runners: Readonly<Record<string, { file: string; command: string }>> = {
@@ -76,7 +59,7 @@ describe.for<Recipe>([
     says: /hello/,
   },
 ])("$heading", ({ heading, needs, pythonNeeds, settings, says }) => {
-  const blocks = blocksOf(heading);
+  const blocks = blocksOf(heading, world.baseUrl);
   const code = blocks.filter(({ language }) => language === "sh" || language in runners);
 
   test("has a block", () => {

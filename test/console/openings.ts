@@ -92,6 +92,7 @@ export const operatorOpenings: readonly Opening[] = [
     [
       ["top-up", "Top up"],
       ["refund", "Refund"],
+      ["take-back", "Take back"],
       ["close-an-account", "Close"],
     ] as const
   ).map(([name, label]) => ({

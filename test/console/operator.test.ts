@@ -165,6 +165,28 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     expect(opened.faults).toEqual([]);
   });
 
+  test("see an upstream's errors and times of the day and the week", async () => {
+    const { world } = owned;
+    const caller = await world.caller();
+    world.play();
+    world.upstream.next({ kind: "status", status: 500 });
+    for (const _ of [1, 2]) {
+      await caller.post("/responses", { model: "scripted", input: "Hi", stream: true });
+    }
+    await visit(page, origin, "/console/operator/upstreams");
+    const history = page.getByRole("table", { name: "Upstreams in this time" });
+    const main = history.getByRole("row", { name: "main" }).first();
+    await main.getByText("server_error").waitFor();
+    await main.getByRole("img", { name: "Requests of main an hour" }).waitFor();
+    await page.getByLabel("By").selectOption("model");
+    const ofModel = history.getByRole("row", { name: "main scripted" });
+    await ofModel.getByText("server_error").waitFor();
+    await page.getByLabel("Time").selectOption("week");
+    await ofModel.getByText("server_error").waitFor();
+    expect(await lookFindings(page)).toEqual([]);
+    expect(opened.faults).toEqual([]);
+  });
+
   test("make a key with all its bounds, change it, disable and enable it", async () => {
     const { world } = owned;
     const { accountId } = await world.caller();

@@ -38,8 +38,11 @@ export const operatorScreens = [
   "/console/operator/margin",
   "/console/operator/margin?by=day",
   "/console/operator/catalog",
+  "/console/operator/notices",
   "/console/operator/upstreams",
   "/console/operator/audit",
+  "/console/operator/operators",
+  "/console/operator/own",
 ] as const;
 
 /** Milliseconds for a hook that waits for the build, and starts a world and a browser beside it. */

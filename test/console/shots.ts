@@ -30,6 +30,7 @@ const operatorLists = [
   "holds",
   "margin",
   "catalog",
+  "notices",
   "upstreams",
   "audit",
 ];

@@ -129,6 +129,25 @@ export function alertContract(open: () => Promise<() => Database>): void {
       expect(await waitingIn(world)).toEqual([]);
     });
 
+    test("a grant that is taken back lowers the balance too", async () => {
+      await using world = await fundedWorld((await open())());
+      await setLowBalance(world, 950n);
+      const back = { ...wallet, entryNumber: 1n, amount: 51n, operationId: "wrong" };
+      await world.operator.takeBack(back);
+      const { lines } = await world.billing.listLines({ accountId });
+      expect(lines[0]).toMatchObject({
+        kind: "grant",
+        amount: -51n,
+        balance: 949n,
+        takeBackOf: 1n,
+      });
+      const [found, ...more] = await waitingIn(world);
+      expect(more).toEqual([]);
+      expect(JSON.parse(found?.body ?? "")).toMatchObject({
+        ...{ type: "balance.low", data: { availableUsdMicros: 949 } },
+      });
+    });
+
     test("what fell before a limit was set is not told", async () => {
       await using world = await fundedWorld((await open())());
       await charge(world, 100n);

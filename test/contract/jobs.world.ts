@@ -34,6 +34,7 @@ import {
 } from "../../services/media/index.ts";
 import type { JobStore } from "../../services/media/jobs/store.ts";
 import { createWebhookStore } from "../../services/media/webhooks/store-documents.ts";
+import { createNotices } from "../../services/notices/index.ts";
 import type { MediaUpstreams } from "../../services/upstreams/media/port.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
@@ -144,11 +145,13 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
   const workshop = stack.use(createWorkshop());
   await started(createCatalog({ ...common, workshop, file }));
   await started(createBilling({ ...common, peers }));
+  const ways = { webhook: undefined, mail: undefined };
   const api = createMedia({
     ...media,
     workshop,
     verifier,
     fetcher: createGuardedFetcher({ allowPrivate: true }),
+    notices: createNotices({ ...common, role: "all", ways }).methods,
     tempFolder: join(folder, "uploads"),
   });
   if (options.withApi !== false) await started(api);

@@ -63,7 +63,9 @@ export async function createAuthWorld(given?: Database) {
   const metrics = createMetrics();
   const sqlite = openSqlite(":memory:");
   const database: Database = given ?? { kind: "sqlite", sqlite };
-  const auth = createAuth({ clock, ids, log, metrics, database });
+  // A hash of the real costs takes a large part of a second.
+  const passwordCosts = { cost: 2 ** 10, blockSize: 8, parallelization: 1 };
+  const auth = createAuth({ clock, ids, log, metrics, database, passwordCosts });
   await auth.start();
   const wire = createWire();
   const clientWith = (token: string, ...more: Interceptor[]) =>

@@ -48,12 +48,16 @@ async function work(store: LedgerStore, round: string): Promise<void> {
       const content = { holdKind: "job", keyId: "key_a", ref: "", checkAt: now } as const;
       const operations: Operation[] = [
         { kind: "grant", grantId: holdId, amount: 10n },
+        { kind: "takeBack", grantId: holdId, entry: 0, takeBackId: "wrong", amount: 1n },
         { kind: "reserve", holdId, ...range, ...content },
         ...endsOf(holdId, i),
       ];
+      let granted = 0;
       // Step by step, so that a kill finds holds in every state.
-      for (const operation of operations) {
+      for (const planned of operations) {
+        const operation = planned.kind === "takeBack" ? { ...planned, entry: granted } : planned;
         const [outcome] = await store.apply({ accountId, unit: "credits" }, [operation], now + i);
+        if (outcome?.kind === "granted") granted = outcome.wallet.n;
         const line = { accountId, operation, outcome: say(outcome) };
         const amounts = (_: string, value: unknown) =>
           typeof value === "bigint" ? `${value}` : value;

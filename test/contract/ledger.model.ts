@@ -14,6 +14,8 @@ export interface Model {
   openHolds(): string[];
   /** Ends of holds whose months are remembered. Some can be refunded, others charged nothing. */
   ends(): { holdId: string; entry: number }[];
+  /** All grants. Some of them are taken back. */
+  grants(): { grantId: string; entry: number }[];
 }
 
 /** The figures of a wallet that an observer sees. */
@@ -51,6 +53,13 @@ interface End {
   refund?: { amount: number; id: string; n: number };
 }
 
+interface ModelGrant {
+  amount: number;
+  /** The number of its entry. */
+  n: number;
+  taken: { id: string; amount: number }[];
+}
+
 /** An outcome of the real ledger in the model's words. */
 export function say(outcome: Outcome | undefined): string {
   switch (outcome?.kind) {
@@ -66,6 +75,8 @@ export function say(outcome: Outcome | undefined): string {
       return `drawn ${outcome.charged}${again(outcome.replayed)}`;
     case "refunded":
       return `refunded ${outcome.amount}${again(outcome.replayed)}`;
+    case "takenBack":
+      return `taken back ${outcome.amount}${again(outcome.replayed)}`;
     case "refused":
       return refused(outcome.reason);
     case undefined:
@@ -75,7 +86,7 @@ export function say(outcome: Outcome | undefined): string {
 
 /** Makes the model of an empty wallet. */
 export function createModel({ unit }: WalletRef): Model {
-  const grants = new Map<string, number>();
+  const grants = new Map<string, ModelGrant>();
   const holds = new Map<string, ModelHold>();
   /** Charges without an open hold, by the id of the hold that they name. */
   const lates = new Map<string, ModelHold & { end: End }>();
@@ -91,7 +102,9 @@ export function createModel({ unit }: WalletRef): Model {
         end && (!period || end[of] === period) ? end.charged - (end.refund?.amount ?? 0) : 0,
       ),
     );
-  const free = () => sum([...grants.values()]) - held(all()) - charged(all());
+  const leftOf = ({ amount, taken }: ModelGrant) => amount - sum(taken.map((one) => one.amount));
+  const granted = () => sum([...grants.values()].map(leftOf));
+  const free = () => granted() - held(all()) - charged(all());
   /** A time up to five minutes before the last one counts as the last one. */
   const timeAt = (now: number) => (clock - now > 300_000 ? now : Math.max(clock, now));
   /** The remembered periods of the wallet and of each key: the last two with an entry. */
@@ -226,11 +239,36 @@ export function createModel({ unit }: WalletRef): Model {
   function grant(grantId: string, amount: number, now: number): string {
     const known = grants.get(grantId);
     if (known !== undefined) {
-      return known === amount ? "granted, again" : refused(ErrorReason.OPERATION_MISMATCH);
+      return known.amount === amount ? "granted, again" : refused(ErrorReason.OPERATION_MISMATCH);
     }
     write(now);
-    grants.set(grantId, amount);
+    grants.set(grantId, { amount, n: entries, taken: [] });
     return "granted";
+  }
+
+  function takeBack(op: Extract<Operation, { kind: "takeBack" }>, now: number): string {
+    const grant = grants.get(op.grantId);
+    if (grant?.n !== op.entry) return refused(ErrorReason.ENTRY_NOT_FOUND);
+    const at = grant.taken.findIndex(({ id }) => id === op.takeBackId);
+    const before = at < 0 ? grant.taken : grant.taken.slice(0, at);
+    const left = leftOf({ ...grant, taken: before });
+    const asked = op.amount === undefined ? left : Number(op.amount);
+    const known = grant.taken[at]?.amount;
+    if (known !== undefined) {
+      const isSame = op.upTo ? known <= asked : known === asked;
+      return isSame ? `taken back ${known}, again` : refused(ErrorReason.OPERATION_MISMATCH);
+    }
+    if (grant.taken.length === 20) return refused(ErrorReason.OPERATION_CONFLICT);
+    if (left === 0 || asked > left) return refused(ErrorReason.INVALID_ARGUMENT);
+    const amount = op.upTo ? Math.min(asked, free()) : asked;
+    if (amount > free() || amount === 0) {
+      return refused(
+        unit === "credits" ? ErrorReason.INSUFFICIENT_CREDITS : ErrorReason.INSUFFICIENT_BALANCE,
+      );
+    }
+    write(now);
+    grant.taken.push({ id: op.takeBackId, amount });
+    return `taken back ${amount}`;
   }
 
   return {
@@ -248,12 +286,14 @@ export function createModel({ unit }: WalletRef): Model {
           return draw(operation, now);
         case "refund":
           return refund(operation, now);
+        case "takeBack":
+          return takeBack(operation, now);
         case "extend":
           return extend(operation.holdId, operation.step, operation.checkAt, now);
       }
     },
     figures: (now) => ({
-      granted: sum([...grants.values()]),
+      granted: granted(),
       free: free(),
       held: held(all()),
       spent: charged(all()),
@@ -267,6 +307,7 @@ export function createModel({ unit }: WalletRef): Model {
         const isRemembered = end?.month && end.keyMonth && end.week && end.day;
         return isRemembered ? [{ holdId, entry: end.n }] : [];
       }),
+    grants: () => [...grants].map(([grantId, { n }]) => ({ grantId, entry: n })),
     openHolds: () =>
       [...holds]
         .filter(([, hold]) => !hold.end)

@@ -119,13 +119,13 @@ await describeMongo("a ledger on a bad wire", (mongo) => {
   });
 
   test("without a journal to be reached, 256 entries wait in the wallet; then it is unavailable", async () => {
-    // Each reset also breaks the neighbouring connections. Without pauses a clock would use up their attempts for that.
-    const impatient = mongo.connect(database, { url: wire.url, clock: quick });
-    store = createMongoLedger(impatient);
+    store = createMongoLedger(mongo.connect(database, { url: wire.url }));
     wire.rule = (command) => (command.insert === journal ? "lost request" : "pass");
     for (const batch of ["a", "b", "c"]) await applyMany(64, batch);
     await applyMany(63, "d");
     expect(await tail()).toHaveLength(256);
+    // Each reset also breaks the neighbouring connections. Only the client that is to give up has less time for its attempts.
+    store = createMongoLedger(mongo.connect(database, { url: wire.url, clock: quick }));
     await expect(apply(grant("more", 1n))).rejects.toMatchObject({
       reason: ErrorReason.SERVICE_UNAVAILABLE,
       metadata: { retry_after_ms: "1000" },

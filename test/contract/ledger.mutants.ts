@@ -2,12 +2,8 @@ import { monthOf } from "#common/words/money.ts";
 import { ErrorReason } from "#kit/base/errors.ts";
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
-import {
-  type Fold,
-  type Folded,
-  fold,
-  type LedgerView,
-} from "../../services/billing/ledger/ledger.ts";
+import type { Folded, LedgerView } from "../../services/billing/ledger/change.ts";
+import { type Fold, fold } from "../../services/billing/ledger/ledger.ts";
 import type { Draw } from "../../services/billing/ledger/operations.ts";
 import {
   advanceHold,
@@ -49,6 +45,37 @@ export const brokenFolds: Record<string, Fold> = {
     };
     return fold({ ...view, recorded }, op, now);
   },
+  "more is taken back than was granted": (view, op, now) => {
+    if (op.kind !== "takeBack") return fold(view, op, now);
+    const recorded = (id: string) => {
+      const entry = view.recorded(id);
+      return entry?.kind === "grant" ? { ...entry, amount: entry.amount + 5n } : entry;
+    };
+    return fold({ ...view, recorded }, op, now);
+  },
+  "each operation takes back as much as was granted": (view, op, now) => {
+    if (op.kind !== "takeBack") return fold(view, op, now);
+    const recorded = (id: string) => {
+      const entry = view.recorded(id);
+      const isOther = entry && entry.amount < 0n && entry.ref !== op.takeBackId;
+      return isOther ? { ...entry, amount: 0n } : entry;
+    };
+    return fold({ ...view, recorded }, op, now);
+  },
+  "held money is taken back": (view, op, now) => {
+    if (op.kind !== "takeBack") return fold(view, op, now);
+    const { held } = view.wallet;
+    const rich = { ...view, wallet: { ...view.wallet, free: view.wallet.free + held } };
+    return editWallet(fold(rich, op, now), (w) => ({ ...w, free: w.free - held }));
+  },
+  "a repeat takes back again": (view, op, now) =>
+    fold(
+      op.kind === "takeBack" ? { ...view, recorded: otherThan(view, op.takeBackId) } : view,
+      op,
+      now,
+    ),
+  "less is taken back than was asked, though the operator did not say so": (view, op, now) =>
+    fold(view, op.kind === "takeBack" ? { ...op, upTo: true } : op, now),
   "a settlement above the hold is charged in full": (view, op, now) => {
     const asked = op.kind === "settle" ? op.amount : 0n;
     const hold = (id: string) => {
@@ -269,4 +296,12 @@ function isKnown(view: LedgerView, holdId: string): boolean {
 function reopened(view: LedgerView, holdId: string): OpenHold | undefined {
   const opened = view.recorded(operationIds.open(holdId));
   return view.hold(holdId) ?? (opened && advanceHold(undefined, opened));
+}
+
+/** The entries that were recorded, with another operator's id in place of this one. */
+function otherThan(view: LedgerView, id: string): LedgerView["recorded"] {
+  return (operationId) => {
+    const entry = view.recorded(operationId);
+    return entry?.ref === id ? { ...entry, ref: "another" } : entry;
+  };
 }

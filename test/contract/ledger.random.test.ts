@@ -24,7 +24,7 @@ async function run(
 }
 
 /** These settings find each known bug. Most are found before the one crowded sequence, which takes as long as a hundred. */
-const known = { seed: 470, sequences: 500 };
+const known = { seed: 3030, sequences: 500 };
 /** A new seed on each run. The message of a failure has it, and writing it here repeats the run. */
 const seed = Math.floor(Math.random() * 1_000_000_000);
 
@@ -72,4 +72,6 @@ const outcomes = [
   "released, again",
   "settled",
   "settled, again",
+  "taken back",
+  "taken back, again",
 ];

@@ -167,14 +167,23 @@ class Sequence {
     if (roll < 62) return { kind: "settle", holdId, amount };
     if (roll < 70) return { kind: "release", holdId };
     if (roll < 76) return { kind: "release", holdId, isLapse: true };
-    if (roll < 90) {
+    if (roll < 88) {
       const keyId = `key_${chance.int(2)}`;
       const record = chance.likely(50) ? `{"model":"chat","n":${chance.int(9)}}` : "";
       const fromFree = chance.likely(60) ? { keyLimit: this.#limit() } : undefined;
       return { kind: "draw", holdId, amount, keyId, record, fromFree };
     }
+    const grants = this.#model.grants();
+    if (roll < 93 && grants.length > 0) {
+      const { entry, ...grant } = chance.pick(grants);
+      const part = chance.likely(70) ? 1n + BigInt(chance.int(60)) : undefined;
+      return {
+        ...{ kind: "takeBack", ...grant, entry: chance.likely(10) ? entry + 1 : entry },
+        ...{ takeBackId: `back_${chance.int(6)}`, amount: part, upTo: chance.likely(50) },
+      };
+    }
     const ends = this.#model.ends();
-    if (roll < 95 && ends.length > 0) {
+    if (roll < 97 && ends.length > 0) {
       const { entry, ...end } = chance.pick(ends);
       const isWrong = chance.likely(10);
       const part = chance.likely(50) ? 1n + BigInt(chance.int(20)) : undefined;
@@ -195,7 +204,8 @@ class Sequence {
   /** The same operation with one parameter wrong. */
   #altered(old: Operation): Operation {
     if (old.kind === "release") return { kind: "settle", holdId: old.holdId, amount: 7n };
-    if (old.kind === "refund") return { ...old, amount: (old.amount ?? 0n) + 1n };
+    if (old.kind === "refund" || old.kind === "takeBack")
+      return { ...old, amount: (old.amount ?? 0n) + 1n };
     if (old.kind === "extend") return { ...old, checkAt: old.checkAt + 1 };
     if (old.kind !== "reserve") return { ...old, amount: old.amount + 1n };
     const wrong: Partial<typeof old>[] = [

@@ -14,6 +14,7 @@ import type {
 } from "../../services/billing/ledger/store.ts";
 import { emptyWallet, type Unit } from "../../services/billing/ledger/wallet.ts";
 import { refundContract } from "./ledger.refunds.suite.ts";
+import { takeBackContract } from "./ledger.take-backs.suite.ts";
 
 const now = Date.UTC(2026, 0, 15, 12);
 const usd = { accountId: "acct_a", unit: "usd_micros" } as const;
@@ -23,6 +24,7 @@ const other = { accountId: "acct_b", unit: "usd_micros" } as const;
 /** The rules for every store of the ledger. `open` gives two clients of one empty store. */
 export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStore]>): void {
   refundContract(open);
+  takeBackContract(open);
   let store: LedgerStore;
   let second: LedgerStore;
   beforeEach(async () => {
@@ -34,6 +36,16 @@ export function ledgerStoreContract(open: () => Promise<[LedgerStore, LedgerStor
     expect(await apply(reserve("hold_aaa", 1n))).toEqual(refused(ErrorReason.INSUFFICIENT_BALANCE));
     expect(await store.wallet(usd)).toEqual(emptyWallet(usd));
     expect(await snapshots(store)).toEqual([]);
+  });
+
+  test("what was first made elsewhere, in the same ms, does not hide what came with it", async () => {
+    await apply(grant("g", 100n));
+    const same = reserve("hold_aaa", 10n);
+    await second.apply(usd, [same], now);
+    // This client still remembers the wallet as it was before.
+    const outcomes = await store.apply(usd, [same, reserve("hold_bbb", 20n)], now);
+    expect(outcomes).toMatchObject([{ state: "open" }, { state: "open", replayed: false }]);
+    expect(await store.wallet(usd)).toMatchObject({ free: 70n, held: 30n, openHolds: 2 });
   });
 
   test("a batch has an outcome for each operation, in order, and refusals do not stop it", async () => {

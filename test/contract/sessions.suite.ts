@@ -47,6 +47,27 @@ export function sessionStoreContract(open: () => Promise<[SessionStore, SessionS
       expect(await store.find(sha256("none"))).toBeUndefined();
     });
 
+    test("all of an operator who signs in by name end at once, and no others", async () => {
+      const [store, other] = await open();
+      const { keyId: _none, ...token } = session("token");
+      const named = (id: string, name: string) => {
+        const { keyId: _key, ...rest } = session(id, { operator: { name, epoch: "epoch_1" } });
+        return rest;
+      };
+      for (const one of [token, named("1", "anna"), named("2", "anna"), named("3", "ann")]) {
+        await store.create(one, 10);
+      }
+      await other.confirm(sha256("3"), t0 + 7);
+      expect(await store.find(sha256("3"))).toEqual({
+        ...named("3", "ann"),
+        confirmedAtMs: t0 + 7,
+      });
+      await other.endOf("anna");
+      const left = await Promise.all(["token", "1", "2", "3"].map((id) => store.find(sha256(id))));
+      expect(left.map((one) => one !== undefined)).toEqual([true, false, false, true]);
+      await store.endOf("anna");
+    });
+
     test("no more than so many of one key stay, the newest; others' are not counted", async () => {
       const [store] = await open();
       await store.create(session("other", { keyId: "key_b" }), 2);

@@ -147,6 +147,7 @@ export async function createTextWorld(options: TextWorldOptions): Promise<TextWo
     catalog,
     upstreams: options.upstreams,
     health: { read: async () => ({ upstreams: [], processes: 1 }) },
+    history: { read: async () => [] },
     probeUpstream: async () => undefined,
     counter: options.counter ?? counter,
     large: options.large ?? large,

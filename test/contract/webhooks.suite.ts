@@ -53,6 +53,16 @@ export function webhookStoreContract(open: () => Promise<[WebhookStore, WebhookS
     expect(await other.apply("evt_b", { kind: "retry", now })).toBeUndefined();
   });
 
+  test("those without an end are counted, of all accounts", async () => {
+    for (const id of ["evt_a", "evt_b", "evt_c"]) await store.insert(webhookOf(id));
+    await store.insert(webhookOf("evt_d", { account: "acct_b" }));
+    expect(await other.waiting(now)).toBe(4);
+    await must("evt_a", { kind: "begin", now });
+    expect(await other.waiting(now)).toBe(4);
+    await must("evt_a", answered(1, 200));
+    expect(await other.waiting(now)).toBe(3);
+  });
+
   test("an account's are erased in any state, with its secrets, and no other account's", async () => {
     for (const id of ["evt_a", "evt_b", "evt_c"]) await store.insert(webhookOf(id));
     await store.insert(webhookOf("evt_d", { account: "acct_b" }));

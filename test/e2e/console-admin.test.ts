@@ -25,7 +25,7 @@ describe("the operator's routes", () => {
   test("let operators' sessions in alone", async () => {
     const routes = [
       ...["accounts", "keys", "jobs", "holds", "reviews", "ledger/audit", "catalog", "upstreams"],
-      "audit",
+      ...["upstreams/history", "audit"],
     ];
     for (const route of routes) {
       expect((await get(`/${route}`)).status, route).toBe(200);
@@ -313,6 +313,42 @@ describe("the operator's routes", () => {
     // Text, media and their workers report, each of their replicas. A mesh may have more gateways beside the seven roles.
     const reporting = world.opsUrls.length === 1 ? 1 : 3 * Math.floor(world.opsUrls.length / 7);
     expect(shown.processes).toBe(reporting);
+  });
+
+  test("show the day and the week of upstreams, with each try, also one that failed", {
+    timeout: 240_000,
+  }, async () => {
+    const historyOf = async (range: string) => {
+      const { json } = await get(`/upstreams/history?range=${range}`);
+      return json.data.find(({ name }: Document) => name === "main");
+    };
+    const caller = await world.caller();
+    const before = (await historyOf("day")) ?? { requests: 0, errors: 0, errorKinds: {} };
+    world.play();
+    world.upstream.next({ kind: "status", status: 500 });
+    for (const _ of [1, 2]) await caller.post("/responses", body);
+    // Another replica writes its counts each minute.
+    const shown = await until(
+      "the tries to be counted",
+      async () => {
+        const now = await historyOf("day");
+        return now?.requests >= before.requests + 2 ? now : undefined;
+      },
+      { withinMs: 90_000, everyMs: 500 },
+    );
+    expect(shown).toMatchObject({
+      ...{ object: "upstream.history", requests: before.requests + 2, errors: before.errors + 1 },
+      errorKinds: { server_error: (before.errorKinds.server_error ?? 0) + 1 },
+      latencyMs: { p50: expect.any(Number), p95: expect.any(Number) },
+    });
+    expect(shown.errorRate).toBeCloseTo(shown.errors / shown.requests);
+    expect(shown.models.map(({ id }: Document) => id)).toContain("scripted");
+    expect(shown.hours).toHaveLength(24);
+    const sum = shown.hours.reduce((all: number, { requests }: Document) => all + requests, 0);
+    expect(sum).toBe(shown.requests);
+    expect((await historyOf("week")).hours).toHaveLength(7 * 24);
+    const wrong = await get("/upstreams/history?range=year");
+    expect(wrong).toMatchObject({ status: 400, code: "invalid_value" });
   });
 });
 

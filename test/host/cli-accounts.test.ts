@@ -116,6 +116,41 @@ test("account refund gives a charge back once, and says what the wallet has then
   expect(await json("ledger", "audit", accountId)).toMatchObject({ ok: true });
 });
 
+test("account take-back takes funds that were added by mistake, as far as they are free", async () => {
+  const { accountId } = await json("account", "create", "--name", "T", "--credits", "7");
+  await json("account", "top-up", accountId, "--usd", "20", "--operation-id", "wrong");
+  const call = ["account", "take-back", accountId, "--entry", "1"];
+  const part = [...call, "--usd", "5.5", "--operation-id", "ticket-1"];
+  const done = { accountId, unit: "usd_micros", entry: 1, takeBackEntry: 2, amount: 5_500_000 };
+  expect(await json(...part)).toEqual({ ...done, replayed: false });
+  expect(await json(...part)).toEqual({ ...done, replayed: true });
+  for (const [more, told] of [
+    [["--usd", "15"], /at most what is left of the entry/],
+    [["--usd", "1", "--operation-id", "ticket-1"], /used before with other content/],
+    [["--entry", "2"], /no such entry/],
+    [["--unit", "credits", "--usd", "1"], /--amount for credits/],
+  ] as const) {
+    const { code, err } = await genmesh([...call, ...more]);
+    expect({ code, err }).toEqual({ code: expect.any(Number), err: expect.stringMatching(told) });
+    expect(code).not.toBe(0);
+  }
+  const { out } = await genmesh([...call, "--up-to"]);
+  expect(out).toMatch(/^\$14\.50 of entry 1 were taken back\.\n/);
+  const credits = await genmesh([...call, "--unit", "credits", "--amount", "7"]);
+  expect(credits.out).toMatch(/^7 credits of entry 1 were taken back\.\n/);
+  const left = await genmesh([...call, "--operation-id", "ticket-2"]);
+  expect(left.err).toMatch(/--entry must be the number of an entry of which something is left/);
+  const { out: exported } = await genmesh(["ledger", "export", accountId, "--format", "jsonl"]);
+  const lines = exported.split("\n").filter((line) => line !== "");
+  expect(lines.map((line) => JSON.parse(line).takeBackOf).filter((id) => id !== null)).toEqual([
+    ...["credits-1", "usd_micros-1", "usd_micros-1"],
+  ]);
+  expect(await json("ledger", "audit", accountId)).toMatchObject({ ok: true });
+  expect((await genmesh(["audit", "list", accountId])).out).toMatch(
+    /account.take_back .* entry 1 .*"usd":"\$5.50".* done/,
+  );
+});
+
 test("account close ends its keys, and audit list says who did what", async () => {
   const made = await json("account", "create", "--name", "Zeta", "--credits", "3");
   const { accountId, apiKey } = made;

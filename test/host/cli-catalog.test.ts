@@ -82,7 +82,8 @@ describe("catalog explain", () => {
 
   test("without a key it lists those of the file itself", async () => {
     const { out } = await genmesh(["catalog", "explain"]);
-    expect(out.match(/^\w+$/gm)).toEqual(["developerPrompt", "upstreams", "pools", "models"]);
+    const keys = ["developerPrompt", "upstreams", "pools", "models", "contentCredentials"];
+    expect(out.match(/^\w+$/gm)).toEqual(keys);
   });
 
   test("a key that no catalog has is told by its name", async () => {

@@ -55,6 +55,7 @@ const parts: [title: string, files: RegExp][] = [
   ["auth", /^services\/auth\//],
   ["billing", /^services\/billing\//],
   ["catalog", /^services\/catalog\//],
+  ["Alerts to operators: every role with a database", /^services\/notices\//],
   ["text", /^services\/(text|upstreams\/(text|pools))\//],
   ["media and media-worker", /^services\/(media|upstreams\/media)\//],
   [

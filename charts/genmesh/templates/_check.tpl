@@ -47,6 +47,14 @@
 {{- fail "console.hosts are named but console.enabled is false: nothing would answer there." -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.alerts.smtp -}}
+{{- if and .existingSecret (not (and .from .to)) -}}
+{{- fail "alerts.smtp.existingSecret needs alerts.smtp.from and alerts.smtp.to: the addresses of the mails." -}}
+{{- end -}}
+{{- if and (or .from .to) (not .existingSecret) -}}
+{{- fail "alerts.smtp has addresses but no existingSecret: the Secret that holds the mail server's URL." -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.enabled needs httpRoute.parentRefs: the Gateway that it belongs to." -}}
 {{- end -}}

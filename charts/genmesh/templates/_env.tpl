@@ -90,6 +90,9 @@
 {{- include "genmesh.socketsEnv" $root }}
 {{- include "genmesh.consoleEnv" $root }}
 {{- end }}
+{{- if eq $role "media" }}
+{{- include "genmesh.alertEnv" $root }}
+{{- end }}
 {{- if $facts.catalog }}
 {{- $file := ternary (printf "/etc/genmesh/catalog/%s" $values.catalog.key) "" (ne (include "genmesh.hasCatalog" $root) "") }}
 {{- if $values.catalog.stored }}
@@ -143,6 +146,23 @@
 - { name: GENMESH_OIDC_ACCOUNT_CLAIM, value: {{ .oidc.accountClaim | quote }} }
 - { name: GENMESH_OIDC_ROLE_CLAIM, value: {{ .oidc.roleClaim | quote }} }
 {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The variables with which operators are told what they must act on. */}}
+{{- define "genmesh.alertEnv" -}}
+{{- with .Values.alerts.webhook }}
+{{- if .existingSecret }}
+{{ include "genmesh.secretEnv" (dict "name" "GENMESH_ALERT_WEBHOOK_URL" "secret" .existingSecret "key" .urlKey) }}
+{{ include "genmesh.secretEnv" (dict "name" "GENMESH_ALERT_WEBHOOK_SECRET" "secret" .existingSecret "key" .secretKey) }}
+{{- end }}
+{{- end }}
+{{- with .Values.alerts.smtp }}
+{{- if .existingSecret }}
+{{ include "genmesh.secretEnv" (dict "name" "GENMESH_ALERT_SMTP_URL" "secret" .existingSecret "key" .key) }}
+- { name: GENMESH_ALERT_MAIL_FROM, value: {{ .from | quote }} }
+- { name: GENMESH_ALERT_MAIL_TO, value: {{ join "," .to | quote }} }
 {{- end }}
 {{- end }}
 {{- end }}

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { driveClosing } from "#common/agreements/account-closing.ts";
 import { accountDocument } from "#common/documents/account-document.ts";
 import { unitName } from "#common/documents/answer-values.ts";
-import { optionalNumber, requiredString } from "#common/words/body.ts";
+import { optionalBoolean, optionalNumber, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
@@ -35,6 +35,7 @@ export function accountRoutes(app: FastifyInstance, edge: Edge): void {
   post("/accounts", create, true);
   post("/accounts/:accountId/top-up", topUp, true);
   post("/accounts/:accountId/refund", refund, true);
+  post("/accounts/:accountId/take-back", takeBack, true);
   post("/accounts/:accountId/close", close, true);
   for (const [name, suspended] of [
     ["suspend", true],
@@ -133,8 +134,8 @@ async function topUp(call: AdminCall) {
   return { ...(await shown(call, account)), replayed };
 }
 
-async function refund(call: AdminCall) {
-  const body = await call.body();
+/** An amount of an entry, as a body names it. Without an amount it is all of the entry. */
+function readAmountOf(call: AdminCall, body: JsonObject) {
   const unit = readUnit(body);
   const operationId = readOperationId(body);
   const rule = { min: 1, max: Number.MAX_SAFE_INTEGER, integer: true };
@@ -142,19 +143,38 @@ async function refund(call: AdminCall) {
   if (entry === undefined) refuse(ErrorReason.MISSING_REQUIRED_PARAMETER, { param: "entry" });
   const amount = optionalNumber(body, "amount", rule);
   const accountId = call.param("accountId");
-  const planned = {
-    action: "account.refund",
-    ...{ accountId, target: `entry ${entry}` },
+  return {
+    ...{ accountId, unit, entry },
+    planned: { accountId, target: `entry ${entry}` },
     details: { unit: unitName(unit), amount: amount ?? null, operationId },
+    asked: {
+      ...{ accountId, unit, operationId, entryNumber: BigInt(entry) },
+      ...(amount === undefined ? {} : { amount: BigInt(amount) }),
+    },
   };
-  const done = await call.audited(planned, () =>
-    call.peers.billing.refund(
-      {
-        ...{ accountId, unit, operationId, entryNumber: BigInt(entry) },
-        ...(amount === undefined ? {} : { amount: BigInt(amount) }),
-      },
-      call.options,
-    ),
+}
+
+async function takeBack(call: AdminCall) {
+  const body = await call.body();
+  const upTo = optionalBoolean(body, "upTo") ?? false;
+  const { accountId, unit, entry, planned, details, asked } = readAmountOf(call, body);
+  const done = await call.audited(
+    { action: "account.take_back", ...planned, details: { ...details, upTo } },
+    () => call.peers.billing.takeBack({ ...asked, upTo }, call.options),
+  );
+  return {
+    object: "take_back",
+    ...{ accountId, unit: unitName(unit), entry },
+    takeBackEntry: done.entryNumber,
+    amount: done.takenAmount,
+    replayed: done.replayed,
+  };
+}
+
+async function refund(call: AdminCall) {
+  const { accountId, unit, entry, planned, details, asked } = readAmountOf(call, await call.body());
+  const done = await call.audited({ action: "account.refund", ...planned, details }, () =>
+    call.peers.billing.refund(asked, call.options),
   );
   return {
     object: "refund",

@@ -115,6 +115,9 @@ export async function findAccount({ peers, options, param }: AdminCall): Promise
 const shown: { readonly [R in Reason]?: Reason } = {
   [ErrorReason.OPERATION_CONFLICT]: ErrorReason.STATE_CONFLICT,
   [ErrorReason.OPERATION_MISMATCH]: ErrorReason.STATE_CONFLICT,
+  // Less is free than is to be taken back.
+  [ErrorReason.INSUFFICIENT_BALANCE]: ErrorReason.STATE_CONFLICT,
+  [ErrorReason.INSUFFICIENT_CREDITS]: ErrorReason.STATE_CONFLICT,
   [ErrorReason.INVALID_ARGUMENT]: ErrorReason.INVALID_VALUE,
   [ErrorReason.ACCOUNT_NOT_FOUND]: ErrorReason.OBJECT_NOT_FOUND,
   [ErrorReason.HOLD_NOT_FOUND]: ErrorReason.OBJECT_NOT_FOUND,
@@ -132,11 +135,13 @@ const params: Readonly<Record<string, string>> = {
   settle_amount: "amount",
   number: "version",
   expected_number: "expected",
+  totp_secret: "totpSecret",
   start_seconds: "start_time",
   days: "end_time",
 };
 
-function refuseToOperator(error: unknown): never {
+/** Refuses with the reason that an operator's program gets for a refusal of a service. */
+export function refuseToOperator(error: unknown): never {
   if (!isRefusal(error)) throw error;
   const reason = shown[error.reason];
   if (reason === undefined) throw error;

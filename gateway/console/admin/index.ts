@@ -1,11 +1,13 @@
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
 import { accountRoutes } from "./accounts.ts";
+import { alertRoutes } from "./alerts.ts";
 import { catalogRoutes } from "./catalog.ts";
 import { entryRoutes } from "./entries.ts";
 import { keyRoutes } from "./keys.ts";
 import { marginRoutes } from "./margins.ts";
 import { noticeRoutes } from "./notices.ts";
+import { operatorRoutes, ownOperatorRoutes } from "./operators.ts";
 import { systemRoutes } from "./system.ts";
 import { workRoutes } from "./work.ts";
 
@@ -17,9 +19,12 @@ export function registerAdmin(app: FastifyInstance, edge: Edge): void {
   accountRoutes(app, edge);
   entryRoutes(app, edge);
   noticeRoutes(app, edge);
+  alertRoutes(app, edge);
   marginRoutes(app, edge);
   keyRoutes(app, edge);
   workRoutes(app, edge);
   catalogRoutes(app, edge);
   systemRoutes(app, edge);
+  operatorRoutes(app, edge);
+  ownOperatorRoutes(app, edge);
 }

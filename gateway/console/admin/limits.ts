@@ -16,3 +16,7 @@ export const keyPagesSearched = 20;
 export const maxNoteChars = 200;
 /** The greatest number of a version of the catalog, far above what operators make in a life. It is an integer of 32 bits. */
 export const maxVersionNumber = 999_999_999;
+/** Characters of a password as it is sent. Auth has the bounds of a new one. */
+export const sentPasswordChars = { min: 1, max: 1_000 } as const;
+/** Milliseconds for a call that hashes a password. On a busy machine a hash takes seconds, and waits for others. */
+export const passwordTimeoutMs = 30_000;

@@ -136,6 +136,12 @@ export function bytes(value: number): string {
   return unit ? `${oneDigit.format(value / 1_024 ** step)} ${unit}` : fewBytes.format(value);
 }
 
+/** A part of 1. */
+export const percent = new Intl.NumberFormat(undefined, {
+  style: "percent",
+  maximumFractionDigits: 1,
+});
+
 /** Milliseconds, seconds or minutes: the largest unit that gives at least two, or one second. */
 export function milliseconds(value: number): string {
   const [unit, size] =

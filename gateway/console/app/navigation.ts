@@ -73,9 +73,17 @@ const operatorGroups: Group[] = [
   {
     title: "Service",
     places: [
+      { path: "/console/operator/notices", title: "Notices", icon: "notices", isOpen: always },
       { path: "/console/operator/catalog", title: "Catalog", icon: "models", isOpen: always },
       { path: "/console/operator/upstreams", title: "Upstreams", icon: "health", isOpen: always },
       { path: "/console/operator/audit", title: "Audit log", icon: "requests", isOpen: always },
+      { path: "/console/operator/operators", title: "Operators", icon: "accounts", isOpen: always },
+      {
+        path: "/console/operator/own",
+        title: "My sign-in",
+        icon: "keys",
+        isOpen: () => typeof session.value?.operatorName === "string",
+      },
     ],
   },
 ];

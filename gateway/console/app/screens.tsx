@@ -29,8 +29,13 @@ const Margin = screen(() => import("./screens/operator/margin.tsx").then((m) => 
 const OperatorCatalog = screen(() =>
   import("./screens/operator/catalog.tsx").then((m) => m.OperatorCatalog),
 );
+const Notices = screen(() => import("./screens/operator/notices.tsx").then((m) => m.Notices));
 const Upstreams = screen(() => import("./screens/operator/upstreams.tsx").then((m) => m.Upstreams));
 const AuditLog = screen(() => import("./screens/operator/audit.tsx").then((m) => m.AuditLog));
+const Operators = screen(() => import("./screens/operator/operators.tsx").then((m) => m.Operators));
+const OwnOperator = screen(() =>
+  import("./screens/operator/own-operator.tsx").then((m) => m.OwnOperator),
+);
 
 interface ScreensProps {
   onLoadStart(): void;
@@ -71,9 +76,12 @@ function OperatorScreens(props: ScreensProps) {
       <Route path="/console/operator/holds" component={Holds} />
       <Route path="/console/operator/ledger" component={Ledger} />
       <Route path="/console/operator/margin" component={Margin} />
+      <Route path="/console/operator/notices" component={Notices} />
       <Route path="/console/operator/catalog" component={OperatorCatalog} />
       <Route path="/console/operator/upstreams" component={Upstreams} />
       <Route path="/console/operator/audit" component={AuditLog} />
+      <Route path="/console/operator/operators" component={Operators} />
+      <Route path="/console/operator/own" component={OwnOperator} />
       <Route default component={NotHere} />
     </Router>
   );

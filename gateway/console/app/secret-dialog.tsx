@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { Dialog, FormDialog } from "./kit/dialog.tsx";
 import { TextField } from "./kit/form.tsx";
-import { secretQuestion } from "./secret.ts";
+import { type SecretQuestion, secretQuestion } from "./secret.ts";
 import { session } from "./session.ts";
 
 /** Asks for the secret before keys are made, money is moved or holds are settled. */
@@ -14,6 +14,7 @@ export function SecretDialog() {
     question.answer(value);
   };
   if (session.value?.oidc) return <AskProvider onClose={() => answer(null)} />;
+  if (session.value?.operatorName) return <AskProof question={question} />;
   const what = session.value?.role === "operator" ? "admin token" : "API key";
   return (
     <FormDialog
@@ -32,6 +33,51 @@ export function SecretDialog() {
         autoFocus
         value={secret}
         onValue={setSecret}
+      />
+    </FormDialog>
+  );
+}
+
+/**
+ * An operator with a name gives password and code. A code alone would be enough for a stranger at an unlocked desk with the phone on it. The
+ * answer counts for some minutes, because each code works once.
+ */
+function AskProof({ question }: { question: SecretQuestion }) {
+  const [password, setPassword] = useState("");
+  const [code, setCode] = useState("");
+  return (
+    <FormDialog
+      title="Confirm that it is you"
+      submit="Confirm"
+      onClose={() => question.answer(null)}
+      onSubmit={async () => {
+        const proof = `${code.replace(/\s/g, "")} ${encodeURIComponent(password)}`;
+        setCode("");
+        question.answer(proof);
+      }}
+    >
+      <TextField
+        label="Your password"
+        hint="After this nothing more is asked for 5 minutes."
+        type="password"
+        autocomplete="current-password"
+        required
+        autoFocus
+        value={password}
+        onValue={setPassword}
+      />
+      <TextField
+        label="Your code"
+        hint="A new one of your authenticator, or a recovery code."
+        error={
+          question.isSecondTry ? "Password or code is wrong. Each code works once." : undefined
+        }
+        name="code"
+        autocomplete="one-time-code"
+        required
+        maxLength={24}
+        value={code}
+        onValue={setCode}
       />
     </FormDialog>
   );

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-interface SecretQuestion {
+export interface SecretQuestion {
   /** The previous secret was not accepted. */
   isSecondTry: boolean;
   answer(secret: string | null): void;

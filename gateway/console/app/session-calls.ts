@@ -15,8 +15,15 @@ export async function loadSession(): Promise<void> {
   }
 }
 
-export async function signIn(secret: string): Promise<void> {
-  const made = await call<Session>(path, { method: "POST", body: { secret } });
+/** Signs in with an API key or the admin token. */
+export const signIn = (secret: string) => begin({ secret });
+
+/** Signs in as an operator with a name. */
+export const signInByName = (proof: { name: string; password: string; code: string }) =>
+  begin(proof);
+
+async function begin(body: object): Promise<void> {
+  const made = await call<Session>(path, { method: "POST", body });
   hasEnded.value = false;
   session.value = made;
 }

@@ -114,7 +114,8 @@ function Identity() {
   const action = useAction(signOut);
   const { value } = session;
   if (!value) return null;
-  const who = value.keyId === null ? value.role : value.keyName || "Key without a name";
+  const operator = value.operatorName ?? value.role;
+  const who = value.keyId === null ? operator : value.keyName || "Key without a name";
   return (
     <div class="identity">
       <Segments

@@ -1,16 +1,19 @@
 import { useEffect, useState } from "preact/hooks";
+import { ErrorBoundary } from "preact-iso/lazy";
 import { useAction, useApi } from "./hooks.ts";
 import { TextField } from "./kit/form.tsx";
 import { ErrorText, Notice } from "./kit/states.tsx";
+import { screen } from "./screen.tsx";
 import { hasEnded } from "./session.ts";
 import { signIn } from "./session-calls.ts";
 import type { SignInOptions } from "./types.ts";
 
-/** A form of one field. After signing in the reader sees the screen of the address. */
+const SignInByName = screen(() => import("./sign-in-by-name.tsx").then((m) => m.SignInByName));
+
+/** The sign-in. After it the reader sees the screen of the address. */
 export function SignIn() {
-  const [secret, setSecret] = useState("");
+  const [isByName, setByName] = useState(false);
   const options = useApi<SignInOptions>("/console/api/sign-in").data;
-  const action = useAction(() => signIn(secret.trim()));
   useEffect(() => {
     document.title = "Sign in · genmesh";
   }, []);
@@ -24,28 +27,14 @@ export function SignIn() {
             Your session has ended: it was idle for too long, or its key was changed.
           </Notice>
         )}
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            action.run();
-          }}
-        >
-          <TextField
-            label={options?.operator ? "API key or admin token" : "API key"}
-            hint="It is exchanged for a session of up to 8 hours, and not kept in this browser."
-            type="password"
-            name="secret"
-            autocomplete="current-password"
-            required
-            autoFocus
-            value={secret}
-            onValue={setSecret}
-          />
-          <ErrorText error={action.error} />
-          <button type="submit" class="primary block" disabled={action.isBusy}>
-            Sign in
+        <ErrorBoundary>
+          {isByName ? <SignInByName /> : <SignInBySecret isForOperators={options?.operator} />}
+        </ErrorBoundary>
+        {options?.operator && (
+          <button type="button" class="block" onClick={() => setByName(!isByName)}>
+            {isByName ? "Use an API key or admin token" : "Use an operator's name and password"}
           </button>
-        </form>
+        )}
         {options?.oidc && (
           <a class="button block" href={options.oidc.url} target="_top">
             {options.oidc.label}
@@ -57,6 +46,36 @@ export function SignIn() {
         </p>
       </div>
     </main>
+  );
+}
+
+/** A form of one field. */
+function SignInBySecret({ isForOperators }: { isForOperators: boolean | undefined }) {
+  const [secret, setSecret] = useState("");
+  const action = useAction(() => signIn(secret.trim()));
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        action.run();
+      }}
+    >
+      <TextField
+        label={isForOperators ? "API key or admin token" : "API key"}
+        hint="It is exchanged for a session of up to 8 hours, and not kept in this browser."
+        type="password"
+        name="secret"
+        autocomplete="current-password"
+        required
+        autoFocus
+        value={secret}
+        onValue={setSecret}
+      />
+      <ErrorText error={action.error} />
+      <button type="submit" class="primary block" disabled={action.isBusy}>
+        Sign in
+      </button>
+    </form>
   );
 }
 

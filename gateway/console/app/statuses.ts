@@ -55,6 +55,7 @@ export const statusMeanings = {
     grant: "An operator added to the balance.",
     charge: "A request or job was charged when it ended.",
     refund: "An operator gave a charge back, or a part of it.",
+    "grant taken back": "An operator took a grant back, or a part of it.",
   },
   /** An entry of the journal, which operators see in full. */
   journal: {
@@ -65,6 +66,7 @@ export const statusMeanings = {
     extend: "What is held may be held for longer.",
     draw: "A charge was taken from what is free.",
     refund: "An operator gave a charge back, or a part of it.",
+    "take back": "An operator took a grant back, or a part of it.",
   },
   hold: {
     text: "A text request runs. Its end charges what it cost, and frees the rest.",

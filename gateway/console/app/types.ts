@@ -14,6 +14,8 @@ export interface Session {
   endsAt: string;
   idleEndsAt: string;
   oidc: boolean;
+  /** The operator who signed in by name. Null: signed in otherwise. */
+  operatorName: string | null;
 }
 
 export interface SignInOptions {
@@ -246,6 +248,7 @@ export interface BillingEntry {
   requestKind: string | null;
   request: string | null;
   refundOf: string | null;
+  takeBackOf: string | null;
 }
 
 export interface Hold {

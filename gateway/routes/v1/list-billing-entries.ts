@@ -26,13 +26,18 @@ const entrySchema = object(
     createdAt: string("When it was made.", { format: "date-time" }),
     kind: string("", { enum: ["grant", "charge", "refund"] }),
     unit: string("", { enum: ["usd_micros", "credits"] }),
-    amount: integer("Change of what is available; below 0 for a charge."),
+    amount: integer(
+      "Change of what is available; below 0 for a charge, and for a grant that is taken back.",
+    ),
     balanceAfter: integer("What is available in the account's wallet after it."),
     keyId: nullable(string("The key that paid.")),
     model: nullable(string("Model id.")),
     requestKind: nullable(string("What was paid for.", { enum: usageKinds })),
     request: nullable(string("`id` of the request in `GET /requests`.")),
     refundOf: nullable(string("Of a refund: `id` of the entry whose charge it gives back.")),
+    takeBackOf: nullable(
+      string("Of a grant below 0: `id` of the entry whose grant the operator takes back."),
+    ),
   },
   ["id", "object", "createdAt", "kind", "unit", "amount", "balanceAfter"],
 );

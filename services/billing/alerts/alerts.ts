@@ -85,7 +85,7 @@ export function createAlerts({ store, clock, events }: AlertsContext): Alerts {
   return {
     methods: createMethods(store, clock),
     async beforeCount(wallet, balance, entries) {
-      const falls = entries.some(({ spentDelta }) => spentDelta > 0n);
+      const falls = entries.some(({ freeDelta, heldDelta }) => freeDelta + heldDelta < 0n);
       if (wallet.unit !== "usd_micros" || !falls) return;
       const settings = await store.settings(wallet.accountId);
       const found = lowBalances(wallet.accountId, balance, entries, settings);

@@ -32,6 +32,8 @@ export interface BillingEvents {
   ownerAsked(owner: Owner, verdict: Verdict, hold: WalletHold, error?: unknown): void;
   /** How long the oldest of all open holds has been open, in ms. 0 where none is. */
   oldestHold(ageMs: number): void;
+  /** So many wallets have entries that this process has yet to count. */
+  uncounted(wallets: number): void;
   /** A whole sweep for holds failed. */
   sweepFailed(error: unknown): void;
   /** A wallet's journal (undefined: it is unknown which) could not be added up in the background. */
@@ -86,6 +88,9 @@ export function createBillingEvents(deps: {
     },
     oldestHold(ageMs) {
       count.oldest.of().value = ageMs / 1_000;
+    },
+    uncounted(wallets) {
+      count.uncounted.of().value = wallets;
     },
     sweepFailed(error) {
       log[levelOf(error)]({ err: error }, "holds could not be read");
@@ -144,6 +149,11 @@ function tellDone(
     const { amount, entry } = outcome;
     log.info({ ...wallet, amount: `${amount}`, entry }, "charge given back");
   }
+  if (outcome.kind === "takenBack") {
+    count.money.of(unit, "taken_back").value += Number(outcome.amount);
+    const { amount, entry } = outcome;
+    log.info({ ...wallet, amount: `${amount}`, entry }, "grant taken back");
+  }
   if (outcome.kind === "reserved") count.money.of(unit, "held").value += Number(outcome.held);
   if (outcome.kind === "drawn") count.money.of(unit, "charged").value += Number(outcome.charged);
   if (outcome.kind === "closed") {
@@ -174,7 +184,7 @@ function createCounters(metrics: Metrics) {
   );
   const money = metrics.counter(
     "genmesh_billing_amount_total",
-    "USD micros or credits granted, set aside in holds, charged and given back; a rate, not the books",
+    "USD micros or credits granted, set aside in holds, charged, given back and taken back; a rate, not the books",
     ["unit", "flow"],
   );
   const asked = metrics.counter(
@@ -193,6 +203,11 @@ function createCounters(metrics: Metrics) {
     "Age of the oldest open hold of all wallets, 0 where none is open",
     [],
   );
+  const uncounted = metrics.gauge(
+    "genmesh_billing_wallets_uncounted",
+    "Wallets with entries that this process has yet to count as usage, after each round of counting",
+    [],
+  );
   const conflicts = metrics.counter(
     "genmesh_billing_conflicts_total",
     "Transitions of wallets that another process overtook, and that went again",
@@ -203,5 +218,5 @@ function createCounters(metrics: Metrics) {
     "Differences that audits found",
     ["field"],
   );
-  return { operations, refusals, money, asked, ages, oldest, conflicts, differences };
+  return { operations, refusals, money, asked, ages, oldest, uncounted, conflicts, differences };
 }

@@ -26,6 +26,10 @@ export const maxClockLagMs = 5 * 60_000;
 
 /** Hold ids become field names in a document store. */
 export const holdIdPattern = /^[a-z0-9_]{8,40}$/;
+/**
+ * How often one grant may be taken back. A part each time that requests end is plenty, and an operation looks up as many entries as this.
+ */
+export const maxTakeBacks = 20;
 /** Operation ids of grants. The operator's tools choose them. */
 export const grantIdPattern = /^[A-Za-z0-9_.:-]{1,128}$/;
 /** References by which people look a hold up. They are printable, so that every store returns them unchanged. */

@@ -157,6 +157,32 @@ describe("an audit", () => {
     expect(fields(await audit())).toContain("refund");
   });
 
+  test("finds more taken back than was granted, of no grant, and of one that came later", async () => {
+    const generous: Fold = (view, operation, moment) => {
+      const recorded = (id: string) => {
+        const entry = view.recorded(id);
+        return entry?.kind === "grant" ? { ...entry, amount: 1_000n } : entry;
+      };
+      const isBack = operation.kind === "takeBack";
+      return fold(isBack ? { ...view, recorded } : view, operation, moment);
+    };
+    const wrong = createSqliteLedger(db, generous);
+    const back = { kind: "takeBack", grantId: "small", entry: 6, takeBackId: "t" } as const;
+    await wrong.apply(usd, [{ kind: "grant", grantId: "small", amount: 5n }], now + 2);
+    expect(await wrong.apply(usd, [{ ...back, amount: 6n }], now + 2)).toMatchObject([
+      { kind: "takenBack", amount: 6n },
+    ]);
+    expect(await audit()).toEqual([
+      ...[{ field: "granted", recorded: "6 taken back of entry 6", computed: "grant 5" }].map(
+        (one) => ({ ...one, entryNumber: 7 }),
+      ),
+    ]);
+    for (const record of ["{}", '{"takeBackOf":3}', '{"takeBackOf":8}', "no JSON"]) {
+      tamper(`UPDATE ledger_entry SET ref = 't' || char(10) || '${record}' WHERE n = 7`);
+      expect(fields(await audit()), record).toEqual(["chain", "granted"]);
+    }
+  });
+
   test("finds a deleted entry, in the middle and at the end", async () => {
     tamper("DELETE FROM ledger_entry WHERE n = 3");
     const found = await audit();

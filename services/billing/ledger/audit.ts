@@ -11,6 +11,7 @@ import {
   emptyWallet,
   type KeyCounter,
   type OpenHold,
+  takeBackOf,
   type Wallet,
 } from "./wallet.ts";
 
@@ -65,12 +66,14 @@ export async function* auditWallet(
     holds: new Map(),
     keys: new Map(),
     refunded: new Set(),
+    taken: new Map(),
   };
   for await (const page of snapshot.entries()) {
     for (const entry of page) {
       read.entries++;
       yield* auditEntry(image, entry);
       if (entry.kind === "refund") yield* auditRefund(image, entry, snapshot);
+      if (entry.kind === "grant" && entry.amount < 0n) yield* auditTakeBack(image, entry, snapshot);
     }
   }
   read.computed = image.wallet;
@@ -87,6 +90,8 @@ interface Image {
   keys: Map<string, KeyCounter>;
   /** Numbers of the charges that were refunded. They are few. */
   refunded: Set<number>;
+  /** The sums that were taken back of grants, by the grants' numbers. They are few too. */
+  taken: Map<number, bigint>;
 }
 
 /** A refund names a charge of its own hold and key. The charge came before it, was at least as high, and was not refunded yet. */
@@ -111,6 +116,22 @@ async function* auditRefund(
   const recorded = `${entry.amount} of entry ${told?.refundOf ?? "unknown"}`;
   const computed = charge ? `${charge.kind} ${charge.spentDelta}` : "no such charge";
   yield { field: "refund", recorded, computed, entryNumber: entry.n };
+}
+
+/** Taking a grant back names a grant of its own wallet that came before it. All of them together take at most the grant's amount. */
+async function* auditTakeBack(
+  { taken }: Image,
+  entry: Entry,
+  journal: Pick<WalletSnapshot, "entry">,
+): AsyncIterable<Difference> {
+  const named = takeBackOf(entry);
+  const grant = named === undefined ? undefined : await journal.entry(named);
+  const sum = (taken.get(named ?? 0) ?? 0n) - entry.amount;
+  taken.set(named ?? 0, sum);
+  if (grant?.kind === "grant" && grant.n < entry.n && grant.amount >= sum) return;
+  const recorded = `${sum} taken back of entry ${named ?? "unknown"}`;
+  const computed = grant ? `${grant.kind} ${grant.amount}` : "no such grant";
+  yield { field: "granted", recorded, computed, entryNumber: entry.n };
 }
 
 function* auditEntry(image: Image, entry: Entry): Iterable<Difference> {
@@ -150,7 +171,8 @@ function advance(image: Image, entry: Entry, hold: OpenHold | undefined): void {
 function allowed({ kind, amount, spentDelta }: Entry, hold: OpenHold | undefined): string {
   switch (kind) {
     case "grant":
-      return amount > 0n ? deltas(amount, 0n, 0n) : "no such grant";
+      // An amount below 0 takes an earlier grant back.
+      return amount === 0n ? "no such grant" : deltas(amount, 0n, 0n);
     case "hold":
       return hold || amount < 0n ? "no such hold" : deltas(-amount, amount, 0n);
     case "settle":

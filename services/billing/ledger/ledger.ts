@@ -1,13 +1,12 @@
-import { ErrorReason, type Reason } from "#kit/base/errors.ts";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { maxGranted, maxOpenHolds, openHoldsRetryMs } from "../base/limits.ts";
-import { seal, type UnsealedEntry } from "./chain.ts";
+import { blank, type Folded, type LedgerView, mismatch, record, refused } from "./change.ts";
 import {
   closeSlot,
   type Draw,
   type Extend,
   type Grant,
   type Operation,
-  type Outcome,
   type Refund,
   type Refused,
   type Release,
@@ -15,49 +14,8 @@ import {
   type Settle,
 } from "./operations.ts";
 import { counted, type Room, roomFor } from "./room.ts";
-import {
-  advanceHold,
-  advanceKey,
-  advanceWallet,
-  type ChargeTold,
-  countsForKey,
-  type Entry,
-  entryTime,
-  type KeyCounter,
-  type OpenHold,
-  operationIds,
-  type Wallet,
-} from "./wallet.ts";
-
-/** The data that a fold may read: one wallet at one moment. */
-export interface LedgerView {
-  wallet: Wallet;
-  /** The open hold of this id. */
-  hold(holdId: string): OpenHold | undefined;
-  /** The counters of this key. Only USD wallets have them. */
-  key(keyId: string): KeyCounter | undefined;
-  /** The entry that an operation made, at any time in the past. */
-  recorded(operationId: string): Entry | undefined;
-  /** The wallet's entries after this number, in their order. Undefined where they are not all available. */
-  entriesAfter(number: number): readonly Entry[] | undefined;
-}
-
-/** An entry to be written, with all its changes. A store writes all of it or nothing. */
-export interface Change {
-  entry: Entry;
-  /** The wallet after it. */
-  wallet: Wallet;
-  /** The entry's hold after it. Undefined: it is not open, and its row is deleted. */
-  hold: OpenHold | undefined;
-  /** The key's counters after it. Undefined: unchanged. */
-  key: KeyCounter | undefined;
-}
-
-/** An outcome, with its change where there is one. Replays and refusals change nothing. */
-export interface Folded {
-  outcome: Outcome;
-  change?: Change;
-}
+import { takeBack } from "./take-back.ts";
+import { type ChargeTold, type Entry, type OpenHold, operationIds } from "./wallet.ts";
 
 /** The transition function of a wallet. */
 export type Fold = (view: LedgerView, operation: Operation, now: number) => Folded;
@@ -78,6 +36,8 @@ export const fold: Fold = (view, operation, now) => {
       return draw(view, operation, now);
     case "refund":
       return refund(view, operation, now);
+    case "takeBack":
+      return takeBack(view, operation, now);
   }
 };
 
@@ -306,36 +266,6 @@ function extend(view: LedgerView, operation: Extend, now: number): Folded {
   return { outcome: { kind: "extended", replayed: false }, change };
 }
 
-/** The change of an entry, which is numbered, timed and chained as the wallet's next. */
-function record(view: LedgerView, now: number, content: Content): Change {
-  const { wallet } = view;
-  const unsealed: UnsealedEntry = { ...content, n: wallet.n + 1, at: entryTime(wallet, now) };
-  const entry = seal(wallet.hash, wallet, unsealed);
-  return {
-    entry,
-    wallet: advanceWallet(wallet, entry),
-    hold: advanceHold(entry.kind === "extend" ? view.hold(entry.holdId) : undefined, entry),
-    key: countsForKey(wallet.unit, entry) ? advanceKey(view.key(entry.keyId), entry) : undefined,
-  };
-}
-
-/** An entry's own part: all except its place in the journal. */
-type Content = Omit<UnsealedEntry, "n" | "at">;
-
-/** An entry that moves no money and names no hold. */
-const blank = {
-  holdId: "",
-  holdKind: "",
-  keyId: "",
-  amount: 0n,
-  freeDelta: 0n,
-  heldDelta: 0n,
-  spentDelta: 0n,
-  ref: "",
-  record: "",
-  checkAt: 0,
-} satisfies Partial<Content>;
-
 function ofHold({ holdId, holdKind, keyId, ref }: OpenHold) {
   return { ...blank, holdId, holdKind, keyId, ref };
 }
@@ -346,12 +276,4 @@ function stateOf(closed: Entry | undefined): "settled" | "released" {
 
 function smaller(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
-}
-
-function mismatch(operationId: string): { outcome: Refused } {
-  return refused(ErrorReason.OPERATION_MISMATCH, { operation_id: operationId });
-}
-
-function refused(reason: Reason, metadata: Record<string, string> = {}): { outcome: Refused } {
-  return { outcome: { kind: "refused", reason, metadata } };
 }

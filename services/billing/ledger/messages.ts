@@ -32,6 +32,7 @@ import {
   type EntryKind as EntryKindName,
   type HoldKind as HoldKindName,
   spentThisMonth,
+  takeBackOf,
   type Unit as UnitName,
   type Wallet,
   type WalletRef,
@@ -112,10 +113,11 @@ export function entryMessage(wallet: WalletRef, entry: Entry): EntryMessage {
     ref: entry.ref,
     time: timestampFromMs(entry.at),
     hash: entry.hash,
-    ...(entry.kind !== "refund" && entry.record !== ""
+    ...(entry.kind !== "refund" && entry.kind !== "grant" && entry.record !== ""
       ? { record: recordMessage(entry.record) }
       : {}),
     refundOf: BigInt(chargeTold(entry)?.refundOf ?? 0),
+    takeBackOf: BigInt(takeBackOf(entry) ?? 0),
   });
 }
 
@@ -253,6 +255,7 @@ export function outcomeMessage(operation: string | undefined, outcome: Outcome):
     }
     case "granted":
     case "refunded":
+    case "takenBack":
     case "extended":
       throw new Error(`no ${outcome.kind} outcome travels among others`);
   }

@@ -8,7 +8,7 @@ import {
 } from "./wallet.ts";
 
 /** An operation on one wallet. It is well-formed: the rules of the wire were checked before. */
-export type Operation = Grant | Reserve | Settle | Release | Extend | Draw | Refund;
+export type Operation = Grant | Reserve | Settle | Release | Extend | Draw | Refund | TakeBack;
 
 /** Adds funds. Operation id `grant:<grantId>`. */
 export interface Grant {
@@ -112,6 +112,21 @@ export interface Refund {
   amount?: bigint | undefined;
 }
 
+/** Takes a grant, or a part of it, out of the free balance. Operation id `grant:take-back/<entry>/<n>`: the n-th of this grant. */
+export interface TakeBack {
+  kind: "takeBack";
+  /** The grant's own id. */
+  grantId: string;
+  /** The number of the grant's entry. */
+  entry: number;
+  /** Chosen by the operator's tool. A repeat brings the same. */
+  takeBackId: string;
+  /** 1 or more. Undefined: all that is left of the grant. */
+  amount?: bigint | undefined;
+  /** Where less is free, all that is free is taken. Otherwise it is refused then. */
+  upTo?: boolean | undefined;
+}
+
 /** The reason why nothing was changed. */
 export interface Refused {
   kind: "refused";
@@ -128,6 +143,8 @@ export type Outcome =
   | { kind: "extended"; replayed: boolean }
   /** `entry`: the refund's number. */
   | { kind: "refunded"; wallet: Wallet; amount: bigint; entry: number; replayed: boolean }
+  /** `amount`: what was taken. `entry`: the number of its entry. */
+  | { kind: "takenBack"; wallet: Wallet; amount: bigint; entry: number; replayed: boolean }
   | { kind: "drawn"; charged: bigint; replayed: boolean }
   | Refused;
 

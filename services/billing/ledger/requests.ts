@@ -21,6 +21,7 @@ import {
   type ReleaseRequest,
   type ReserveRequest,
   type SettleRequest,
+  type TakeBackRequest,
   Unit,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
@@ -38,7 +39,16 @@ import {
 } from "../base/limits.ts";
 import type { LimitPeriod } from "../base/periods.ts";
 import { recordText } from "./messages.ts";
-import type { Draw, Grant, Operation, Refund, Release, Reserve, Settle } from "./operations.ts";
+import type {
+  Draw,
+  Grant,
+  Operation,
+  Refund,
+  Release,
+  Reserve,
+  Settle,
+  TakeBack,
+} from "./operations.ts";
 import type { HoldKind as HoldKindName, KeyLimit, WalletRef } from "./wallet.ts";
 
 /** An operation and its wallet. */
@@ -232,13 +242,24 @@ export interface AskedRefund extends Pick<Refund, "entry" | "refundId" | "amount
 }
 
 /** Checks a refund. */
-export function readRefund(message: RefundRequest): AskedRefund {
+export function readRefund(message: Omit<RefundRequest, "$typeName">): AskedRefund {
   const wallet = readWallet(message);
   const { operationId: refundId, amount, entryNumber } = message;
   if (entryNumber < 1n || entryNumber > maxEntryNumber) broken("entry_number");
   if (!grantIdPattern.test(refundId)) broken("operation_id");
   if (amount !== undefined) readAmount("amount", amount, 1n, maxAmount);
   return { wallet, entry: Number(entryNumber), refundId, amount };
+}
+
+/** Taking a grant back, before the grant is looked up. */
+export interface AskedTakeBack extends Omit<TakeBack, "kind" | "grantId"> {
+  wallet: WalletRef;
+}
+
+/** Checks a request to take a grant back. */
+export function readTakeBack(message: TakeBackRequest): AskedTakeBack {
+  const { wallet, entry, refundId: takeBackId, amount } = readRefund(message);
+  return { wallet, entry, takeBackId, amount, upTo: message.upTo };
 }
 
 /** Checks the operator's decision on a hold. */

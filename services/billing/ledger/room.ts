@@ -1,5 +1,5 @@
 import { ErrorReason } from "#kit/base/errors.ts";
-import type { LedgerView } from "./ledger.ts";
+import type { LedgerView } from "./change.ts";
 import type { Outcome, Refused, Reserve } from "./operations.ts";
 import { advanceTotals, countsForKey, entryTime, type KeyLimit, keySpentIn } from "./wallet.ts";
 

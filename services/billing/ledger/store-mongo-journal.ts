@@ -10,6 +10,7 @@ import {
   type WalletDocument,
 } from "./store-mongo-schema.ts";
 import type { Image } from "./store-mongo-wallets.ts";
+import { takeBackSlots } from "./take-back.ts";
 import { type Entry, operationIds } from "./wallet.ts";
 
 /**
@@ -55,6 +56,8 @@ function askedFor(operation: Operation): string[] {
       return endsOf(operation.holdId);
     case "refund":
       return [operationIds.refund(operation.holdId), ...endsOf(operation.holdId)];
+    case "takeBack":
+      return [operationIds.grant(operation.grantId), ...takeBackSlots(operation.entry)];
     case "extend":
       return [operationIds.extend(operation.holdId, operation.step)];
   }

@@ -44,7 +44,10 @@ interface Context {
   rules: Fold;
 }
 
-/** A write that was sent and got no answer: one of its entries, which are written all together or not at all, and its outcomes. */
+/**
+ * A write that was sent and got no answer: its last entry and its outcomes. The hash of the last entry covers all of them. The first
+ * one's would not do: another process may have made the same first entry in the same ms, without those that follow here.
+ */
 interface UnheardWrite {
   operationId: string;
   hash: string;
@@ -116,7 +119,7 @@ async function tryOnce(
     written = await write(ctx, image, draft);
   } finally {
     // It may still have been carried out, and another change may have followed.
-    const [entry] = draft.entries;
+    const entry = draft.entries.at(-1);
     if (!written && entry) unheard.push({ ...entry, outcomes });
   }
   if (!written) {

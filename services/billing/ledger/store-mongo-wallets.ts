@@ -1,5 +1,5 @@
 import type { Collection, UpdateFilter } from "mongodb";
-import type { Change, LedgerView } from "./ledger.ts";
+import type { Change, LedgerView } from "./change.ts";
 import type { WalletChange } from "./store-mongo-commands.ts";
 import {
   holdDocument,

@@ -1,7 +1,7 @@
 import type { SqlRunner } from "#kit/store/sqlite.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
 import { maxImageKeys, maxImages, newestMovedAt } from "../base/limits.ts";
-import type { Change } from "./ledger.ts";
+import type { Change } from "./change.ts";
 import { hasNewest, insertNewest, moveEntries, readNewest } from "./store-sqlite-newest.ts";
 import {
   deleteHold,

@@ -1,7 +1,8 @@
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
 import { maxEntriesSince } from "../base/limits.ts";
-import { type Fold, fold, type LedgerView } from "./ledger.ts";
+import type { LedgerView } from "./change.ts";
+import { type Fold, fold } from "./ledger.ts";
 import type { Operation, Outcome } from "./operations.ts";
 import type { LedgerStore } from "./store.ts";
 import { readDueHolds, readEntries, readHolds, readOldestHold } from "./store-sqlite-pages.ts";

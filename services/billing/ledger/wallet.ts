@@ -27,7 +27,7 @@ export interface WalletRef {
 
 /** A wallet after its entries. Law: `free + held + spent === granted`, each 0 or more. Amounts are in the wallet's unit. */
 export interface Wallet extends WalletRef {
-  /** All that was ever granted. */
+  /** All that was ever granted, less what was taken back. */
   granted: bigint;
   /** The amount that new holds may take. */
   free: bigint;
@@ -120,14 +120,20 @@ export interface Entry {
   holdKind: HoldKind | "";
   /** The key that pays. "" for grants. */
   keyId: string;
-  /** The amount of the operation. For a settlement this is the requested amount, which may be above the charge. */
+  /**
+   * The amount of the operation. For a settlement this is the requested amount, which may be above the charge. For a grant that was
+   * taken back it is below 0.
+   */
   amount: bigint;
   freeDelta: bigint;
   heldDelta: bigint;
   spentDelta: bigint;
-  /** The job or request. For a refund: the operator's id of it. "" for grants. */
+  /** The job or request. For a refund, or a grant taken back: the operator's id of it. "" for other grants. */
   ref: string;
-  /** The record of a request in its `draw`, or of a charge in its refund ({@link ChargeTold}), as JSON. "" for all others. */
+  /**
+   * The record of a request in its `draw`, of a charge in its refund ({@link ChargeTold}), or of a grant in its taking back
+   * ({@link takeBackOf}), as JSON. "" for all others.
+   */
   record: string;
   /** In ms since the epoch. It is before that of an earlier entry only where that one's clock was wrong: see {@link entryTime}. */
   at: number;
@@ -153,9 +159,11 @@ export const operationIds = {
   /** `step` counts from 1. */
   extend: (holdId: string, step: number) => `${holdId}:extend:${step}`,
   grant: (grantId: string) => `grant:${grantId}`,
+  /** `step` counts the times that this grant was taken back, from 1. No grant's id has a slash. */
+  takeBack: (entry: number, step: number) => `grant:take-back/${entry}/${step}`,
 };
 
-/** The hold in an operation id. "" in that of a grant. */
+/** The hold in an operation id. "" in that of a grant, or of taking one back. */
 export function holdIdOf(operationId: string): string {
   const colon = operationId.indexOf(":");
   const head = operationId.slice(0, colon);
@@ -255,6 +263,25 @@ export function chargeTold({
     const told: ChargeTold = JSON.parse(record);
     const fits = Number.isSafeInteger(told.refundOf) && Number.isFinite(told.chargedMs);
     return fits ? told : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The number of the grant that an entry takes back. Undefined for all other entries, and where it cannot be read. */
+export function takeBackOf({
+  kind,
+  amount,
+  record,
+}: {
+  kind: string;
+  amount: bigint;
+  record: string;
+}): number | undefined {
+  if (kind !== "grant" || amount >= 0n) return undefined;
+  try {
+    const { takeBackOf }: { takeBackOf?: unknown } = JSON.parse(record);
+    return Number.isSafeInteger(takeBackOf) ? Number(takeBackOf) : undefined;
   } catch {
     return undefined;
   }

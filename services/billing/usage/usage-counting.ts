@@ -115,6 +115,7 @@ class JournalCounting implements Counting {
       } catch (error) {
         events.countingFailed(undefined, error);
       }
+      events.uncounted(this.#noted.size);
       await clock.sleep(countIntervalMs, signal).catch(() => undefined);
     }
     await behind;

@@ -12,7 +12,7 @@ import {
 import { maxBuckets, maxLookUpLength, maxUsageModels } from "../base/limits.ts";
 import { recordMessage, unitMessage } from "../ledger/messages.ts";
 import { broken, readAccountId, readKeyIds, readPageSize } from "../ledger/requests.ts";
-import { chargeTold, type Unit } from "../ledger/wallet.ts";
+import { chargeTold, takeBackOf, type Unit } from "../ledger/wallet.ts";
 import { partNames } from "./served.ts";
 import {
   addSums,
@@ -165,7 +165,8 @@ export function lineMessage(line: Line, forOperator: boolean): LineMessage {
     balance: line.balance,
     id: line.publicId,
     refundOf: BigInt(line.kind === "refund" ? (chargeTold(line)?.refundOf ?? 0) : 0),
-    ...(record && line.kind !== "refund" ? { record } : {}),
+    takeBackOf: BigInt(takeBackOf(line) ?? 0),
+    ...(record && line.kind !== "refund" && line.kind !== "grant" ? { record } : {}),
   });
 }
 

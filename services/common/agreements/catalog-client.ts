@@ -27,6 +27,8 @@ export interface LiveCatalog extends AsyncDisposable {
   current(): CatalogView;
   /** Resolves with the first snapshot; never rejects. */
   ready(): Promise<void>;
+  /** Is the catalog as it stands broken, so that an earlier one is in force? Known within a heartbeat. */
+  isRefused(): boolean;
   /** Undefined once there is a snapshot. Otherwise one line with the reason. */
   notReady(): string | undefined;
 }
@@ -57,6 +59,7 @@ export function createCatalogView({ catalog, clock, log, after }: CatalogViewDep
   const stop = new AbortController();
   const first = Promise.withResolvers<void>();
   let view: CatalogView | undefined;
+  let isBroken = false;
 
   /** One watch to its end. True where it brought anything. */
   const watch = async (): Promise<boolean> => {
@@ -70,9 +73,11 @@ export function createCatalogView({ catalog, clock, log, after }: CatalogViewDep
     );
     try {
       const knownVersion = view?.snapshot.version ?? "";
-      for await (const { snapshot } of catalog.watchSnapshots({ knownVersion }, { signal })) {
+      const watching = catalog.watchSnapshots({ knownVersion }, { signal });
+      for await (const { snapshot, isRefused } of watching) {
         heardAtMs = clock.steady();
         heard = true;
+        isBroken = isRefused;
         if (!snapshot || snapshot.version === view?.snapshot.version) continue;
         view = viewOf(snapshot);
         first.resolve();
@@ -103,6 +108,7 @@ export function createCatalogView({ catalog, clock, log, after }: CatalogViewDep
   return {
     current: () => view ?? refuse(ErrorReason.SERVICE_UNAVAILABLE),
     ready: () => first.promise,
+    isRefused: () => isBroken,
     notReady: () => (view ? undefined : "no catalog snapshot has come yet"),
     async [Symbol.asyncDispose]() {
       stop.abort();

@@ -22,6 +22,7 @@ export function entryDocument(line: Line) {
     requestKind: isGrant ? null : isRefund ? line.refundedKind : kind,
     request: line.id || null,
     refundOf: line.refundOf === 0n ? null : `${unit}-${line.refundOf}`,
+    takeBackOf: line.takeBackOf === 0n ? null : `${unit}-${line.takeBackOf}`,
   };
 }
 
@@ -38,6 +39,7 @@ export const entryColumns = [
   "requestKind",
   "request",
   "refundOf",
+  "takeBackOf",
 ] as const satisfies readonly (keyof ReturnType<typeof entryDocument>)[];
 
 /** A change of a balance in an operator's file. It names the parts of the price, the upstream, and its cost. */
@@ -108,6 +110,7 @@ export function ledgerEntryDocument(entry: Entry) {
     heldDelta: entry.heldDelta,
     spentDelta: entry.spentDelta,
     refundOf: entry.refundOf === 0n ? null : entry.refundOf,
+    takeBackOf: entry.takeBackOf === 0n ? null : entry.takeBackOf,
     createdAt: isoTimeOrNull(entry.time),
   };
 }

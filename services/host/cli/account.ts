@@ -2,11 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import { driveClosing } from "#common/agreements/account-closing.ts";
 import type { Peers } from "#common/agreements/peers.ts";
-import {
-  accountState,
-  printedAccount,
-  printedWallets,
-} from "#common/documents/account-document.ts";
+import { accountState, printedAccount } from "#common/documents/account-document.ts";
 import { isoTime, unitName } from "#common/documents/answer-values.ts";
 import { randomIds } from "#kit/base/ids.ts";
 import { systemClock } from "#kit/time/clock.ts";
@@ -15,6 +11,8 @@ import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { makeSecret } from "../../auth/key.ts";
 import { alertsCommand } from "./account-alerts.ts";
+import { balance, balances } from "./account-balance.ts";
+import { takeBackCommand } from "./account-take-back.ts";
 import {
   amount,
   moneyOption,
@@ -29,7 +27,7 @@ import {
 } from "./arguments.ts";
 import { auditedByCli } from "./audit.ts";
 import { explain } from "./explain.ts";
-import { printFacts, printJson, printTable, sumCell, sumWords, walletName } from "./output.ts";
+import { printFacts, printJson, printTable, sumWords } from "./output.ts";
 import type { Cli } from "./program.ts";
 import { openSecretFile, type SecretFileOption, secretFileOption } from "./secret-file.ts";
 
@@ -43,6 +41,7 @@ export function accountCommands(program: Command, cli: Cli): void {
   alertsCommand(account, cli);
   topUpCommand(account, cli);
   refundCommand(account, cli);
+  takeBackCommand(account, cli);
   stateCommand(
     account,
     cli,
@@ -319,30 +318,6 @@ async function grant(peers: Peers, accountId: string, funds: Funds, id: string):
     replayed = replayed && answer.replayed;
   }
   return replayed;
-}
-
-async function balances(peers: Peers, accountId: string) {
-  return printedWallets(await peers.billing.getBalance({ accountId }));
-}
-
-async function balance(cli: Cli, accountId: string): Promise<void> {
-  const peers = cli.peers();
-  // Billing answers zeros for an account that it does not know.
-  await peers.auth.getAccount({ accountId });
-  const { usdMicros, credits } = await balances(peers, accountId);
-  if (cli.json) return printJson(cli, { accountId, usdMicros, credits });
-  const row = (unit: Unit, wallet: typeof usdMicros) => [
-    walletName(unit),
-    ...[wallet.available, wallet.reserved, wallet.spendable, wallet.monthSpent].map((sum) =>
-      sumCell(unit, sum),
-    ),
-  ];
-  printTable(
-    cli,
-    ["wallet", "available", "reserved", "spendable", "this month"],
-    [row(Unit.USD_MICROS, usdMicros), row(Unit.CREDITS, credits)],
-    "",
-  );
 }
 
 async function list(cli: Cli): Promise<void> {

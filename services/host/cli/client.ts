@@ -1,5 +1,7 @@
 import { readFileSync } from "node:fs";
+import type { LookupFunction } from "node:net";
 import { join } from "node:path";
+import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { createPeers, type Peers } from "#common/agreements/peers.ts";
 import { tokenInterceptor } from "#kit/rpc/access.ts";
@@ -24,18 +26,9 @@ export function operatorPeers(
   server: string | undefined,
   tell: (line: string) => void = () => {},
 ): Peers {
-  const common = {
-    interceptors: [tokenInterceptor(adminToken(config))],
-    defaultTimeoutMs: callTimeoutMs,
-    nodeOptions: tlsOptions(config),
-  };
   return createPeers((peer) => {
     const [url] = server === undefined ? (config.peers[peer] ?? []) : [];
-    const address = url ?? toUrl(server ?? defaultServer);
-    const transport =
-      url === undefined
-        ? createGrpcTransport({ ...common, baseUrl: address })
-        : createConnectTransport({ ...common, baseUrl: address, httpVersion: "1.1" });
+    const { address, transport } = operatorTransport(config, { server, url });
     const hint =
       url === undefined
         ? serverHint
@@ -44,6 +37,49 @@ export function operatorPeers(
       tell(`the service ${peer} at ${address} is away; trying for ${againForMs / 1_000} s`);
     return patientTransport(transport, { service: peer, address, hint, onRepeat });
   });
+}
+
+/** An address of a name. */
+export interface Address {
+  address: string;
+  family: number;
+}
+
+/** The place that is called. */
+export interface Called {
+  /** The gRPC port, as `--server` names it. Default: that of one process on this machine. */
+  server?: string | undefined;
+  /** A service's Connect port instead. */
+  url?: string | undefined;
+  /** The only address of the URL's name that is called. */
+  at?: Address;
+  /** Milliseconds for one call. Default: 30,000. */
+  timeoutMs?: number;
+}
+
+/** Calls that carry the admin token, and are not repeated. */
+export function operatorTransport(
+  config: OperatorConfig,
+  { server = defaultServer, url, at, timeoutMs = callTimeoutMs }: Called,
+): { address: string; transport: Transport } {
+  const common = {
+    interceptors: [tokenInterceptor(adminToken(config))],
+    defaultTimeoutMs: timeoutMs,
+  };
+  const nodeOptions = { ...tlsOptions(config), ...(at ? { lookup: onlyAddress(at) } : {}) };
+  if (url === undefined) {
+    const address = toUrl(server);
+    const transport = createGrpcTransport({ ...common, nodeOptions, baseUrl: address });
+    return { address, transport };
+  }
+  const connect = { ...common, nodeOptions, baseUrl: url, httpVersion: "1.1" } as const;
+  return { address: url, transport: createConnectTransport(connect) };
+}
+
+/** A look-up that answers one address, so that a certificate is still checked by the name. */
+function onlyAddress({ address, family }: Address): LookupFunction {
+  return (_, { all }, done) =>
+    all ? done(null, [{ address, family }]) : done(null, address, family);
 }
 
 /** The certificates that a mesh with TLS asks for. */

@@ -14,8 +14,9 @@ const rules: Readonly<Record<string, string>> = {
   api_key: "--api-key must be 20 to 200 characters of A-Z, a-z, 0-9, _ and -",
   expiresAt: "--expires-at must lie in the future",
   days: "--to must lie after --from, by at most 92 days",
-  entry_number: "--entry must be the number of an entry that charged something",
-  amount: "--usd or --amount must be above 0, and at most what was charged",
+  entry_number:
+    "--entry must be the number of an entry of which something is left to give or take back",
+  amount: "--usd or --amount must be above 0, and at most what is left of the entry",
 };
 
 /** One line for people: the error, and advice. */

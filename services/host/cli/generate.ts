@@ -13,7 +13,7 @@ import { dollars, printJson } from "./output.ts";
 import type { Cli } from "./program.ts";
 
 /** The default address of the public API in the one-process run. */
-const defaultBaseUrl = "http://127.0.0.1:8080/v1";
+export const defaultBaseUrl = "http://127.0.0.1:8080/v1";
 /** Milliseconds between two looks at a job. The API asks programs for 3 to 5 s, but here a person watches a progress bar. */
 const lookEveryMs = 1_000;
 /** Characters of the progress bar. */

@@ -3,6 +3,7 @@ import type { Peers } from "#common/agreements/peers.ts";
 import type { OperatorConfig } from "../config.ts";
 import { version } from "../version.ts";
 import { accountCommands } from "./account.ts";
+import { alertCommands } from "./alert.ts";
 import { withExamples } from "./arguments.ts";
 import { auditCommands } from "./audit.ts";
 import { catalogCommands } from "./catalog.ts";
@@ -15,7 +16,9 @@ import { jobCommands } from "./job.ts";
 import { keyCommands } from "./key.ts";
 import { ledgerCommands } from "./ledger.ts";
 import { migrateCommand } from "./migrate.ts";
+import { operatorCommands } from "./operator.ts";
 import type { Output } from "./output.ts";
+import { statusCommand } from "./status.ts";
 import { webhookCommands } from "./webhook.ts";
 
 /** The parts that all commands share. A command sets `exitCode` where it found a fault. */
@@ -24,6 +27,8 @@ export interface Cli extends Output {
   /** Clients of the server that the option names. They are made at their first use, so that help needs no token. */
   peers(): Peers;
   exitCode: number;
+  /** The value of `--server`. */
+  readonly server: string | undefined;
 }
 
 /** `out` and `err` are the streams of the process or of a test. */
@@ -42,13 +47,16 @@ export interface Program {
 }
 
 const groups = [
+  statusCommand,
   accountCommands,
   auditCommands,
+  operatorCommands,
   keyCommands,
   ledgerCommands,
   holdCommands,
   jobCommands,
   webhookCommands,
+  alertCommands,
   catalogCommands,
   generateCommands,
   migrateCommand,
@@ -61,6 +69,7 @@ export function createProgram(options: ProgramOptions): Program {
   let wantsJson = false;
   const program = withExamples(
     new Command("genmesh").description("Operates a genmesh: accounts, keys, money, jobs, catalog."),
+    "status",
     'account create --name "Team A" --usd 5.00 --credits 1000',
     "key create acct_… --scope text --monthly-usd 1.00",
     "job show job_…",
@@ -88,8 +97,11 @@ export function createProgram(options: ProgramOptions): Program {
     get json() {
       return program.opts().json === true;
     },
+    get server() {
+      return program.opts().server;
+    },
     peers: () =>
-      operatorPeers(options.config, program.opts().server, (line) =>
+      operatorPeers(options.config, cli.server, (line) =>
         wantsJson ? undefined : options.err(`genmesh: ${line}\n`),
       ),
   };

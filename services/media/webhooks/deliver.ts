@@ -1,4 +1,5 @@
 import { type GuardedFetcher, OutsideError } from "#kit/outside/index.ts";
+import { signedHeaders } from "#kit/outside/signed.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { FailPoints } from "../fail-points.ts";
 import type { WebhookEvents } from "./events.ts";
@@ -11,7 +12,7 @@ import {
   maxHostsLookedAt,
 } from "./limits.ts";
 import { secretsOf } from "./secrets.ts";
-import { signedHeaders } from "./sign.ts";
+import { validSecrets } from "./sign.ts";
 import type { WebhookStore } from "./store.ts";
 import { type AttemptResult, hostOf, type Webhook } from "./webhook.ts";
 
@@ -158,7 +159,8 @@ async function send(
   signal: AbortSignal,
 ): Promise<AttemptResult> {
   const secrets = await secretsOf(accountId, { clock, store });
-  const headers = await signedHeaders({ webhookId, body }, secrets, clock.now());
+  const now = clock.now();
+  const headers = await signedHeaders({ id: webhookId, body }, validSecrets(secrets, now), now);
   try {
     const exchange = { body, headers, timeoutMs: attemptTimeoutMs, maxAnswerBytes, signal };
     return { kind: "answered", status: await fetcher.post(url, exchange) };

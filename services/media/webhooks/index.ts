@@ -10,7 +10,13 @@ import type { JobStore } from "../jobs/store.ts";
 import { announce, announceSome } from "./announce.ts";
 import { createDeliverer } from "./deliver.ts";
 import { createWebhookEvents } from "./events.ts";
-import { attemptLeaseMs, clearBatch, clearIntervalMs, lookIntervalMs } from "./limits.ts";
+import {
+  attemptLeaseMs,
+  clearBatch,
+  clearIntervalMs,
+  lookIntervalMs,
+  waitingIntervalMs,
+} from "./limits.ts";
 import { createWebhookRoutes, type WebhookMethods } from "./routes.ts";
 import { createWebhookStore } from "./store-documents.ts";
 
@@ -53,6 +59,12 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     clearAt = clock.steady() + clearIntervalMs;
     await store.clear(clock.now(), clearBatch);
   };
+  let countAt = 0;
+  const countWaiting = async () => {
+    if (clock.steady() < countAt) return;
+    countAt = clock.steady() + waitingIntervalMs;
+    context.events.waiting(await store.waiting(clock.now()));
+  };
   return {
     async eraseAccount(accountId) {
       return (await store.eraseAccount(accountId, clearBatch)) === 0;
@@ -70,6 +82,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
           isMore = await announceSome(context);
           await deliverer.begin(signal);
           await clear();
+          await countWaiting();
         } catch (error) {
           context.events.trouble("webhooks could not be looked at", error);
         }

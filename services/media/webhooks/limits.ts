@@ -45,6 +45,8 @@ export const lookIntervalMs = 500;
 export const announceBatch = 100;
 /** Ms between two deletions of webhooks whose time in the log is over. */
 export const clearIntervalMs = 60_000;
+/** Ms between two counts of the webhooks that wait. Metrics are read about as often. */
+export const waitingIntervalMs = 15_000;
 /** Webhooks that one such deletion removes. */
 export const clearBatch = 1_000;
 

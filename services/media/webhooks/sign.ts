@@ -47,24 +47,7 @@ export function previousOf(
   return previous && previous.until > now ? previous : undefined;
 }
 
-/** The headers of Standard Webhooks for a body, with a signature for each valid secret. */
-export async function signedHeaders(
-  { webhookId, body }: { webhookId: string; body: string },
-  secrets: WebhookSecrets,
-  now: number,
-): Promise<Record<string, string>> {
-  // Loaded at the first webhook, because most processes never send one.
-  const { Webhook } = await import("standardwebhooks");
-  const at = new Date(now);
-  const valid = [secrets.current, previousOf(secrets, now)?.secret].filter(
-    (one) => one !== undefined,
-  );
-  return {
-    "content-type": "application/json",
-    "webhook-id": webhookId,
-    "webhook-timestamp": String(Math.floor(now / 1_000)),
-    "webhook-signature": valid
-      .map((secret) => new Webhook(secret).sign(webhookId, at, body))
-      .join(" "),
-  };
+/** The secrets that sign a message now. */
+export function validSecrets(secrets: WebhookSecrets, now: number): string[] {
+  return [secrets.current, previousOf(secrets, now)?.secret].filter((one) => one !== undefined);
 }

@@ -149,6 +149,7 @@ export function createWebhookStore(database: Database): WebhookStore {
       const { webhookId, host = "", dueAt = 0 } = first ?? {};
       return webhookId === undefined ? undefined : { host, webhookId, dueAt };
     },
+    waiting: (now) => webhooks.count("put_off", { upTo: latestWebhookDue(now) }),
     async find(webhookId) {
       const found = await webhooks.find(webhookId);
       return found && webhookOf(found);

@@ -47,6 +47,8 @@ export interface WebhookStore extends PutOffWork {
    * webhook of an earlier version has no host, and is left out until this version changes it.
    */
   firstOfNextHost(accountId: string, host: string): Promise<FirstOfHost | undefined>;
+  /** The number of webhooks that are not delivered yet and not given up, of all accounts. By index. */
+  waiting(now: number): Promise<number>;
   find(webhookId: string): Promise<Webhook | undefined>;
   /** Webhooks without their bodies, which are not even read. */
   list(query: WebhooksQuery): Promise<ListedWebhook[]>;

@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import type { CatalogView } from "#common/agreements/catalog-client.ts";
 import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import { inTurns } from "#kit/base/in-turns.ts";
@@ -14,13 +15,13 @@ import {
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { isNativeChat, speaksMessages } from "../../upstreams/protocols.ts";
 import { untranslatable } from "../../upstreams/text/chat/request.ts";
+import { callerNames } from "../../upstreams/text/responses/complete-response.ts";
 import { leastOutputTokens } from "../base/limits.ts";
 import type { SoundMeter } from "../files/measuring/meter.ts";
 import { listedTerms, type PricedParts, type Terms } from "../metering/held-content.ts";
 import { holdAmountOf, priceOf } from "../metering/pricing.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { checkContext, guessInput, inputBoundOf, mediaTokensOf } from "../tokens/input-bound.ts";
-import { nameForAccount } from "./caller-names.ts";
 import { checkChat, leaveStateOut } from "./chat.ts";
 import type { CheckedBody } from "./checked.ts";
 import { prepareEmbeddings } from "./embeddings.ts";
@@ -262,5 +263,19 @@ function check(
     case "embeddings":
     case "transcriptions":
       throw new TypeError("they have checks of their own");
+  }
+}
+
+/**
+ * Hashes the names of a caller's end users and caches with the account, because the upstream sees all accounts as one. So two accounts
+ * that use the same name share no cache, and none can ask for the content of another's name. No upstream learns who a caller's users
+ * are. Changes `body`.
+ */
+function nameForAccount(body: JsonObject, accountId: string): void {
+  for (const name of callerNames) {
+    const value = body[name];
+    if (typeof value !== "string" || value === "") continue;
+    // 43 characters. Upstreams take 64.
+    body[name] = createHmac("sha256", accountId).update(value).digest("base64url");
   }
 }

@@ -5,6 +5,7 @@ import { callersErrors } from "#kit/telemetry/inference.ts";
 /** Metrics of each process about its upstreams. The alerts use the same ones. */
 const source = {
   ended: "genmesh_inference_duration_seconds",
+  first: "genmesh_inference_first_chunk_seconds",
   active: "genmesh_inference_active",
   empty: "genmesh_upstream_account_empty_timestamp_seconds",
   resting: "genmesh_upstream_resting",
@@ -14,10 +15,13 @@ const source = {
 export interface Ended {
   requests: number;
   /** By the word for the fault. Callers' faults are left out. */
-  errors: Record<string, number>;
+  errors: Counts;
   /** Generations that were answered within this many milliseconds, by the bounds of the histogram. */
-  answeredWithin: Record<string, number>;
+  answeredWithin: Counts;
 }
+
+/** Numbers of generations, by an error's word or by a bound in milliseconds. */
+export type Counts = Record<string, number>;
 
 /** A process's report about an upstream. */
 export interface UpstreamReport extends Ended {
@@ -55,22 +59,49 @@ export interface UpstreamFigures {
 /** The counts of a process since its start, by upstream. */
 export type Counted = ReadonlyMap<string, Ended>;
 
-/** Reads the counts from the metric that /metrics shows and the alerts use. */
-export async function readEnded(metrics: Metrics): Promise<Counted> {
+type Labels = MetricReading["values"][number]["labels"];
+const upstreamOf = ({ provider }: Labels) => `${provider}`;
+
+/** Reads the counts from the metric that /metrics shows and the alerts use: by upstream, or by another name made of its labels. */
+export async function readEnded(
+  metrics: Metrics,
+  nameOf: (labels: Labels) => string = upstreamOf,
+): Promise<Counted> {
   const counted = new Map<string, Ended>();
   const name = source.ended;
   for (const { labels, value, metricName } of await valuesOf(metrics, name)) {
-    const { provider, error, le } = labels;
-    const ended = counted.get(`${provider}`) ?? noneEnded();
-    counted.set(`${provider}`, ended);
+    const { error, le } = labels;
+    const ended = counted.get(nameOf(labels)) ?? noneEnded();
+    counted.set(nameOf(labels), ended);
     if (metricName === `${name}_count`) {
       ended.requests += value;
       if (!callersErrors.has(`${error}`)) add(ended.errors, `${error}`, value);
     } else if (metricName === `${name}_bucket` && error === "" && le !== "+Inf") {
-      add(ended.answeredWithin, `${Math.round(Number(le) * 1_000)}`, value);
+      add(ended.answeredWithin, boundOf(le), value);
     }
   }
   return counted;
+}
+
+/** Reads how many streams had their first piece within each bound, by a name made of the metric's labels. */
+export async function readFirst(
+  metrics: Metrics,
+  nameOf: (labels: Labels) => string,
+): Promise<ReadonlyMap<string, Counts>> {
+  const counted = new Map<string, Counts>();
+  const name = source.first;
+  for (const { labels, value, metricName } of await valuesOf(metrics, name)) {
+    if (metricName !== `${name}_bucket` || labels.le === "+Inf") continue;
+    const within = counted.get(nameOf(labels)) ?? {};
+    counted.set(nameOf(labels), within);
+    add(within, boundOf(labels.le), value);
+  }
+  return counted;
+}
+
+/** A bound of a histogram in milliseconds. */
+function boundOf(le: Labels[string]): string {
+  return `${Math.round(Number(le) * 1_000)}`;
 }
 
 /** The part of a report that is of this moment. */
@@ -129,10 +160,8 @@ export function sumOf(reports: readonly UpstreamReport[]): UpstreamFigures[] {
       const all = noneEnded();
       for (const { requests, errors, answeredWithin } of of) {
         all.requests += requests;
-        for (const [error, count] of Object.entries(errors)) add(all.errors, error, count);
-        for (const [ms, count] of Object.entries(answeredWithin)) {
-          add(all.answeredWithin, ms, count);
-        }
+        addCounts(all.errors, errors);
+        addCounts(all.answeredWithin, answeredWithin);
       }
       const errors = Object.entries(all.errors).filter(([, count]) => count > 0);
       const emptyAt = of.flatMap(({ emptyAtMs }) => (emptyAtMs === undefined ? [] : [emptyAtMs]));
@@ -140,7 +169,7 @@ export function sumOf(reports: readonly UpstreamReport[]): UpstreamFigures[] {
         name,
         requests: all.requests,
         errors: errors.reduce((sum, [, count]) => sum + count, 0),
-        ...latencyOf(all),
+        ...latencyOf(all.answeredWithin),
         lastError: errors.sort((a, b) => b[1] - a[1])[0]?.[0] ?? "",
         inFlight: of.reduce((sum, { inFlight }) => sum + inFlight, 0),
         busiest: Math.max(...of.map(({ busiest }) => busiest)),
@@ -150,25 +179,32 @@ export function sumOf(reports: readonly UpstreamReport[]): UpstreamFigures[] {
     });
 }
 
-function latencyOf({ answeredWithin }: Ended): Pick<UpstreamFigures, "p50Ms" | "p95Ms"> {
-  const rising = Object.entries(answeredWithin)
+/** Median and 95th percentile of a histogram, each at its upper bound. Undefined: it has no values. */
+export function latencyOf(within: Counts): Pick<UpstreamFigures, "p50Ms" | "p95Ms"> {
+  const rising = Object.entries(within)
     .map(([ms, count]) => [Number(ms), count] as const)
     .sort((a, b) => a[0] - b[0]);
   const answered = rising.at(-1)?.[1] ?? 0;
-  const boundOf = (part: number) =>
+  const partOf = (part: number) =>
     answered === 0 ? undefined : rising.find(([, count]) => count >= answered * part)?.[0];
-  return { p50Ms: boundOf(0.5), p95Ms: boundOf(0.95) };
+  return { p50Ms: partOf(0.5), p95Ms: partOf(0.95) };
 }
 
 function noneEnded(): Ended {
   return { requests: 0, errors: {}, answeredWithin: {} };
 }
 
-function add(counts: Record<string, number>, name: string, count: number): void {
+/** Adds counts to others. */
+export function addCounts(to: Counts, counts: Counts): void {
+  for (const [name, count] of Object.entries(counts)) add(to, name, count);
+}
+
+function add(counts: Counts, name: string, count: number): void {
   counts[name] = (counts[name] ?? 0) + count;
 }
 
-function less(counts: Record<string, number>, was: Record<string, number>): Record<string, number> {
+/** The difference of two readings of the same counts. */
+export function less(counts: Counts, was: Counts): Counts {
   return Object.fromEntries(
     Object.entries(counts).map(([name, count]) => [name, count - (was[name] ?? 0)]),
   );

@@ -7,7 +7,7 @@ import { responseFields } from "./visible-fields.ts";
 
 /**
  * Properties by which a caller names its end users and its caches. By them upstreams decide whose cache a prompt may be read from. They
- * are sent in another form than the caller's (text/request/caller-names.ts).
+ * are sent in another form than the caller's (`nameForAccount` of text/request/prepare.ts).
  */
 export const callerNames = ["prompt_cache_key", "safety_identifier", "user"] as const;
 

@@ -3,7 +3,7 @@ import { call } from "../../api.ts";
 import { Amount } from "../../kit/amount.tsx";
 import { FormDialog } from "../../kit/dialog.tsx";
 import { DollarsField, microsOf } from "../../kit/dollars-field.tsx";
-import { TextField } from "../../kit/form.tsx";
+import { Checkbox, TextField } from "../../kit/form.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { type Account, admin, type LedgerEntry } from "./types.ts";
 import { WhatStops } from "./what-stops.tsx";
@@ -60,29 +60,35 @@ export function TopUp({ account, onClose, onDone }: DialogProps) {
   );
 }
 
-export function Refund({ account, entry, onClose, onDone }: DialogProps & { entry: LedgerEntry }) {
+/** The field for a part of an entry, and the body that names it. */
+function usePartOf(entry: LedgerEntry, verb: string, hint: string) {
   const isMoney = entry.unit === "usd_micros";
   const [amount, setAmount] = useState("");
   const [operationId] = useState(() => crypto.randomUUID());
   const part = isMoney ? microsOf(amount) : amount === "" ? undefined : Number(amount);
-  const field = {
-    label: isMoney ? "Dollars to give back" : "Credits to give back",
-    hint: "Empty: all of it.",
-    value: amount,
-    onValue: setAmount,
+  const label = `${isMoney ? "Dollars" : "Credits"} to ${verb} back`;
+  const field = { label, hint, value: amount, onValue: setAmount };
+  return {
+    body: {
+      ...{ unit: entry.unit, entry: entry.number, operationId },
+      ...(part !== undefined && { amount: part }),
+    },
+    field: isMoney ? (
+      <DollarsField {...field} />
+    ) : (
+      <TextField type="number" min="1" step="1" {...field} />
+    ),
   };
+}
+
+export function Refund({ account, entry, onClose, onDone }: DialogProps & { entry: LedgerEntry }) {
+  const { body, field } = usePartOf(entry, "give", "Empty: all of it.");
   return (
     <FormDialog
       title={`Refund entry ${entry.number}`}
       submit="Give back"
       onClose={onClose}
       onSubmit={async () => {
-        const body = {
-          unit: entry.unit,
-          entry: entry.number,
-          operationId,
-          ...(part !== undefined && { amount: part }),
-        };
         await call(`${pathOf(account)}/refund`, { method: "POST", body });
         toast("It is given back.");
         onDone();
@@ -92,11 +98,44 @@ export function Refund({ account, entry, onClose, onDone }: DialogProps & { entr
         It charged <Amount unit={entry.unit} value={entry.spentDelta} exact /> and can be given back
         once, in all or in part.
       </p>
-      {isMoney ? (
-        <DollarsField {...field} />
-      ) : (
-        <TextField type="number" min="1" step="1" {...field} />
-      )}
+      {field}
+    </FormDialog>
+  );
+}
+
+export function TakeBack({
+  account,
+  entry,
+  onClose,
+  onDone,
+}: DialogProps & { entry: LedgerEntry }) {
+  const { body, field } = usePartOf(entry, "take", "Empty: all that is left of it.");
+  const [upTo, setUpTo] = useState(false);
+  const free = (entry.unit === "credits" ? account.credits : account.usdMicros)?.spendable;
+  return (
+    <FormDialog
+      title={`Take entry ${entry.number} back`}
+      submit="Take back"
+      isDangerous
+      onClose={onClose}
+      onSubmit={async () => {
+        await call(`${pathOf(account)}/take-back`, { method: "POST", body: { ...body, upTo } });
+        toast("It is taken back.");
+        onDone();
+      }}
+    >
+      <p>
+        It added <Amount unit={entry.unit} value={entry.freeDelta} exact />.
+        {free !== undefined && (
+          <>
+            {" "}
+            The account has <Amount unit={entry.unit} value={free} exact /> free. What is held or
+            spent cannot be taken.
+          </>
+        )}
+      </p>
+      {field}
+      <Checkbox checked={upTo} onChecked={setUpTo} label="Where less is free, take what there is" />
     </FormDialog>
   );
 }

@@ -14,7 +14,8 @@ const columns: Column<LedgerEntry>[] = [
     head: "Entry",
     cell: (entry) => (
       <>
-        <span class="num">{entry.number}</span> <StatusWord of="journal" value={entry.kind} />
+        <span class="num">{entry.number}</span>{" "}
+        <StatusWord of="journal" value={entry.takeBackOf === null ? entry.kind : "take back"} />
         <span class="sub">
           <When at={entry.createdAt} style="second" />
         </span>
@@ -27,6 +28,7 @@ const columns: Column<LedgerEntry>[] = [
       <>
         {entry.ref && <Id>{entry.ref}</Id>}
         {entry.refundOf !== null && <span class="sub">gives back entry {entry.refundOf}</span>}
+        {entry.takeBackOf !== null && <span class="sub">takes back entry {entry.takeBackOf}</span>}
       </>
     ),
   },
@@ -83,30 +85,40 @@ function Download({ path }: { path: string }) {
 export function AccountLedger({
   path,
   onRefund,
+  onTakeBack,
 }: {
   path: string;
   onRefund(entry: LedgerEntry): void;
+  onTakeBack(entry: LedgerEntry): void;
 }) {
   const pages = usePages();
   const loaded = useApi<AdminList<LedgerEntry>>(
     `${path}/entries${queryOf({ after: pages.after, limit: 25 })}`,
   );
-  const refund: Column<LedgerEntry> = {
+  const actions: Column<LedgerEntry> = {
     head: "Actions",
     isActions: true,
-    cell: (entry) =>
-      Number(entry.spentDelta) > 0 && (
-        <button type="button" class="small" onClick={() => onRefund(entry)}>
-          Refund
-        </button>
-      ),
+    cell: (entry) => (
+      <>
+        {Number(entry.spentDelta) > 0 && (
+          <button type="button" class="small" onClick={() => onRefund(entry)}>
+            Refund
+          </button>
+        )}
+        {entry.kind === "grant" && entry.takeBackOf === null && (
+          <button type="button" class="small" onClick={() => onTakeBack(entry)}>
+            Take back
+          </button>
+        )}
+      </>
+    ),
   };
   return (
     <Section title="Ledger">
       <Download path={path} />
       <Table
         caption="Entries of the account's ledger"
-        columns={[...columns, refund]}
+        columns={[...columns, actions]}
         loaded={loaded}
         rowsOf={loaded.data?.data}
         keyOf={(entry) => `${entry.unit}-${entry.number}`}

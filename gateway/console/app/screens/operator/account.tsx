@@ -8,14 +8,14 @@ import { ErrorText, Notice, Waiting } from "../../kit/states.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { Credits, Id, Money, Status, When } from "../../kit/values.tsx";
 import { AlertForm } from "../alert-form.tsx";
-import { CloseAccount, Refund, SuspendAccount, TopUp } from "./account-dialogs.tsx";
+import { CloseAccount, Refund, SuspendAccount, TakeBack, TopUp } from "./account-dialogs.tsx";
 import { AccountLedger } from "./account-ledger.tsx";
 import { AccountWebhooks } from "./account-webhooks.tsx";
 import { type Account, type AdminAlerts, admin, type LedgerEntry } from "./types.ts";
 
 type Open =
   | { dialog: "top-up" | "close" | "suspend" }
-  | { dialog: "refund"; entry: LedgerEntry }
+  | { dialog: "refund" | "take-back"; entry: LedgerEntry }
   | null;
 
 const tabs = [
@@ -92,6 +92,7 @@ export function OneAccount() {
           key={changes}
           path={path}
           onRefund={(entry) => setOpen({ dialog: "refund", entry })}
+          onTakeBack={(entry) => setOpen({ dialog: "take-back", entry })}
         />
       )}
       {account && tab === "webhooks" && <AccountWebhooks path={path} />}
@@ -107,6 +108,14 @@ export function OneAccount() {
       )}
       {account && open?.dialog === "refund" && (
         <Refund account={account} entry={open.entry} onClose={() => setOpen(null)} onDone={done} />
+      )}
+      {account && open?.dialog === "take-back" && (
+        <TakeBack
+          account={account}
+          entry={open.entry}
+          onClose={() => setOpen(null)}
+          onDone={done}
+        />
       )}
     </Page>
   );

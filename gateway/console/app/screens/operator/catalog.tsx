@@ -1,3 +1,4 @@
+import { percent } from "../../format.ts";
 import { useApi } from "../../hooks.ts";
 import { Page, Section } from "../../kit/page.tsx";
 import { Empty, ErrorText, Waiting } from "../../kit/states.tsx";
@@ -15,7 +16,6 @@ import {
   type Upstream,
   type Upstreams,
 } from "./types.ts";
-import { percent } from "./upstreams.tsx";
 
 /** The catalog in force, its text, and its versions. Where a file is the master, the text is checked here and installed elsewhere. */
 export function OperatorCatalog() {

@@ -41,7 +41,19 @@ export interface LedgerEntry {
   heldDelta: Sum;
   spentDelta: Sum;
   refundOf: number | null;
+  /** Of a grant below 0: the number of the grant that it takes back. */
+  takeBackOf: number | null;
   createdAt: string;
+}
+
+export interface AdminOperator {
+  name: string;
+  state: "active" | "disabled" | "pending";
+  recoveryCodes: number;
+  createdAt: string;
+  signedInAt: string | null;
+  linkEndsAt: string | null;
+  codesRefusedUntil: string | null;
 }
 
 export interface AdminKey {
@@ -213,6 +225,35 @@ export interface Upstreams extends AdminList<Upstream> {
   processes: number;
 }
 
+/** Something that an operator must act on. */
+export interface OperatorNotice {
+  id: string;
+  kind: string;
+  subject: string;
+  severity: "critical" | "warning";
+  text: string;
+  /** The section of the runbook. */
+  alert: string | null;
+  beganAt: string;
+}
+
+/** A way to tell operators. `failures` is the number in a row. */
+export interface AlertWay {
+  way: "webhook" | "mail";
+  failures: number;
+  lastAnswer: string | null;
+  lastAttemptAt: string | null;
+  lastDeliveredAt: string | null;
+  nextAttemptAt: string | null;
+}
+
+/** A receiver's answer to a test. */
+export interface AlertAnswer {
+  way: AlertWay["way"];
+  isDelivered: boolean;
+  answer: string;
+}
+
 /** The answers of an upstream to an operator's question. */
 export interface UpstreamProbe {
   ok: boolean;
@@ -249,6 +290,27 @@ export interface Upstream {
     | "model_missing"
   )[];
   models: string[];
+}
+
+/** Figures of a time. */
+export interface HistoryFigures {
+  requests: number;
+  errors: number;
+  errorRate: number;
+  /** The errors by their words. */
+  errorKinds: Record<string, number>;
+  /** To the first piece of a stream. */
+  firstOutputMs: { p50: number; p95: number } | null;
+  /** To the end of an answer. */
+  latencyMs: { p50: number; p95: number } | null;
+}
+
+/** The last day or week of an upstream. */
+export interface UpstreamHistory extends HistoryFigures {
+  name: string;
+  models: ({ id: string } & HistoryFigures)[];
+  /** Each hour, the oldest first. `start` is in seconds since 1970. */
+  hours: { start: number; requests: number; errors: number }[];
 }
 
 export interface AuditRecord {

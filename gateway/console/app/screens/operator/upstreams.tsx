@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { count, milliseconds } from "../../format.ts";
+import { count, milliseconds, percent } from "../../format.ts";
 import { useApi } from "../../hooks.ts";
 import { Page } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
@@ -7,6 +7,7 @@ import { type Column, Table } from "../../kit/table.tsx";
 import { Count, Status, When } from "../../kit/values.tsx";
 import { ProbeUpstream } from "./probe-upstream.tsx";
 import { admin, type Upstreams as Listed, type Upstream } from "./types.ts";
+import { UpstreamHistories } from "./upstream-history.tsx";
 
 /** Ms after which a visible page asks again. */
 const againMs = 10_000;
@@ -20,10 +21,6 @@ const rests: Record<Upstream["resting"][number], string> = {
   model_missing: "it lacks a model",
   perhaps_paid: "it answers too late",
 };
-export const percent = new Intl.NumberFormat(undefined, {
-  style: "percent",
-  maximumFractionDigits: 1,
-});
 
 const columns: Column<Upstream>[] = [
   {
@@ -134,6 +131,7 @@ export function Upstreams() {
           </Empty>
         }
       />
+      <UpstreamHistories />
       {asked !== null && <ProbeUpstream name={asked} onClose={() => setAsked(null)} />}
     </Page>
   );

@@ -1,0 +1,87 @@
+import { ErrorReason, type Reason } from "#kit/base/errors.ts";
+import { seal, type UnsealedEntry } from "./chain.ts";
+import type { Outcome, Refused } from "./operations.ts";
+import {
+  advanceHold,
+  advanceKey,
+  advanceWallet,
+  countsForKey,
+  type Entry,
+  entryTime,
+  type KeyCounter,
+  type OpenHold,
+  type Wallet,
+} from "./wallet.ts";
+
+/** The data that a fold may read: one wallet at one moment. */
+export interface LedgerView {
+  wallet: Wallet;
+  /** The open hold of this id. */
+  hold(holdId: string): OpenHold | undefined;
+  /** The counters of this key. Only USD wallets have them. */
+  key(keyId: string): KeyCounter | undefined;
+  /** The entry that an operation made, at any time in the past. */
+  recorded(operationId: string): Entry | undefined;
+  /** The wallet's entries after this number, in their order. Undefined where they are not all available. */
+  entriesAfter(number: number): readonly Entry[] | undefined;
+}
+
+/** An entry to be written, with all its changes. A store writes all of it or nothing. */
+export interface Change {
+  entry: Entry;
+  /** The wallet after it. */
+  wallet: Wallet;
+  /** The entry's hold after it. Undefined: it is not open, and its row is deleted. */
+  hold: OpenHold | undefined;
+  /** The key's counters after it. Undefined: unchanged. */
+  key: KeyCounter | undefined;
+}
+
+/** An outcome, with its change where there is one. Replays and refusals change nothing. */
+export interface Folded {
+  outcome: Outcome;
+  change?: Change;
+}
+
+/** The change of an entry, which is numbered, timed and chained as the wallet's next. */
+export function record(view: LedgerView, now: number, content: Content): Change {
+  const { wallet } = view;
+  const unsealed: UnsealedEntry = { ...content, n: wallet.n + 1, at: entryTime(wallet, now) };
+  const entry = seal(wallet.hash, wallet, unsealed);
+  return {
+    entry,
+    wallet: advanceWallet(wallet, entry),
+    hold: advanceHold(entry.kind === "extend" ? view.hold(entry.holdId) : undefined, entry),
+    key: countsForKey(wallet.unit, entry) ? advanceKey(view.key(entry.keyId), entry) : undefined,
+  };
+}
+
+/** An entry's own part: all except its place in the journal. */
+type Content = Omit<UnsealedEntry, "n" | "at">;
+
+/** An entry that moves no money and names no hold. */
+export const blank = {
+  holdId: "",
+  holdKind: "",
+  keyId: "",
+  amount: 0n,
+  freeDelta: 0n,
+  heldDelta: 0n,
+  spentDelta: 0n,
+  ref: "",
+  record: "",
+  checkAt: 0,
+} satisfies Partial<Content>;
+
+/** The operation was recorded with other content. */
+export function mismatch(operationId: string): { outcome: Refused } {
+  return refused(ErrorReason.OPERATION_MISMATCH, { operation_id: operationId });
+}
+
+/** Nothing is changed. */
+export function refused(
+  reason: Reason,
+  metadata: Record<string, string> = {},
+): { outcome: Refused } {
+  return { outcome: { kind: "refused", reason, metadata } };
+}
