@@ -50,6 +50,12 @@ export const statusMeanings = {
     closing: "It is being closed: what runs ends, and its files are deleted.",
     closed: "It was closed. Its keys are refused, and its ledger stays.",
   },
+  /** An operator who signs in by name. */
+  operator: {
+    active: "They may sign in.",
+    disabled: "They may not sign in until they are enabled again.",
+    pending: "Not set up yet.",
+  },
   file: { processed: "Its image was checked, and jobs and messages may refer to it." },
   entry: {
     grant: "An operator added to the balance.",

@@ -74,7 +74,10 @@ const entryColumns: Column<BillingEntry>[] = [
     head: "What",
     cell: (entry) => (
       <>
-        <StatusWord of="entry" value={entry.takeBackOf === null ? entry.kind : "grant taken back"} />
+        <StatusWord
+          of="entry"
+          value={entry.takeBackOf === null ? entry.kind : "grant taken back"}
+        />
         <span class="sub">
           {entry.request ? (
             <a href={`/console/requests?id=${encodeURIComponent(entry.request)}`}>{entry.model}</a>
