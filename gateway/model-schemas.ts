@@ -113,6 +113,9 @@ const ofOthers: Fields = {
   imageOptions: arrayOf(imageOption, "Image: prices by quality and size, where they differ."),
   maxImages: integer("Image: most images of a request."),
   maxReferences: integer("Image and video: most references of a request."),
+  masks: boolean(
+    "Image: `mask` says what of the first reference may change. Absent: no mask is taken.",
+  ),
   sizes: words("Image and video: accepted sizes."),
   resolutions: words("Image and video: accepted resolutions."),
   availableAspectRatios: words("Image and video: accepted aspect ratios."),

@@ -187,6 +187,7 @@ function imageFields(image: ImageSpec): JsonObject {
     resolutions: image.resolutions,
     availableAspectRatios: [...imageRatios(image)],
     maxReferences: image.maxReferences,
+    ...(image.masks && { masks: true }),
     maxImages: image.maxImages || maxImages,
     ...(image.options.length > 0 && { imageOptions: image.options.map(toImageOption) }),
     maxPromptCharacters,

@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
+import openapi from "../openapi.json" with { type: "json" };
+import { usageStatuses } from "../usage-query.ts";
 import { usd, usdExact, usdPrice, usdTitle } from "./app/format.ts";
 import { eventsOf } from "./app/sse.ts";
+import { statusMeanings } from "./app/statuses.ts";
 import type { UsageBucket, UsageResult } from "./app/types.ts";
 import { rangeOf } from "./app/usage-ranges.ts";
 import { groupsOf, seriesOf, sum } from "./app/usage-sums.ts";
@@ -34,6 +37,14 @@ describe("events of a stream", () => {
     const bytes = [...bytesOf("data: é…🦊\n\n")].map((byte) => Uint8Array.of(byte));
     expect((await eventsIn(bytes)).map((event) => event.data)).toEqual(["é…🦊"]);
   });
+});
+
+test("every status that the API may answer has a meaning", () => {
+  const schemas = { ...openapi.components.schemas };
+  const statusesOf = (name: "Job" | "Webhook") => schemas[name].properties.status.enum;
+  expect(Object.keys(statusMeanings.delivery)).toEqual(statusesOf("Webhook"));
+  expect(Object.keys(statusMeanings.job)).toEqual(expect.arrayContaining(statusesOf("Job")));
+  expect(Object.keys(statusMeanings.request)).toEqual([...usageStatuses]);
 });
 
 describe("money for reading", () => {

@@ -165,6 +165,19 @@ test.each([
     "call.input: places no reference 2: what callers choose there would be lost",
   ],
   [
+    "a mask that callers may send and that goes nowhere",
+    {
+      ...{ ...flux, maxReferences: 1, masks: true },
+      call: { ...flux.call, input: { ...flux.call.input, image_url: "${references[0]}" } },
+    },
+    "call.input: places no mask: what callers choose there would be lost",
+  ],
+  [
+    "a mask that no caller may send",
+    { ...flux, call: { ...flux.call, input: { ...flux.call.input, mask: "${mask}" } } },
+    "call.input.mask: names mask, which no generation of this model has",
+  ],
+  [
     "a last frame that its own call places nowhere",
     {
       ...seedance,

@@ -193,10 +193,12 @@ function offerOf(model: CallableModel, mode: CallMode): Offer {
           ...(model.sizes.length > 0 && { size: model.sizes }),
           ...(model.resolutions.length > 0 && { resolution: model.resolutions }),
           aspectRatio: ratiosOf(model),
+          ...(model.masks && { mask: "any" as const }),
         }),
         maxReferences: model.maxReferences,
         mustPlace: new Map([
           ["prompt", chosenInVain],
+          ...(model.masks ? [["mask", chosenInVain] as const] : []),
           ...(several ? [["count", "maxImages allows several"] as const] : []),
         ]),
       };

@@ -178,6 +178,8 @@ export const keyWords: Readonly<Record<string, string>> = {
   resolutions: "The resolutions that callers may ask for.",
   availableAspectRatios: 'The ratios that callers may ask for, like "16:9", and auto.',
   maxReferences: "The most reference images of one request. 0: none.",
+  masks:
+    "With true, a request may have a mask: a PNG whose transparent pixels say what of the first reference may change.",
   maxImages: "The most images of one request.",
   imageOptions: "Prices by quality and size. The first row that fits counts, else creditPrice.",
   quality: "The quality for which the row counts. Absent: each.",

@@ -140,6 +140,7 @@ function protocolFaults(file: CatalogFile, model: CatalogModel, at: At): FoundFa
         ...whereValid(() => modalityFaults(model, name, at)),
         ...whereValid(() => formatFaults(model, name, at)),
         ...whereValid(() => qualityFaults(model, name, at)),
+        ...whereValid(() => maskFaults(model, name, at)),
         ...whereValid(() => catalogRules[name]?.check?.(model, at) ?? []),
       ]),
     ),
@@ -281,6 +282,18 @@ function qualityFaults(model: CatalogModel, name: ProtocolName, at: At): FoundFa
   return eachValid(model.imageOptions, ({ quality }, index) =>
     quality === undefined ? [] : [{ path: at("imageOptions", index, "quality"), message }],
   );
+}
+
+/** A mask that one of the upstreams is not told, or that belongs to no image. */
+function maskFaults(model: CatalogModel, name: ProtocolName, at: At): FoundFault[] {
+  if (model.kind !== "image" || !model.masks) return [];
+  const { serves }: Capabilities = protocols[name];
+  if (model.maxReferences === 0) {
+    return [{ path: at("masks"), message: "needs maxReferences of at least 1" }];
+  }
+  if (serves.image?.takesMask) return [];
+  const article = /^[aeiou]/.test(name) ? "an" : "a";
+  return [{ path: at("masks"), message: `${article} ${name} upstream takes no mask` }];
 }
 
 function upstreamRules(file: CatalogFile, model: CatalogModel, at: At): Rule[] {

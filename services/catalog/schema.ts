@@ -130,6 +130,7 @@ const image = z.strictObject({
   resolutions: listOf(label).default([]),
   availableAspectRatios: ratios.default([]),
   maxReferences: references,
+  masks: z.boolean().default(false),
   maxImages: z.int().min(1).max(maxImages).default(maxImages),
   imageOptions: z
     .array(z.strictObject({ quality: label.optional(), size: size.optional(), credits: price }))

@@ -161,6 +161,7 @@ function specOf(model: CatalogModel): NonNullable<ModelInit["spec"]> {
         resolutions: model.resolutions,
         aspectRatios: model.availableAspectRatios,
         maxReferences: model.maxReferences,
+        masks: model.masks,
         maxImages: model.maxImages,
         options: model.imageOptions.map(({ quality = "", size = "", credits }) => ({
           ...{ quality, size },

@@ -105,6 +105,8 @@ export interface JobAbilities {
   references?: ReferenceAbilities;
   /** For images: a request may name its quality. */
   takesQuality?: true;
+  /** For images: a request may have a mask beside its references. A template places it. */
+  takesMask?: true;
   /** Fields of a request that only some models know. Absent: none, or those that the model's template places. */
   takes?: readonly OptionalField[];
 }

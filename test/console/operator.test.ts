@@ -95,7 +95,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     expect(await fact("Waits").textContent()).toBe(
       "our account at the upstream is empty (1 in all)",
     );
-    await page.getByText("settle held").waitFor();
+    await page.getByRole("button", { name: "settle", exact: true }).waitFor();
     expect(await lookFindings(page)).toEqual([]);
     expect(opened.faults).toEqual([]);
   });

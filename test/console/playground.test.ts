@@ -249,8 +249,8 @@ describe.skipIf(chromiumPath === undefined)("the console's playground in a brows
       const { id } = begun.json;
       await visitRunning(`/console/jobs?id=${id}`);
       const row = page.getByRole("row").filter({ hasText: String(id).slice(-8) });
-      await row.getByRole("button", { name: "Cancel" }).click();
-      await row.getByText("cancelled").waitFor();
+      await row.getByRole("button", { name: "Cancel", exact: true }).click();
+      await row.getByRole("button", { name: "cancelled" }).waitFor();
       await row.getByRole("button", { name: "Delete" }).click();
       await page.getByRole("button", { name: "Delete for good" }).click();
       await expect.poll(() => row.count()).toBe(0);

@@ -217,10 +217,12 @@ test("a form becomes the body of a job, its images data URIs, in their order", a
     ["prompt", 'a "boat"'],
     ["n", "2"],
     ["image[]", picture(1)],
+    ["mask", picture(2)],
     ["size", "auto"],
   ]);
   expect([response.status, forms]).toEqual([200, [BodyForm.OPENAI_EDIT]]);
-  const { input_reference, ...rest } = JSON.parse(bodies[0]?.toString() ?? "");
+  const { input_reference, mask, ...rest } = JSON.parse(bodies[0]?.toString() ?? "");
+  expect(Buffer.from(mask.image_url.slice(22), "base64").length - png.length).toBe(2);
   expect(rest).toEqual({ prompt: 'a "boat"', n: 2, size: "auto" });
   const urls = (input_reference as { image_url: string }[]).map(({ image_url }) => image_url);
   expect(urls.map((url) => url.slice(0, 22))).toEqual(Array(2).fill("data:image/png;base64,"));
@@ -232,10 +234,8 @@ test("a form becomes the body of a job, its images data URIs, in their order", a
 test("a form that holds what is none of it is refused", async () => {
   const image: [string, Blob] = ["image", picture(1)];
   const refused = async (...fields: [string, string | Blob][]) => refusalOf(await form(fields));
-  expect(await refused(image, ["mask", picture(1)])).toEqual([
-    400,
-    "unsupported_parameter",
-    "mask",
+  expect(await refused(image, ["mask", picture(1)], ["mask", picture(1)])).toEqual([
+    ...[400, "invalid_value", "mask"],
   ]);
   expect(await refused(image, ["other", picture(1)])).toEqual([400, "invalid_value", "other"]);
   expect(await refused(image, ["n", "1"], ["n", "2"])).toEqual([400, "invalid_value", "n"]);

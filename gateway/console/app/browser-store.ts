@@ -39,11 +39,12 @@ function ownerOf(): string {
 
 const rangeOf = (kind: Kind) => IDBKeyRange.bound([ownerOf(), kind], [ownerOf(), kind, []]);
 
-/** Keeps a thing of this session's key, in place of an earlier one of that id. A browser without a store keeps nothing. */
-export async function keep(kind: Kind, id: string, value: unknown): Promise<void> {
-  if (!isKeeping.value) return;
-  const row: Row = { owner: ownerOf(), kind, id, at: Date.now(), value };
-  await within("readwrite", (rows) => rows.put(row));
+/** Keeps a thing of this session's key, in place of an earlier one of that id. Undefined where it is not kept. */
+export async function keep<T>(kind: Kind, id: string, value: T): Promise<Kept<T> | undefined> {
+  if (!isKeeping.value) return undefined;
+  const row = { owner: ownerOf(), kind, id, at: Date.now(), value } satisfies Row;
+  const key = await within("readwrite", (rows) => rows.put(row));
+  return key === undefined ? undefined : row;
 }
 
 /** Things of a kind of this session's key, newest first. */

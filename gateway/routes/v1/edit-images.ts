@@ -30,6 +30,10 @@ const editImagesSchema: RouteSchema = {
   body: object(
     {
       image: string("A JPEG, PNG or WebP; several as `image[]`.", { format: "binary" }),
+      mask: string(
+        "A PNG of the first image's size: what is transparent in it may change. For models with `masks`.",
+        { format: "binary" },
+      ),
       model: string("An active image model that takes references."),
       prompt: string("What is made of them."),
       n: integer("Number of images.", { minimum: 1, default: 1 }),
@@ -95,16 +99,28 @@ async function bodyOf({ fields, files }: Form): Promise<Uint8Array> {
     body.set(name, fieldValue(name, value));
   }
   const images: Uint8Array[] = [];
-  for (const [index, { name, bytes }] of files.entries()) {
-    if (name === "mask") refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param: name });
+  const mask: Uint8Array[] = [];
+  for (const { name, bytes } of files) {
+    if (name === "mask") {
+      if (mask.length > 0 || body.has(name)) refuse(ErrorReason.INVALID_VALUE, { param: name });
+      mask.push(Buffer.from(',"mask":'), ...(await imageUrl(name, bytes)));
+      continue;
+    }
     if (!/^image(?:\[\d{0,3}\])?$/.test(name)) refuse(ErrorReason.INVALID_VALUE, { param: name });
-    const format = sniffFormat(bytes);
-    if (!format) refuse(ErrorReason.INVALID_REFERENCE_IMAGE, { param: "image" });
-    const before = `${index === 0 ? "" : ","}{"image_url":"data:${imageMimeTypes[format]};base64,`;
-    images.push(Buffer.from(before), ...(await inBase64(bytes)), Buffer.from('"}'));
+    if (images.length > 0) images.push(Buffer.from(","));
+    images.push(...(await imageUrl("image", bytes)));
   }
   const head = `${JSON.stringify({ ...Object.fromEntries(body), input_reference: [] }).slice(0, -2)}`;
-  return joinInTurns([Buffer.from(head), ...images, Buffer.from("]}")]);
+  const parts = [Buffer.from(head), ...images, Buffer.from("]"), ...mask, Buffer.from("}")];
+  return joinInTurns(parts);
+}
+
+/** An image of the form, as a reference with a data URI. */
+async function imageUrl(param: string, bytes: Buffer): Promise<Uint8Array[]> {
+  const format = sniffFormat(bytes);
+  if (!format) refuse(ErrorReason.INVALID_REFERENCE_IMAGE, { param });
+  const before = `{"image_url":"data:${imageMimeTypes[format]};base64,`;
+  return [Buffer.from(before), ...(await inBase64(bytes)), Buffer.from('"}')];
 }
 
 function fieldValue(name: string, value: string): string | number | boolean {

@@ -85,6 +85,7 @@ const requests: Record<FamilyName, Schema> = {
       resolution: string("One of the model's resolutions."),
       input_reference: ref("InputReference"),
       referenceFileIds: references,
+      mask: ref("InputReference"),
       webhookUrl,
       ...extras,
     },

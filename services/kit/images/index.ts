@@ -5,6 +5,7 @@ export {
   readDataUri,
   readImageUri,
 } from "./data-uri.ts";
+export { pngBeginningBytes, pngHasAlpha } from "./png-alpha.ts";
 export type { ImageRules } from "./protocol.ts";
 export { ImageError, type ImageErrorKind } from "./protocol.ts";
 export { type ImageFormat, type ImageHeader, imageMimeTypes, sniffImage } from "./sniff.ts";

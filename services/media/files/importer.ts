@@ -14,6 +14,7 @@ import type { Blame, ImageCheck } from "./check.ts";
 import type { GeneratedFiles, StorageContext } from "./context.ts";
 import { type AccountFile, blobKeyOf } from "./file.ts";
 import { maxImageBytes } from "./limits.ts";
+import { checkMask } from "./mask.ts";
 import { suffixOf } from "./names.ts";
 import type { Draft, Saver } from "./saver.ts";
 import type { JobPin } from "./store.ts";
@@ -64,7 +65,9 @@ export function createReferenceImporter(context: ImporterContext): ReferenceImpo
       // All have ended before the job unpins anything.
       const ends = await Promise.allSettled(work);
       if (stop.signal.aborted) throw stop.signal.reason;
-      return ends.flatMap((end) => (end.status === "fulfilled" ? [end.value] : []));
+      const pinned = ends.flatMap((end) => (end.status === "fulfilled" ? [end.value] : []));
+      await checkMask(references, pinned, context.blobs);
+      return pinned;
     },
     unpin: ({ jobId }) => store.unpin(jobId, clock.now()),
   };

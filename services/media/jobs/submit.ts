@@ -19,7 +19,7 @@ import {
   type CheckedRequest,
   checkRequest,
   readImageAnswer,
-  readReferences,
+  readInputs,
 } from "../requests/index.ts";
 import type { Driven, Driver } from "./drive.ts";
 import { hasText, isShown, type Job, type JobSlot, type MediaKind, newJob } from "./job.ts";
@@ -94,7 +94,7 @@ export async function submit(
       requestId: submission.requestId,
       signal: submission.signal,
       onOther: () => refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED),
-      inputs: () => (kind === "music" ? [] : readReferences(body, publicBaseUrl, form)),
+      inputs: () => readInputs(kind, body, publicBaseUrl, form),
       check: () => {
         refuseAtEdge(admission);
         const edge = { admission, publicBaseUrl, form };
@@ -214,7 +214,7 @@ export async function retryJob(
       retryOf: jobId,
       publicBaseUrl: source.webhook?.baseUrl ?? "",
       onOther: () => refuse(ErrorReason.OPERATION_MISMATCH),
-      inputs: () => (spec.kind === "music" ? [] : readReferences(body)),
+      inputs: () => readInputs(spec.kind, body),
       check: () => {
         if (source.state !== "failed") refuse(ErrorReason.OPERATION_CONFLICT);
         if (!hasText(spec)) {

@@ -1,8 +1,12 @@
 /** A reference in the caller's form, with checked syntax. */
-export type ReferenceInput =
+export type ReferenceInput = (
   | FileReference
   /** A base64 image data URI, or a public http(s) URL. */
-  | { kind: "url"; url: string; param: string };
+  | { kind: "url"; url: string; param: string }
+) & {
+  /** It is no image of its own, but says which pixels of the first one may change. It is the last one. */
+  isMask?: true;
+};
 
 /** A file of the account's storage, or an output of the key's. */
 export interface FileReference {
@@ -29,9 +33,9 @@ export interface ReferenceImporter {
    * Finds files and outputs, whose bytes are used in their place. Imports URLs and data URIs under ids made of `jobId` and index, so
    * that a repeat imports once. Counts them against the quota, once for the same bytes of one account. Pins all of them for `jobId`: a
    * pinned file's bytes stay even where it is deleted. Refuses with REFERENCE_NOT_FOUND, INVALID_INPUT_REFERENCE, UNSAFE_REFERENCE_URL,
-   * INVALID_REFERENCE_IMAGE or UPLOAD_QUOTA_EXCEEDED at the reference's `param`. After a refusal, pinned files stay pinned, because
-   * another replica may be importing for the same job. They are unpinned once the job is rejected. A process makes one call at a time
-   * for a job.
+   * INVALID_REFERENCE_IMAGE (also for a mask of another size than the first image, or without alpha) or UPLOAD_QUOTA_EXCEEDED at the
+   * reference's `param`. After a refusal, pinned files stay pinned, because another replica may be importing for the same job. They are
+   * unpinned once the job is rejected. A process makes one call at a time for a job.
    */
   importAll(
     job: { accountId: string; jobId: string; keyId: string },

@@ -71,6 +71,22 @@ describe("prices of an image by quality and size", () => {
       expect.objectContaining({ reason: ErrorReason.UNSUPPORTED_PARAMETER, param: "quality" }),
     );
   });
+  test("an upstream that is told no mask, and a model without references, have none", () => {
+    const faultsOf = (upstream: string, maxReferences: number) => {
+      const file = JSON.parse(catalogOf([], upstream));
+      Object.assign(file.models[0], { maxReferences, masks: true });
+      return parseCatalog(JSON.stringify(file)).faults?.map(
+        ({ path, message }) => `${path} ${message}`,
+      );
+    };
+    expect(faultsOf("openai", 1)).toBeUndefined();
+    expect(faultsOf("openai", 0)).toEqual([
+      expect.stringContaining("masks needs maxReferences of at least 1"),
+    ]);
+    expect(faultsOf("studio", 1)).toEqual([
+      expect.stringContaining("masks a builtin upstream takes no mask"),
+    ]);
+  });
   test("an upstream that is told no quality has no prices by it", () => {
     const { faults } = parseCatalog(catalogOf(options.slice(0, 1), "studio"));
     expect(faults?.map(({ path }) => path)).toEqual(["models[0].imageOptions[0].quality"]);

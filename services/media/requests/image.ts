@@ -31,7 +31,15 @@ export function readImage(
   checkAgreement({ size, aspectRatio }, spec);
   const shape = withSize({ size, resolution, aspectRatio }, spec);
   const { maxReferences } = spec;
-  checkReferenceCount(references, maxReferences, [{ maxReferences }]);
+  const images = references.filter(({ isMask }) => !isMask);
+  checkReferenceCount(images, maxReferences, [{ maxReferences }]);
+  const hasMask = images.length < references.length;
+  if (hasMask && images.length === 0) {
+    refuse(ErrorReason.INVALID_VALUE, {
+      param: "mask",
+      message: "A mask needs an image, whose pixels it says may change.",
+    });
+  }
   const quality = readQuality(body, spec);
   return {
     mode: "",
@@ -39,6 +47,7 @@ export function readImage(
     request: {
       ...{ kind: "image", prompt, count, ...pixelsOf(shape), ...shape },
       ...(quality !== undefined && { quality }),
+      ...(hasMask && { hasMask }),
     },
   };
 }

@@ -20,11 +20,11 @@ import { qualitiesOf, readImage } from "./image.ts";
 import { readMusic } from "./music.ts";
 import { checkOpenAiImage } from "./openai-image.ts";
 import { checkCount, checkExtras, readExtras, readMetadata } from "./optional-fields.ts";
-import { readReferences, toStoredReference } from "./references.ts";
+import { readInputs, toStoredReference } from "./references.ts";
 import { readVideo } from "./video.ts";
 
 export { bodyFormOf, readImageAnswer } from "./openai-image.ts";
-export { readReferences } from "./references.ts";
+export { readInputs } from "./references.ts";
 
 /** A body that its model can serve, with every default filled in, and its price in credits. */
 export interface PricedRequest {
@@ -77,7 +77,10 @@ export function checkRequest(
     const { spec } = model;
     checkOpenAiImage(body, spec.case === "image" && qualitiesOf(spec.value).length > 0);
   }
-  const references = kind === "music" ? [] : readReferences(body, publicBaseUrl, form);
+  if (kind === "image" && !takesMask(model) && (body.mask ?? null) !== null) {
+    refuse(ErrorReason.UNSUPPORTED_PARAMETER, { param: "mask" });
+  }
+  const references = readInputs(kind, body, publicBaseUrl, form);
   const priced = readPriced(body, references, model);
   const upstreams = upstreamsOf(model, view);
   const request = { ...priced.request, ...readExtras(body) };
@@ -142,6 +145,10 @@ function findModel({ value, param }: Spelled<string>, kind: MediaKind, view: Cat
   }
 }
 
+function takesMask({ spec }: FoundModel): boolean {
+  return spec.case === "image" && spec.value.masks;
+}
+
 type FoundModel = ReturnType<CatalogView["findModel"]>;
 
 function readPriced(
@@ -173,6 +180,7 @@ export function bodyOf(job: Pick<Job, "spec" | "pinned" | "webhook">): JsonObjec
 function bodyOfSpec({ spec, pinned }: Pick<Job, "spec" | "pinned">): JsonObject {
   const { request, model } = spec;
   const files = (pinned ?? []).map(({ fileId }) => fileId);
+  const mask = request.kind === "image" && request.hasMask ? files.pop() : undefined;
   const references: JsonObject = files.length > 0 ? { referenceFileIds: files } : {};
   const common: JsonObject = {
     model,
@@ -190,6 +198,7 @@ function bodyOfSpec({ spec, pinned }: Pick<Job, "spec" | "pinned">): JsonObject 
         resolution: request.resolution ?? null,
         aspectRatio: request.aspectRatio ?? null,
         ...(request.quality && { quality: request.quality }),
+        ...(mask !== undefined && { mask: { file_id: mask } }),
         ...references,
       };
     case "video":

@@ -34,7 +34,6 @@ export function readImageAnswer(form: BodyForm, body: JsonObject): ImageAnswer {
 const unknown: Readonly<Record<string, readonly JsonValue[]>> = {
   background: ["auto"],
   input_fidelity: [],
-  mask: [],
   moderation: ["auto"],
   output_compression: [],
   output_format: [],

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts
 import { parseUrl } from "#kit/base/url.ts";
 import { isDataUri } from "#kit/images/index.ts";
 import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import type { StoredReference } from "../jobs/job.ts";
+import type { MediaKind, StoredReference } from "../jobs/job.ts";
 import { maxFileIdLength } from "../limits.ts";
 import type { FileReference, ReferenceInput } from "../references/port.ts";
 
@@ -24,7 +24,7 @@ export function readReferences(
       ? readEdited(own)
       : own === undefined
         ? []
-        : [readInputReference(own, publicBaseUrl)];
+        : [readImageField("input_reference", own, publicBaseUrl)];
   const more = optionalArray(body, "referenceFileIds") ?? [];
   const files = more.map((fileId, index) => {
     const param = `referenceFileIds[${index}]`;
@@ -34,6 +34,23 @@ export function readReferences(
   return [...first, ...files];
 }
 
+/** The references of a job's body: its images, and behind them the mask of an image's edit. */
+export function readInputs(
+  kind: MediaKind,
+  body: JsonObject,
+  publicBaseUrl?: string,
+  form?: BodyForm,
+): ReferenceInput[] {
+  if (kind === "music") return [];
+  const images = readReferences(body, publicBaseUrl, form);
+  const mask = kind === "image" ? (body.mask ?? undefined) : undefined;
+  if (mask === undefined) return images;
+  const read = readImageField("mask", mask, publicBaseUrl);
+  // A form names its file as a whole.
+  const param = form === BodyForm.OPENAI_EDIT ? "mask" : read.param;
+  return [...images, { ...read, param, isMask: true }];
+}
+
 /** The images of an edit, which the edge has read from its form. */
 function readEdited(own: JsonValue | undefined): ReferenceInput[] {
   if (!Array.isArray(own) || own.length === 0) {
@@ -41,7 +58,7 @@ function readEdited(own: JsonValue | undefined): ReferenceInput[] {
   }
   return own.map((one, index) => {
     const param = own.length === 1 ? "image" : `image[${index}]`;
-    return { ...readInputReference(one, ""), param };
+    return { ...readImageField("input_reference", one), param };
   });
 }
 
@@ -73,8 +90,8 @@ export function toStoredReference(reference: ReferenceInput): StoredReference {
   return isInline ? { kind: "inline", param: reference.param } : reference;
 }
 
-function readInputReference(value: JsonValue, publicBaseUrl: string): ReferenceInput {
-  const param = "input_reference";
+/** An image that a field of the body names: a file, a URL or a data URI. */
+function readImageField(param: string, value: JsonValue, publicBaseUrl = ""): ReferenceInput {
   if (!isJsonObject(value)) refuse(ErrorReason.INVALID_INPUT_REFERENCE, { param });
   const sent = Object.entries(value);
   const [name, field] = sent[0] ?? [];

@@ -12,6 +12,20 @@ test("an image's values are what its caller asked for", () => {
   });
 });
 
+test("the mask of an image is none of its references", () => {
+  const images = ["https://files.test/1.png", "https://files.test/2.png"];
+  const mask = "https://files.test/mask.png";
+  const task = { jobId, references: [] };
+  const values = valuesOf({ ...task, request: { ...imageRequest, hasMask: true } }, [
+    ...images,
+    mask,
+  ]);
+  expect(values).toMatchObject({ references: images, mask });
+  const plain = valuesOf({ ...task, request: imageRequest }, images);
+  expect(plain).toMatchObject({ references: images });
+  expect("mask" in plain).toBe(false);
+});
+
 test("a video's have pixels, and its references", () => {
   const request = { ...videoRequest, mode: "i2v", audio: "stereo" } as const;
   const task = { request, jobId, references: [reference(Buffer.of(1))] };

@@ -12,7 +12,12 @@ export function valuesOf(
   references: readonly string[],
 ): CallValues {
   const { request, jobId } = task;
-  const given = references.length > 0 ? { references: [...references] } : {};
+  const hasMask = request.kind === "image" && request.hasMask === true;
+  const images = hasMask ? references.slice(0, -1) : [...references];
+  const given = {
+    ...(images.length > 0 && { references: images }),
+    ...(hasMask && { mask: references.at(-1) }),
+  };
   const { seed = seedOf(jobId), negativePrompt }: Extras & { kind: string } = request;
   const common = { seed, negativePrompt, ...given };
   switch (request.kind) {

@@ -19,7 +19,7 @@ export const comfyui = {
   keys: [...remoteKeys, "lostAnswer"],
   callsBy: "workflow",
   serves: {
-    image: { ...job, references },
+    image: { ...job, references, takesMask: true },
     video: { ...job, references },
     music: job,
   },

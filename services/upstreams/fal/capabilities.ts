@@ -21,7 +21,7 @@ export const fal = {
   keys: [...remoteKeys, ...jobKeys, "references"],
   callsBy: "template",
   serves: {
-    image: { ...job, references },
+    image: { ...job, references, takesMask: true },
     video: { ...job, references },
     music: job,
   },

@@ -17,7 +17,7 @@ export const jobs = {
   keys: [...remoteKeys, ...jobKeys, "jobs"],
   callsBy: "template",
   serves: {
-    image: { ...job, references },
+    image: { ...job, references, takesMask: true },
     video: { ...job, references },
     music: job,
   },

@@ -18,6 +18,8 @@ export type GenerationRequest = GenerationExtras &
         aspectRatio: string | undefined;
         /** The caller's own choice, where the model has a price for it. Absent: none. */
         quality?: string;
+        /** The last of the references is a mask: a PNG of the first one's size, transparent where the image may change. Absent: it has none. */
+        hasMask?: boolean;
       }
     | {
         kind: "video";

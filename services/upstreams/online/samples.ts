@@ -57,7 +57,7 @@ function offeredBy({ spec }: Model, mode: string): Offered[] {
 }
 
 function picturesOf(spec: ImageSpec): Offered[] {
-  const { sizes, resolutions, aspectRatios, maxImages, maxReferences } = spec;
+  const { sizes, resolutions, aspectRatios, maxImages, maxReferences, masks } = spec;
   const usual: Of<"image"> = {
     ...{ kind: "image", prompt: "a red boat", count: 1, width: usualSide, height: usualSide },
     ...{ size: undefined, resolution: undefined, aspectRatio: undefined, ...extras },
@@ -70,7 +70,12 @@ function picturesOf(spec: ImageSpec): Offered[] {
     ...aspectRatios.map((aspectRatio) => ({ ...usual, aspectRatio })),
   ];
   const counts = maxReferences > 0 ? [0, 1, maxReferences] : [0];
-  return requests.flatMap((request) => counts.map((references) => ({ request, references })));
+  const offered = requests.flatMap((request) =>
+    counts.map((references) => ({ request, references })),
+  );
+  // The mask is the last of the references.
+  const masked = { request: { ...usual, hasMask: true }, references: maxReferences + 1 };
+  return masks ? [...offered, masked] : offered;
 }
 
 /** Every row in one shape, and the first row in all shapes. A call without a mode serves a video from text, and from references. */

@@ -16,6 +16,7 @@ export const openai = {
       progress: "outputs",
       references: { sent: "form" },
       takesQuality: true,
+      takesMask: true,
     },
     // Its one reference is the first frame.
     video: {

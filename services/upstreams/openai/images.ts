@@ -62,10 +62,12 @@ async function callOf(task: GenerationTask, request: ImageRequest): Promise<Call
     return { ...call, url: urlOf(upstream, "/images/generations"), ...jsonBody(fields) };
   }
   const loaded = await loadReferences(references, signal);
+  const mask = request.hasMask ? loaded.pop() : undefined;
   const field = loaded.length === 1 ? "image" : "image[]";
   const form = await encodeForm([
     ...Object.entries(fields).map(([name, value]): FormField => [name, String(value)]),
     ...loaded.map((reference): FormField => [field, reference]),
+    ...(mask ? [["mask", mask] satisfies FormField] : []),
   ]);
   return { ...call, url: urlOf(upstream, "/images/edits"), ...form };
 }

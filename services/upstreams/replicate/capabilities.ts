@@ -17,7 +17,7 @@ export const replicate = {
   keys: [...remoteKeys, ...jobKeys, "references"],
   callsBy: "template",
   serves: {
-    image: { ...job, references },
+    image: { ...job, references, takesMask: true },
     video: { ...job, references },
     music: job,
   },

@@ -11,6 +11,8 @@ import {
   usdPrice,
   usdTitle,
 } from "../format.ts";
+import { meaningOf, type StatusOf } from "../statuses.ts";
+import { Explained } from "./explained.tsx";
 
 /** Dollars, in cents or as `digits` names. The title always has the exact figure. */
 export function Money({
@@ -91,15 +93,36 @@ const tones: Record<string, Tone> = {
   running: "live",
   in_progress: "live",
   pending: "live",
+  this_session: "live",
+  healthy: "good",
+  failing: "bad",
+  account_empty: "bad",
+  done: "good",
+  refused: "bad",
+  started: "warn",
 };
 
-/** A status with its name in the API. The title has its meaning. */
-export function Status({ value, meaning }: { value: string; meaning?: string | undefined }) {
+/** A status with its name in the API, and its meaning. */
+export function Status({
+  of,
+  value,
+  isToldBeside,
+}: {
+  of: StatusOf;
+  value: string;
+  /** The meaning stands beside the status, which is therefore not explained again. */
+  isToldBeside?: boolean;
+}) {
   return (
-    <span title={meaning}>
+    <Explained meaning={isToldBeside ? undefined : meaningOf(of, value)}>
       <Badge tone={tones[value] ?? "plain"}>{value.replaceAll("_", " ")}</Badge>
-    </span>
+    </Explained>
   );
+}
+
+/** A status as a word of a text. */
+export function StatusWord({ of, value }: { of: StatusOf; value: string }) {
+  return <Explained meaning={meaningOf(of, value)}>{value}</Explained>;
 }
 
 /** The beginning of an id, which tells its kind, and its end. The title has the whole id. */

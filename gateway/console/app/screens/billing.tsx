@@ -6,7 +6,7 @@ import { KeyName } from "../kit/key-name.tsx";
 import { Page } from "../kit/page.tsx";
 import { Empty, ErrorText, Notice, Waiting } from "../kit/states.tsx";
 import { type Column, Pager, Table } from "../kit/table.tsx";
-import { Id, When } from "../kit/values.tsx";
+import { Id, StatusWord, When } from "../kit/values.tsx";
 import { may } from "../session.ts";
 import { noRange, RangeFilter, useTimeRange } from "../time-range.tsx";
 import type { BillingAlerts, BillingEntry, Hold, List } from "../types.ts";
@@ -74,7 +74,10 @@ const entryColumns: Column<BillingEntry>[] = [
     head: "What",
     cell: (entry) => (
       <>
-        {entry.takeBackOf === null ? entry.kind : "grant taken back"}
+        <StatusWord
+          of="entry"
+          value={entry.takeBackOf === null ? entry.kind : "grant taken back"}
+        />
         <span class="sub">
           {entry.request ? (
             <a href={`/console/requests?id=${encodeURIComponent(entry.request)}`}>{entry.model}</a>
@@ -148,7 +151,7 @@ function Entries() {
 
 const holdColumns: Column<Hold>[] = [
   { head: "For", cell: (hold) => <Id>{hold.request}</Id> },
-  { head: "Kind", cell: (hold) => hold.kind },
+  { head: "Kind", cell: (hold) => <StatusWord of="hold" value={hold.kind} /> },
   { head: "Key", cell: (hold) => <KeyName id={hold.keyId} /> },
   { head: "Since", cell: (hold) => <When at={hold.createdAt} style="ago" />, numeric: true },
   {

@@ -8,6 +8,7 @@ export interface StoredFile {
   created_at: number;
   filename: string;
   purpose: string;
+  status: string;
   mimeType: string;
   width: number;
   height: number;

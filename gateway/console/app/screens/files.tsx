@@ -9,7 +9,7 @@ import { SearchField } from "../kit/search.tsx";
 import { Empty, ErrorText, Waiting } from "../kit/states.tsx";
 import { Pager } from "../kit/table.tsx";
 import { toast } from "../kit/toast.tsx";
-import { Fact, Id, ShortId, When } from "../kit/values.tsx";
+import { Fact, Id, ShortId, Status, When } from "../kit/values.tsx";
 import type { List } from "../types.ts";
 import { contentOf, type StoredFile, uploadImage } from "./files-calls.ts";
 import { Origin } from "./origin.tsx";
@@ -170,6 +170,9 @@ function OneFile({ id, onDelete }: { id: string; onDelete(file: StoredFile): voi
             <Fact name="Kind">{file.mimeType}</Fact>
             <Fact name="Size">
               {file.width} × {file.height} · {bytes(file.bytes)}
+            </Fact>
+            <Fact name="Status">
+              <Status of="file" value={file.status} />
             </Fact>
             <Fact name="Stored">
               <When at={file.created_at} style="second" />

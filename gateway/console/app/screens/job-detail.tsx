@@ -49,7 +49,7 @@ export function JobDetail({
       <div class="row spread">
         <h2 class="row">
           <Id>{id}</Id>
-          {job && <Status value={statusOf(job)} />}
+          {job && <Status of="job" value={statusOf(job)} isToldBeside />}
         </h2>
         <button type="button" class="small" onClick={onClose}>
           Close

@@ -213,7 +213,7 @@ function Name({ job }: { job: ListedJob }) {
 function Progress({ job }: { job: Job }) {
   return (
     <>
-      <Status value={statusOf(job)} meaning={jobStatuses[statusOf(job)]} />
+      <Status of="job" value={statusOf(job)} />
       {!job.terminal && (
         <progress max={100} value={job.progress ?? 0} aria-label={`Progress of ${job.id}`} />
       )}

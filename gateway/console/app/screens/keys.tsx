@@ -7,7 +7,7 @@ import { type NewSecret, SecretOnce } from "../kit/secret-once.tsx";
 import { Empty, ErrorText } from "../kit/states.tsx";
 import { type Column, Pager, Table } from "../kit/table.tsx";
 import { toast } from "../kit/toast.tsx";
-import { Badge, Money, When } from "../kit/values.tsx";
+import { Money, Status, When } from "../kit/values.tsx";
 import { periodWords } from "../limit-resets.ts";
 import { rightsOf } from "../scopes.ts";
 import { session } from "../session.ts";
@@ -130,13 +130,18 @@ export function Keys() {
   );
 }
 
+function isOver({ expires_at }: Key): boolean {
+  return Boolean(expires_at) && Date.parse(String(expires_at)) <= Date.now();
+}
+
 function NameCell({ keyOf: key }: { keyOf: Key }) {
   return (
     <>
       <span class="row">
         {key.name || "Without a name"}
-        {key.disabled && <Badge tone="warn">disabled</Badge>}
-        {key.id === session.value?.keyId && <Badge tone="live">this session</Badge>}
+        {key.disabled && <Status of="key" value="disabled" />}
+        {isOver(key) && <Status of="key" value="expired" />}
+        {key.id === session.value?.keyId && <Status of="key" value="this_session" />}
       </span>
       <span class="sub">
         <code>{key.label ?? key.id}</code>

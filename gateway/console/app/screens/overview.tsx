@@ -10,7 +10,6 @@ import { Count, Credits, Id, Money, ShortId, Status, When } from "../kit/values.
 import { periodWords } from "../limit-resets.ts";
 import { useRunningJobs } from "../running-jobs.ts";
 import { may, seesJobs, session } from "../session.ts";
-import { jobStatuses } from "../statuses.ts";
 import type {
   Hold,
   Job,
@@ -249,7 +248,7 @@ function Running({
             <li key={job.id}>
               <div class="row spread">
                 <Id>{job.id}</Id>
-                <Status value={job.status} meaning={jobStatuses[job.status]} />
+                <Status of="job" value={job.status} />
               </div>
               <progress
                 max={100}

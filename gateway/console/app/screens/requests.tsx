@@ -1,6 +1,7 @@
 import { queryOf } from "../api.ts";
 import { count, localZone, milliseconds } from "../format.ts";
 import { useApi, useFilters, usePages } from "../hooks.ts";
+import { Explained } from "../kit/explained.tsx";
 import { Select } from "../kit/form.tsx";
 import { KeyName } from "../kit/key-name.tsx";
 import { Page } from "../kit/page.tsx";
@@ -49,10 +50,10 @@ const columns: Column<RequestRecord>[] = [
     head: "Status",
     cell: (row) => (
       <>
-        <Status value={row.status} meaning={requestStatuses[row.status]} />
+        <Status of="request" value={row.status} />
         {row.error && (
-          <span class="sub" title={row.error.message}>
-            {row.error.code}
+          <span class="sub">
+            <Explained meaning={row.error.message}>{row.error.code}</Explained>
           </span>
         )}
       </>
@@ -155,7 +156,8 @@ function OneRequest({ id }: { id: string }) {
       {record && (
         <dl class="facts">
           <Fact name="Status">
-            <Status value={record.status} /> {requestStatuses[record.status]}
+            <Status of="request" value={record.status} isToldBeside />{" "}
+            {requestStatuses[record.status]}
           </Fact>
           <Fact name="Time">
             <When at={record.created_at} style="second" />

@@ -10,15 +10,7 @@ import { toast } from "../kit/toast.tsx";
 import { ShortId, Status, When } from "../kit/values.tsx";
 import { may, session } from "../session.ts";
 import type { List, Webhook, WebhookSecret } from "../types.ts";
-import { attemptsOf, sentAt } from "./webhook-cells.tsx";
-
-/** `lastError` in words. */
-const errors: Record<string, string> = {
-  unsafe: "its address is not a public one",
-  unreachable: "its receiver could not be reached",
-  timeout: "no answer within 10 seconds",
-  redirect: "answered with a redirect, which is not followed",
-};
+import { attemptsOf, LastAnswer, sentAt } from "./webhook-cells.tsx";
 
 const columns = (retry: (hook: Webhook) => void, isBusy: boolean): Column<Webhook>[] => [
   sentAt,
@@ -55,15 +47,17 @@ function isOurs({ keyId }: Webhook): boolean {
 }
 
 function Delivery({ of: hook }: { of: Webhook }) {
-  const why = hook.lastError
-    ? (errors[hook.lastError] ?? `answered with ${hook.lastStatus ?? "no status"}`)
-    : undefined;
   return (
     <>
-      <Status value={hook.status} />
+      <Status of="delivery" value={hook.status} />
       <span class="sub">
         {attemptsOf(hook)}
-        {why && `, ${why}`}
+        {hook.lastError && (
+          <>
+            {", the last: "}
+            <LastAnswer of={hook} />
+          </>
+        )}
         {hook.status === "pending" && hook.nextAttemptAt && (
           <>
             {", next "}

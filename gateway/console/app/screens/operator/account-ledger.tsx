@@ -6,7 +6,7 @@ import { TextField } from "../../kit/form.tsx";
 import { Section } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
-import { Id, When } from "../../kit/values.tsx";
+import { Id, StatusWord, When } from "../../kit/values.tsx";
 import type { AdminList, LedgerEntry } from "./types.ts";
 
 const columns: Column<LedgerEntry>[] = [
@@ -15,7 +15,7 @@ const columns: Column<LedgerEntry>[] = [
     cell: (entry) => (
       <>
         <span class="num">{entry.number}</span>{" "}
-        {entry.takeBackOf === null ? entry.kind : "take back"}
+        <StatusWord of="journal" value={entry.takeBackOf === null ? entry.kind : "take back"} />
         <span class="sub">
           <When at={entry.createdAt} style="second" />
         </span>

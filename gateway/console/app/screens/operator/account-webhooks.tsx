@@ -5,7 +5,7 @@ import { Empty, ErrorText } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { ShortId, Status, When } from "../../kit/values.tsx";
-import { attemptsOf, sentAt } from "../webhook-cells.tsx";
+import { attemptsOf, LastAnswer, sentAt } from "../webhook-cells.tsx";
 import { type AdminList, type AdminWebhook, admin } from "./types.ts";
 
 const columns: Column<AdminWebhook>[] = [
@@ -29,12 +29,12 @@ const columns: Column<AdminWebhook>[] = [
     head: "Status",
     cell: (hook) => (
       <>
-        <Status value={hook.status} />
+        <Status of="delivery" value={hook.status} />
         <span class="sub">{attemptsOf(hook)}</span>
       </>
     ),
   },
-  { head: "Answer", cell: (hook) => hook.lastStatus ?? hook.lastError ?? "–" },
+  { head: "Answer", cell: (hook) => <LastAnswer of={hook} /> },
   {
     head: "Next attempt",
     numeric: true,

@@ -136,7 +136,7 @@ function Facts({ account }: { account: Account }) {
         <div class="figure">
           <dt>State</dt>
           <dd class="fine">
-            <Status value={account.state} />
+            <Status of="account" value={account.state} />
           </dd>
           <dd class="fine muted">
             made <When at={account.createdAt} style="day" />

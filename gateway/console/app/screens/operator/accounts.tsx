@@ -24,7 +24,7 @@ const columns: Column<Account>[] = [
       </>
     ),
   },
-  { head: "State", cell: (account) => <Status value={account.state} /> },
+  { head: "State", cell: (account) => <Status of="account" value={account.state} /> },
   {
     head: "Dollars",
     numeric: true,

@@ -4,11 +4,9 @@ import { TextField } from "../../kit/form.tsx";
 import { Page } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
-import { Badge, ShortId, When } from "../../kit/values.tsx";
+import { ShortId, Status, When } from "../../kit/values.tsx";
 import { accountPath } from "./accounts.tsx";
 import { type AdminList, type AuditRecord, admin } from "./types.ts";
-
-const outcomes = { done: "good", refused: "bad", started: "warn" } as const;
 
 const columns: Column<AuditRecord>[] = [
   { head: "Time", cell: (record) => <When at={record.createdAt} style="second" /> },
@@ -49,7 +47,7 @@ const columns: Column<AuditRecord>[] = [
     head: "Outcome",
     cell: (record) => (
       <>
-        <Badge tone={outcomes[record.outcome]}>{record.outcome}</Badge>
+        <Status of="act" value={record.outcome} />
         {record.reason && <span class="sub">{record.reason}</span>}
       </>
     ),

@@ -2,7 +2,7 @@ import { percent } from "../../format.ts";
 import { useApi } from "../../hooks.ts";
 import { Page, Section } from "../../kit/page.tsx";
 import { Empty, ErrorText, Waiting } from "../../kit/states.tsx";
-import { Badge, Id } from "../../kit/values.tsx";
+import { Badge, Id, Status } from "../../kit/values.tsx";
 import { ModelPriceFacts, PriceFacts, VideoPrices } from "../priced-parts.tsx";
 import { CatalogEditor } from "./catalog-editor.tsx";
 import { CatalogVersions } from "./catalog-versions.tsx";
@@ -16,7 +16,6 @@ import {
   type Upstream,
   type Upstreams,
 } from "./types.ts";
-import { upstreamStates } from "./upstreams.tsx";
 
 /** The catalog in force, its text, and its versions. Where a file is the master, the text is checked here and installed elsewhere. */
 export function OperatorCatalog() {
@@ -138,7 +137,7 @@ function Lane({
           )}
         </span>
       </span>
-      {state && <Badge tone={upstreamStates[state].tone}>{upstreamStates[state].text}</Badge>}
+      {state && <Status of="upstream" value={state} />}
     </li>
   );
 }

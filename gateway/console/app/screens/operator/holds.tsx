@@ -10,7 +10,7 @@ import { Page } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
-import { Id, Money, ShortId, When } from "../../kit/values.tsx";
+import { Id, Money, ShortId, StatusWord, When } from "../../kit/values.tsx";
 import type { Unit } from "../../types.ts";
 import { accountPath } from "./accounts.tsx";
 import { type AdminHold, type AdminList, admin, type Review } from "./types.ts";
@@ -103,7 +103,9 @@ function HoldList({ account, onEnd }: ListProps) {
       cell: (hold) => (
         <>
           <ShortId id={hold.ref} />
-          <span class="sub">{hold.kind}</span>
+          <span class="sub">
+            <StatusWord of="hold" value={hold.kind} />
+          </span>
         </>
       ),
     },

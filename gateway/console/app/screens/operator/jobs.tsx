@@ -9,7 +9,7 @@ import { SearchField } from "../../kit/search.tsx";
 import { Empty, ErrorText, Waiting } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
-import { Credits, Fact, Id, ShortId, Status, When } from "../../kit/values.tsx";
+import { Credits, Fact, Id, ShortId, Status, StatusWord, When } from "../../kit/values.tsx";
 import { accountPath } from "./accounts.tsx";
 import { keyPath } from "./keys.tsx";
 import { TimeFilters, timesOf } from "./time-filters.tsx";
@@ -57,7 +57,7 @@ const columns: Column<AdminJob>[] = [
     head: "Status",
     cell: (job) => (
       <>
-        <Status value={job.status} />
+        <Status of="job" value={job.status} />
         {job.status === "running" && <span class="sub num">{job.progress} %</span>}
         {job.error && <span class="sub">{job.error}</span>}
       </>
@@ -209,7 +209,7 @@ function Waits({ of: { wait, status } }: { of: AdminJobDetails }) {
 
 function JobFacts({ job }: { job: AdminJobDetails }) {
   const facts: [name: string, value: preact.ComponentChildren][] = [
-    ["Status", <Status key="status" value={job.status} />],
+    ["Status", <Status key="status" of="job" value={job.status} />],
     ["Model", `${job.model} (${job.kind})`],
     [
       "Account",
@@ -272,7 +272,7 @@ function JobFacts({ job }: { job: AdminJobDetails }) {
           {job.entries.toReversed().map((entry) => (
             <li key={entry.number} class="row spread">
               <span>
-                {entry.kind}{" "}
+                <StatusWord of="journal" value={entry.kind} />{" "}
                 <span class="muted">
                   held <Amount unit={entry.unit} value={entry.heldDelta} exact />, charged{" "}
                   <Amount unit={entry.unit} value={entry.spentDelta} exact />

@@ -149,7 +149,7 @@ const columns: Column<AdminKey>[] = [
       </a>
     ),
   },
-  { head: "State", cell: (key) => <Status value={key.state} /> },
+  { head: "State", cell: (key) => <Status of="key" value={key.state} /> },
   {
     head: "May use",
     cell: (key) => (

@@ -118,7 +118,7 @@ const columns: Column<AdminOperator>[] = [
     head: "State",
     cell: ({ state, linkEndsAt, codesRefusedUntil }) => (
       <>
-        <Status value={state} meaning={state === "pending" ? "Not set up yet." : undefined} />
+        <Status of="operator" value={state} />
         {linkEndsAt && (
           <span class="sub">
             link until <When at={linkEndsAt} style="second" />

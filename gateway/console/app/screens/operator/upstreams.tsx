@@ -4,7 +4,7 @@ import { useApi } from "../../hooks.ts";
 import { Page } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
 import { type Column, Table } from "../../kit/table.tsx";
-import { Badge, Count, type Tone, When } from "../../kit/values.tsx";
+import { Count, Status, When } from "../../kit/values.tsx";
 import { ProbeUpstream } from "./probe-upstream.tsx";
 import { admin, type Upstreams as Listed, type Upstream } from "./types.ts";
 import { UpstreamHistories } from "./upstream-history.tsx";
@@ -12,12 +12,6 @@ import { UpstreamHistories } from "./upstream-history.tsx";
 /** Ms after which a visible page asks again. */
 const againMs = 10_000;
 
-export const upstreamStates: Record<Upstream["state"], { tone: Tone; text: string }> = {
-  healthy: { tone: "good", text: "healthy" },
-  failing: { tone: "bad", text: "failing" },
-  account_empty: { tone: "bad", text: "account empty" },
-  unknown: { tone: "plain", text: "not used" },
-};
 const rests: Record<Upstream["resting"][number], string> = {
   failed: "it fails",
   limited: "it allows no more",
@@ -44,7 +38,7 @@ const columns: Column<Upstream>[] = [
     head: "State",
     cell: (one) => (
       <>
-        <Badge tone={upstreamStates[one.state].tone}>{upstreamStates[one.state].text}</Badge>
+        <Status of="upstream" value={one.state} />
         {one.accountEmptyAt && (
           <span class="sub">
             your account there was empty <When at={one.accountEmptyAt} style="ago" />

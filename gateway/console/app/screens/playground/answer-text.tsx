@@ -20,10 +20,10 @@ function load(): void {
 }
 
 /** The text of an answer, formatted. Without the code for that: as it came. An answer to a schema is JSON. */
-export function AnswerText({ text }: { text: string }) {
+export function AnswerText({ text, isGrowing }: { text: string; isGrowing: boolean }) {
   useEffect(load, []);
   const json = useMemo(() => prettyJson(text), [text]);
   if (json !== undefined) return <Code label="Answer in JSON" text={json} />;
   const Formatted = loaded.value;
-  return Formatted ? <Formatted text={text} /> : <p class="prompt">{text}</p>;
+  return Formatted ? <Formatted {...{ text, isGrowing }} /> : <p class="prompt">{text}</p>;
 }

@@ -72,6 +72,7 @@ function Answers({
         <AnswerOf
           key={turn.key}
           turn={turn}
+          growing={side.conversation.growing}
           acts={isLast && place === turns.length - 1 ? actsOf(side, acts) : {}}
         />
       ))}

@@ -7,7 +7,7 @@ import { Badge, Money } from "../../kit/values.tsx";
 import { AnswerText } from "./answer-text.tsx";
 import type { FunctionCall } from "./answers.ts";
 import { Attachments } from "./attachments.tsx";
-import type { Turn } from "./chat-turns.ts";
+import type { Conversation, Turn } from "./chat-turns.ts";
 import { prettyJson } from "./pretty-json.ts";
 
 /** The actions that an answer offers now. */
@@ -46,21 +46,28 @@ export function Said({
   );
 }
 
-/** The answer to a message, or to the results of functions. */
-export function AnswerOf({ turn, acts: { onResults, onAgain } }: { turn: Turn; acts: AnswerActs }) {
-  const { answer } = turn;
+/** The answer to a message, or to the results of functions. `growing` has the one that comes. */
+export function AnswerOf({
+  turn,
+  growing,
+  acts: { onResults, onAgain },
+}: {
+  turn: Turn;
+  growing: Conversation["growing"];
+  acts: AnswerActs;
+}) {
+  const isGrowing = turn.answer.state === "running";
+  const answer = (isGrowing && growing.value) || turn.answer;
   return (
-    <article class="answer" aria-label="The model" aria-busy={answer.state === "running"}>
+    <article class="answer" aria-label="The model" aria-busy={isGrowing}>
       {answer.reasoning && (
-        <details open={answer.text === "" && answer.state === "running"}>
+        <details open={answer.text === "" && isGrowing}>
           <summary>Reasoning</summary>
           <p class="prompt muted">{answer.reasoning}</p>
         </details>
       )}
-      {answer.text !== "" && <AnswerText text={answer.text} />}
-      {answer.state === "running" && answer.text === "" && (
-        <p class="muted">Waiting for the first words…</p>
-      )}
+      {answer.text !== "" && <AnswerText text={answer.text} isGrowing={isGrowing} />}
+      {isGrowing && answer.text === "" && <p class="muted">Waiting for the first words…</p>}
       {answer.calls.map((one) => (
         <figure class="code" key={one.call_id} aria-label={`Call of ${one.name}`}>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach content that scrolls. */}
@@ -74,7 +81,7 @@ export function AnswerOf({ turn, acts: { onResults, onAgain } }: { turn: Turn; a
         <Results calls={answer.calls} onResults={onResults} />
       )}
       <Facts turn={turn} />
-      {answer.state !== "running" && <Acts turn={turn} onAgain={onAgain} />}
+      {!isGrowing && <Acts turn={turn} onAgain={onAgain} />}
     </article>
   );
 }

@@ -38,7 +38,10 @@ let lastKey = 0;
 
 /** A conversation with one model at a time. It stays while the page is open. */
 export class Conversation {
+  /** A turn whose answer comes has none of it yet. So what reads all turns works once for each turn. */
   readonly turns: Signal<readonly Turn[]> = signal([]);
+  /** The answer that comes, as far as it is shown. */
+  readonly growing: Signal<Answer | undefined> = signal(undefined);
   #id: string = crypto.randomUUID();
   #running: AbortController | undefined;
 
@@ -115,20 +118,25 @@ export class Conversation {
     const abort = new AbortController();
     this.#running = abort;
     const answer: Answer = { state: "running", reasoning: "", text: "", calls: [], output: [] };
+    this.growing.value = undefined;
     this.turns.value = [
       ...this.turns.value,
-      { ...message, key, model: String(body.model), answer },
+      { ...message, key, model: String(body.model), answer: { ...answer } },
     ];
     const id = this.#id;
     const keepIt = () => {
       if (id === this.#id) void keepConversation(id, this.turns.value);
     };
     keepIt();
-    const show = frameByFrame(() => {
+    const show = paced(() => {
+      if (this.#running === abort) this.growing.value = { ...answer };
+    });
+    const end = () => {
       this.turns.value = this.turns.value.map((one) =>
         one.key === key ? { ...one, answer: { ...answer } } : one,
       );
-    });
+      keepIt();
+    };
     const begun = performance.now();
     try {
       const asked = { method: "POST", signal: abort.signal } as const;
@@ -143,12 +151,16 @@ export class Conversation {
       if (!wasStopped) answer.error = error instanceof ApiError ? error : broken();
     }
     answer.durationMs = performance.now() - begun;
-    show(keepIt);
+    if (this.#running === abort) {
+      this.#running = undefined;
+      this.growing.value = undefined;
+    }
+    end();
     // A stopped answer has no usage, and an upstream may leave it out too. The ledger has the charge.
     if (answer.costUsdMicros === undefined && answer.state !== "failed" && answer.id) {
       const cost = await costOf(answer.id);
       if (cost !== undefined) answer.costUsdMicros = cost;
-      show(keepIt);
+      end();
     }
   }
 }
@@ -205,19 +217,22 @@ export function userMessage(text: string, attachments: readonly Attachment[]): u
   return { role: "user", content: [{ type: "input_text", text }, ...attachments.map(partOf)] };
 }
 
-/** Changes the page at most once for each frame that the browser shows, however fast an answer comes. */
-function frameByFrame(change: () => void): (then?: () => void) => void {
+/** Ms between two steps in which an answer grows in the page. A reader takes them for a flow. */
+const stepMs = 100;
+
+/** Changes the page a few times a second, however fast an answer comes. */
+function paced(change: () => void): () => void {
   let isDue = false;
-  let last: (() => void) | undefined;
-  return (then) => {
-    last = then ?? last;
+  let shownAt = 0;
+  return () => {
     if (isDue) return;
     isDue = true;
-    requestAnimationFrame(() => {
+    const step = () => {
       isDue = false;
+      shownAt = performance.now();
       change();
-      last?.();
-      last = undefined;
-    });
+    };
+    const waitMs = Math.max(0, shownAt + stepMs - performance.now());
+    setTimeout(() => requestAnimationFrame(step), waitMs);
   };
 }

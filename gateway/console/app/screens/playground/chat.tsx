@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { DropArea } from "../../kit/drop.tsx";
 import { TextArea } from "../../kit/form.tsx";
 import type { Model } from "../../types.ts";
@@ -21,6 +21,7 @@ import { CopyAs } from "./copy-as.tsx";
 import { Estimate } from "./estimate.tsx";
 import { messagesBody } from "./messages.ts";
 import { linkTo, useSettings } from "./settings.ts";
+import type { Snippet } from "./snippets.ts";
 
 /** A conversation with a model, or the same one with two models side by side. */
 export function Chat({ model, models }: { model: Model; models: readonly Model[] }) {
@@ -76,8 +77,10 @@ export function Chat({ model, models }: { model: Model; models: readonly Model[]
   // Without a message, the code shows the conversation so far, or an example message.
   const example = chat.turns.value.length === 0 ? [userMessage("Hello", [])] : [];
   const isEmpty = text.trim() === "" && attachments.length === 0;
-  const shown = sides.map((side) =>
-    next(side, isEmpty ? example : [userMessage(text, attachments)]),
+  // They have the whole conversation, so they are made when a part of them has changed.
+  const shown = useMemo(
+    () => sides.map((side) => next(side, isEmpty ? example : [userMessage(text, attachments)])),
+    [settings, attachments, model, versus, chat.turns.value, compared.turns.value],
   );
   return (
     <>
@@ -111,20 +114,19 @@ export function Chat({ model, models }: { model: Model; models: readonly Model[]
 }
 
 function RequestAsCode({ ask, link }: { ask: Ask | undefined; link: string }) {
-  if (!ask) return null;
-  const { body, isResponses } = ask;
+  const snippets = useMemo(() => ask && snippetsOf(ask), [ask]);
+  return snippets ? <CopyAs {...snippets} link={link} /> : null;
+}
+
+/** The request in the model's own API, and in Anthropic's where it can be sent there. */
+function snippetsOf({ body, isResponses }: Ask): { snippet: Snippet; others: Snippet[] } {
   const messages = messagesBody(body);
-  return (
-    <CopyAs
-      snippet={
-        isResponses
-          ? { path: "/responses", body }
-          : { path: "/chat/completions", body: completionBody(body) }
-      }
-      others={messages ? [{ path: "/messages", body: messages }] : []}
-      link={link}
-    />
-  );
+  return {
+    snippet: isResponses
+      ? { path: "/responses", body }
+      : { path: "/chat/completions", body: completionBody(body) },
+    others: messages ? [{ path: "/messages", body: messages }] : [],
+  };
 }
 
 /** The form of the next message. */
@@ -239,6 +241,6 @@ function EndOfTurns() {
     shown.current = length;
     const isNear = element.getBoundingClientRect().bottom < innerHeight + followedPixels;
     if (isNew || isNear) element.scrollIntoView({ block: "end" });
-  }, [chat.turns.value, compared.turns.value]);
+  }, [chat.turns.value, chat.growing.value, compared.turns.value, compared.growing.value]);
   return <div class="end" ref={end} />;
 }

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { Code } from "../../kit/copy.tsx";
 import { Segments } from "../../kit/form.tsx";
 import { toast } from "../../kit/toast.tsx";
@@ -30,6 +30,7 @@ export function CopyAs({
   const [language, setLanguage] = useState<Language>("curl");
   const [path, setPath] = useState("");
   const shown = others.find((other) => other.path === path) ?? snippet;
+  const code = useMemo(() => codeOf(language, shown), [language, shown]);
   return (
     <section class="section" aria-label="This request elsewhere">
       <div class="section-head">
@@ -63,7 +64,7 @@ export function CopyAs({
           </button>
         </div>
       </div>
-      <Code label={`The request in ${language}`} text={codeOf(language, shown)} />
+      <Code label={`The request in ${language}`} text={code} />
     </section>
   );
 }

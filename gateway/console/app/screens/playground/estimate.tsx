@@ -29,13 +29,13 @@ export function Estimate({
 }) {
   const pricing = model?.pricing;
   const [counted, setCounted] = useState<Counted | undefined>();
-  const text = JSON.stringify({ ...body, stream: undefined });
   useEffect(() => {
     // Only `/responses` has a count before the request.
     if (isEmpty || !isResponses) return setCounted(undefined);
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      const options = { method: "POST", body: JSON.parse(text), signal: abort.signal } as const;
+      const asked = { ...body, stream: undefined };
+      const options = { method: "POST", body: asked, signal: abort.signal } as const;
       call<Counted>("/responses/input_tokens", options).then(setCounted, () =>
         setCounted(undefined),
       );
@@ -44,7 +44,7 @@ export function Estimate({
       clearTimeout(timer);
       abort.abort();
     };
-  }, [text, isEmpty, isResponses]);
+  }, [body, isEmpty, isResponses]);
   return (
     <p class="fine muted">
       {isNamed && `${model?.name}: `}

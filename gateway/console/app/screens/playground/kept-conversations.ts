@@ -27,13 +27,18 @@ export async function loadConversations(): Promise<void> {
 }
 
 export async function keepConversation(id: string, turns: readonly Turn[]): Promise<void> {
-  await keep("chat", id, turns.map(keptTurn));
-  await loadConversations();
+  const kept = await keep("chat", id, turns.map(keptTurn));
+  if (kept) keptConversations.value &&= [kept, ...without(id)];
 }
 
 export async function forgetConversation(id: string): Promise<void> {
   await forgetKept("chat", id);
-  await loadConversations();
+  keptConversations.value &&= without(id);
+}
+
+/** The list is changed in the page. Its store is read once, because conversations with files are large. */
+function without(id: string): KeptConversation[] {
+  return (keptConversations.value ?? []).filter((one) => one.id !== id);
 }
 
 /** The first words of a conversation. */

@@ -1,4 +1,4 @@
-import { Lexer, type Token, Tokenizer, type Tokens } from "marked";
+import { Lexer, type Token, Tokenizer, type Tokens, type TokensList } from "marked";
 
 // A model can be made to write an answer that keeps the page busy, or breaks it. Beyond these bounds, text is shown as it came.
 
@@ -13,6 +13,7 @@ const maxCells = 5_000;
 
 class BoundedTokenizer extends Tokenizer {
   #quotes = 0;
+  #repeats = 0;
 
   override blockquote(src: string): Tokens.Blockquote | undefined {
     const [whole] = this.rules.block.blockquote.exec(src) ?? [];
@@ -24,6 +25,17 @@ class BoundedTokenizer extends Tokenizer {
     const quote = super.blockquote(src);
     this.#quotes -= 1;
     return quote;
+  }
+
+  /** A label that is known already gets a name of its own, so that its line has a token. */
+  override def(src: string): Tokens.Def | undefined {
+    const def = super.def(src);
+    const { links } = this.lexer.tokens;
+    if (def && links[def.tag]) {
+      this.#repeats += 1;
+      def.tag += `\n${this.#repeats}`;
+    }
+    return def;
   }
 
   override table(src: string): Tokens.Table | undefined {
@@ -59,7 +71,12 @@ function asText<T extends Token[]>(text: string, tokens: T): T {
   return tokens;
 }
 
-/** The tokens of Markdown (CommonMark and the tables of GitHub). */
-export function tokensOf(text: string): Token[] {
-  return new BoundedLexer({ gfm: true, tokenizer: new BoundedTokenizer() }).lex(text);
+/** Addresses that a text names in lines of their own, by their labels. */
+export type Links = TokensList["links"];
+
+/** The tokens of Markdown (CommonMark and the tables of GitHub). They have all of the text. `links` are known before. */
+export function tokensOf(text: string, links: Links = {}): Token[] {
+  const lexer = new BoundedLexer({ gfm: true, tokenizer: new BoundedTokenizer() });
+  lexer.tokens.links = { ...links };
+  return lexer.lex(text);
 }

@@ -2,35 +2,53 @@ import type { Token, Tokens } from "marked";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import { Code } from "../../kit/copy.tsx";
-import { tokensOf } from "./markdown-tokens.ts";
+import { GrowingTokens } from "./growing-tokens.ts";
 
 /** Schemes of links in an answer. Others are shown as text. */
 const linkSchemes = ["http:", "https:", "mailto:"];
-/** Characters of an answer that are formatted. While it grows, the page finds their form again and again. */
-const maxFormatted = 65_536;
-
 /**
  * An answer in Markdown. The page makes its own elements from the tokens, so HTML in an answer is text. An image becomes a link: the
  * answer would otherwise tell its server who reads it.
  */
-export function Markdown({ text }: { text: string }): VNode {
-  const length = formattedOf(text);
-  const formatted = text.slice(0, length);
-  // A page shows many answers, and only the last one grows.
-  const shown = useMemo(() => blocks(tokensOf(formatted)), [formatted]);
-  return (
-    <div class="markdown">
-      {shown}
-      {length < text.length && <p class="prompt">{text.slice(length)}</p>}
-    </div>
-  );
+export function Markdown({ text, isGrowing }: { text: string; isGrowing: boolean }): VNode {
+  const tokens = useMemo(() => new GrowingTokens(), []);
+  return useMemo(() => {
+    tokens.read(text, !isGrowing);
+    return (
+      <div class="markdown">
+        {tokens.settled.map((part, place) => (
+          <Part key={place} tokens={part} />
+        ))}
+        <Part key="open" tokens={tokens.open} />
+        {plainParts(tokens.rest).map((part, place) => (
+          <div key={`rest ${place}`} class="prompt">
+            {part}
+          </div>
+        ))}
+      </div>
+    );
+  }, [text, isGrowing]);
 }
 
-/** The length of the beginning that is formatted: it ends with a block, where one ends. */
-function formattedOf(text: string): number {
-  if (text.length <= maxFormatted) return text.length;
-  const end = text.lastIndexOf("\n\n", maxFormatted);
-  return end > 0 ? end : maxFormatted;
+/** Tokens that stay as they are, made into elements once. */
+function Part({ tokens }: { tokens: readonly Token[] }): VNode {
+  return useMemo(() => <>{blocks(tokens)}</>, [tokens]);
+}
+
+/** Characters of plain text in one element. The browser lays an element out as a whole, each time that it grows. */
+const plainLength = 8_192;
+
+/** Plain text in parts that end with a line, where one ends. */
+function plainParts(text: string): string[] {
+  const parts: string[] = [];
+  for (let from = 0; from < text.length; ) {
+    const line = text.lastIndexOf("\n", from + plainLength - 1) + 1;
+    const isLong = text.length - from > plainLength;
+    const end = isLong ? (line > from ? line : from + plainLength) : text.length;
+    parts.push(text.slice(from, end));
+    from = end;
+  }
+  return parts;
 }
 
 function blocks(tokens: readonly Token[]): ComponentChildren[] {

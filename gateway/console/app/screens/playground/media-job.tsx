@@ -5,7 +5,6 @@ import { ErrorText, Failure } from "../../kit/states.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { Credits, ShortId, Status } from "../../kit/values.tsx";
 import { may } from "../../session.ts";
-import { jobStatuses } from "../../statuses.ts";
 import type { Job } from "../../types.ts";
 import { uploadImage } from "../files-calls.ts";
 import { Outputs } from "../job-outputs.tsx";
@@ -37,7 +36,7 @@ export function MediaJob({
     <article class="card stack" aria-busy={!job.terminal}>
       <header class="row spread">
         <span class="row">
-          <Status value={statusOf(job)} meaning={jobStatuses[statusOf(job)]} />
+          <Status of="job" value={statusOf(job)} />
           <a href={`/console/jobs?id=${job.id}`}>
             <ShortId id={job.id} />
           </a>
