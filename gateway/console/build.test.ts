@@ -5,8 +5,11 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildConsole } from "./build.ts";
 
-/** Bytes that a visitor waits for, compressed by gzip. A browser that knows brotli waits for fewer. */
-const budgets = { firstScripts: 40_000, style: 10_000, all: 160_000 };
+/**
+ * Bytes compressed by gzip. A visitor waits for the first scripts and the style, and later for a screen's own. No visitor waits for all of them:
+ * an operator's screens are loaded when they are opened.
+ */
+const budgets = { firstScripts: 40_000, style: 10_000, all: 175_000 };
 
 let folder: string;
 let page: string;

@@ -63,7 +63,7 @@ const columns: Column<AdminRequest>[] = [
     head: "Status",
     cell: (row) => (
       <>
-        <Status value={row.status} meaning={requestStatuses[row.status]} />
+        <Status of="request" value={row.status} />
         {row.error && (
           <span class="sub" title={row.error.message}>
             {row.error.code}
@@ -206,7 +206,7 @@ function OneRequest({ row }: { row: AdminRequest }) {
       {error && <Failure of={error} />}
       <dl class="facts">
         <Fact name="Status">
-          <Status value={row.status} /> {requestStatuses[row.status]}
+          <Status of="request" value={row.status} isToldBeside /> {requestStatuses[row.status]}
         </Fact>
         <Fact name="Time">
           <When at={row.createdAt} style="second" />
