@@ -130,7 +130,7 @@ export function noticeContract(open: () => Promise<() => Database>): void {
     test("many notices are several messages of a bounded number", async () => {
       const { away } = await replica();
       away(...Array.from({ length: maxToldAtOnce + 5 }, (_, i) => `disk-${i}`));
-      await passed(() => receiver.received.length > 1);
+      await passed(() => told().flat().length >= maxToldAtOnce + 5);
       expect(told().flat()).toHaveLength(maxToldAtOnce + 5);
       expect(new Set(told().flat()).size).toBe(maxToldAtOnce + 5);
       expect(told().every((one) => one.length <= maxToldAtOnce)).toBe(true);
