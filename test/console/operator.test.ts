@@ -212,6 +212,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     await page.getByLabel("Status").selectOption("failed");
     const row = page.getByRole("row").filter({ hasText: "rate_limited" });
     await row.waitFor();
+    await page.getByLabel("Ended").selectOption("Custom");
     await page.getByLabel("From (").fill("2099-01-01T00:00");
     await page.getByText("No requests here").waitFor();
     await page.getByLabel("From (").fill("2020-01-01T00:00");

@@ -10,9 +10,9 @@ import { Empty, ErrorText, Waiting } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { Credits, Fact, Id, ShortId, Status, StatusWord, When } from "../../kit/values.tsx";
+import { RangeFilter, useTimeRange } from "../../time-range.tsx";
 import { accountPath } from "./accounts.tsx";
 import { keyPath } from "./keys.tsx";
-import { TimeFilters, timesOf } from "./time-filters.tsx";
 import { type AdminJob, type AdminJobDetails, type AdminList, admin } from "./types.ts";
 
 const columns: Column<AdminJob>[] = [
@@ -84,8 +84,8 @@ const statuses = ["queued", "running", "completed", "failed"];
 export function OperatorJobs() {
   const { query, set } = useFilters();
   const pages = usePages();
-  const { account, status, kind, from, before, id } = query;
-  const filters = { account, status, kind, ...timesOf({ from, before }) };
+  const { account, status, kind, id } = query;
+  const filters = { account, status, kind, ...useTimeRange() };
   const loaded = useApi<AdminList<AdminJob>>(
     id ? null : `${admin}/jobs${queryOf({ ...filters, after: pages.after, limit: 25 })}`,
   );
@@ -125,7 +125,7 @@ export function OperatorJobs() {
           onValue={(value) => set({ kind: value })}
           choices={[{ value: "", label: "All kinds" }, "image", "video", "music"]}
         />
-        <TimeFilters {...{ from, before }} onValues={set} />
+        <RangeFilter label="Submitted" />
       </div>
       <Table
         caption="Jobs"

@@ -8,10 +8,10 @@ import { Empty, ErrorText, Failure, Waiting } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { Fact, Id, ShortId, Status, When } from "../../kit/values.tsx";
 import { choicesOf, requestStatuses } from "../../statuses.ts";
+import { RangeFilter, useTimeRange } from "../../time-range.tsx";
 import { AmountOf, Cost, Duration, requestKinds } from "../requests.tsx";
 import { accountPath } from "./accounts.tsx";
 import { keyPath } from "./keys.tsx";
-import { TimeFilters, timesOf } from "./time-filters.tsx";
 import { type AdminList, type AdminRequest, admin } from "./types.ts";
 
 const pathOf = (id: string) =>
@@ -95,12 +95,13 @@ const keyOf = (row: AdminRequest) => `${row.accountId} ${row.unit} ${row.entry}`
 export function OperatorRequests() {
   const { query, set } = useFilters();
   const pages = usePages();
-  const { account, key, model, upstream, status, kind, from, before, id } = query;
+  const { account, key, model, upstream, status, kind, id } = query;
   const filters = { account, key, model, upstream, status, kind };
+  const range = useTimeRange();
   const list = useApi<AdminList<AdminRequest>>(
     id
       ? null
-      : `${admin}/requests${queryOf({ ...filters, ...timesOf({ from, before }), after: pages.after, limit: 25 })}`,
+      : `${admin}/requests${queryOf({ ...filters, ...range, after: pages.after, limit: 25 })}`,
   );
   const text = (name: keyof typeof filters, label: string, placeholder: string) => (
     <TextField
@@ -141,7 +142,7 @@ export function OperatorRequests() {
               onValue={(value) => set({ status: value })}
               choices={[{ value: "", label: "Any status" }, ...choicesOf(requestStatuses)]}
             />
-            <TimeFilters {...{ from, before }} onValues={set} />
+            <RangeFilter label="Ended" />
           </div>
           <Table
             caption="Requests"
