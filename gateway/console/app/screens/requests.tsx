@@ -17,7 +17,7 @@ import type { Generation, List, RequestRecord } from "../types.ts";
 import { FirstWords, useFirstWords } from "./first-words.tsx";
 import { PartFacts } from "./priced-parts.tsx";
 
-export const requestKinds = ["text", "image", "video", "music", "speech"];
+const requestKinds = ["text", "image", "video", "music", "speech"];
 
 const columns: Column<RequestRecord>[] = [
   {
@@ -95,18 +95,7 @@ export function Requests() {
       ) : (
         <>
           <div class="filters">
-            <Select
-              label="Kind"
-              value={kind ?? ""}
-              onValue={(value) => set({ kind: value })}
-              choices={[{ value: "", label: "All kinds" }, ...requestKinds]}
-            />
-            <Select
-              label="Status"
-              value={status ?? ""}
-              onValue={(value) => set({ status: value })}
-              choices={[{ value: "", label: "Any status" }, ...choicesOf(requestStatuses)]}
-            />
+            <KindAndStatus />
             <ModelFilter value={model ?? ""} onValue={(value) => set({ model: value })} />
             {seesAll && <KeyFilter value={key ?? ""} onValue={(value) => set({ key: value })} />}
             <RangeFilter label="Ended" />
@@ -131,6 +120,27 @@ export function Requests() {
         </>
       )}
     </Page>
+  );
+}
+
+/** The filters of a list of requests by kind and by status. */
+export function KindAndStatus() {
+  const { query, set } = useFilters();
+  return (
+    <>
+      <Select
+        label="Kind"
+        value={query.kind ?? ""}
+        onValue={(value) => set({ kind: value })}
+        choices={[{ value: "", label: "All kinds" }, ...requestKinds]}
+      />
+      <Select
+        label="Status"
+        value={query.status ?? ""}
+        onValue={(value) => set({ status: value })}
+        choices={[{ value: "", label: "Any status" }, ...choicesOf(requestStatuses)]}
+      />
+    </>
   );
 }
 

@@ -1,15 +1,15 @@
 import { queryOf } from "../../api.ts";
 import { localZone } from "../../format.ts";
 import { useApi, useFilters, usePages } from "../../hooks.ts";
-import { Select, TextField } from "../../kit/form.tsx";
+import { TextField } from "../../kit/form.tsx";
 import { Page } from "../../kit/page.tsx";
 import { SearchField } from "../../kit/search.tsx";
 import { Empty, ErrorText, Failure, Waiting } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { Fact, Id, ShortId, Status, When } from "../../kit/values.tsx";
-import { choicesOf, requestStatuses } from "../../statuses.ts";
+import { requestStatuses } from "../../statuses.ts";
 import { RangeFilter, useTimeRange } from "../../time-range.tsx";
-import { AmountOf, Cost, Duration, requestKinds } from "../requests.tsx";
+import { AmountOf, Cost, Duration, KindAndStatus } from "../requests.tsx";
 import { accountPath } from "./accounts.tsx";
 import { keyPath } from "./keys.tsx";
 import { type AdminList, type AdminRequest, admin } from "./types.ts";
@@ -130,18 +130,7 @@ export function OperatorRequests() {
             {text("key", "Key", "key_…")}
             {text("model", "Model", "all models")}
             {text("upstream", "Upstream", "all upstreams")}
-            <Select
-              label="Kind"
-              value={kind ?? ""}
-              onValue={(value) => set({ kind: value })}
-              choices={[{ value: "", label: "All kinds" }, ...requestKinds]}
-            />
-            <Select
-              label="Status"
-              value={status ?? ""}
-              onValue={(value) => set({ status: value })}
-              choices={[{ value: "", label: "Any status" }, ...choicesOf(requestStatuses)]}
-            />
+            <KindAndStatus />
             <RangeFilter label="Ended" />
           </div>
           <Table
