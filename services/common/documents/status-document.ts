@@ -47,7 +47,7 @@ export function statusDocument(answers: Answers) {
   return { ok: faults.length === 0, faults, ...facts };
 }
 
-/** It. */
+/** The document that {@link statusDocument} makes. */
 export type StatusDocument = ReturnType<typeof statusDocument>;
 type Facts = Omit<StatusDocument, "ok" | "faults">;
 

@@ -7,7 +7,7 @@ export interface NewSecret {
   secret: string | null;
 }
 
-/** Shows a secret for the only time. Escape does not close it, because the secret cannot be shown again. */
+/** Shows a key's secret for the only time. */
 export function SecretOnce({ made, onClose }: { made: NewSecret; onClose(): void }) {
   if (made.secret === null) {
     return (
@@ -24,12 +24,34 @@ export function SecretOnce({ made, onClose }: { made: NewSecret; onClose(): void
     );
   }
   return (
-    <Dialog title={`The secret of ${made.name || "the key"}`} onClose={() => undefined}>
+    <ShownOnce
+      title={`The secret of ${made.name || "the key"}`}
+      lead="Copy it now: it is shown this once, and is kept by nobody but you."
+      text={made.secret}
+      onClose={onClose}
+    />
+  );
+}
+
+/** Shows a text for the only time. Escape does not close it, because the text cannot be shown again. */
+export function ShownOnce({
+  title,
+  lead,
+  text,
+  onClose,
+}: {
+  title: string;
+  lead: string;
+  text: string;
+  onClose(): void;
+}) {
+  return (
+    <Dialog title={title} onClose={() => undefined}>
       <div class="stack">
-        <p>Copy it now: it is shown this once, and is kept by nobody but you.</p>
+        <p>{lead}</p>
         <div class="secret">
-          <code class="id">{made.secret}</code>
-          <CopyButton text={made.secret} />
+          <code class="id">{text}</code>
+          <CopyButton text={text} />
         </div>
         <div class="dialog-actions">
           <button type="button" class="primary" onClick={onClose}>

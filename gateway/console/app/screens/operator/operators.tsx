@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api.ts";
 import { useAction, useApi } from "../../hooks.ts";
-import { CopyButton } from "../../kit/copy.tsx";
-import { Dialog, FormDialog } from "../../kit/dialog.tsx";
+import { FormDialog } from "../../kit/dialog.tsx";
 import { TextField } from "../../kit/form.tsx";
 import { Page } from "../../kit/page.tsx";
+import { ShownOnce } from "../../kit/secret-once.tsx";
 import { Empty, ErrorText } from "../../kit/states.tsx";
 import { type Column, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
@@ -105,7 +105,14 @@ export function Operators() {
       {open && open.act !== "add" && (
         <Change act={open.act} name={open.name} onClose={() => setOpen(null)} onDone={done} />
       )}
-      {made && <LinkOnce made={made} onClose={() => setMade(null)} />}
+      {made && (
+        <ShownOnce
+          title={`The link for ${made.name}`}
+          lead={`Send it to ${made.name} on a way that nobody else reads. It works once, within 24 hours, and is shown this once.`}
+          text={location.origin + made.setUpPath}
+          onClose={() => setMade(null)}
+        />
+      )}
     </Page>
   );
 }
@@ -197,29 +204,5 @@ function Change({ act, name, onClose, onDone }: DialogProps & { act: Act; name: 
     >
       <p>{text}</p>
     </FormDialog>
-  );
-}
-
-/** Escape does not close it, because the link cannot be shown again. */
-function LinkOnce({ made, onClose }: { made: MadeLink; onClose(): void }) {
-  const link = location.origin + made.setUpPath;
-  return (
-    <Dialog title={`The link for ${made.name}`} onClose={() => undefined}>
-      <div class="stack">
-        <p>
-          Send it to {made.name} on a way that nobody else reads. It works once, within 24 hours,
-          and is shown this once.
-        </p>
-        <div class="secret">
-          <code class="id">{link}</code>
-          <CopyButton text={link} />
-        </div>
-        <div class="dialog-actions">
-          <button type="button" class="primary" onClick={onClose}>
-            I have copied it
-          </button>
-        </div>
-      </div>
-    </Dialog>
   );
 }
