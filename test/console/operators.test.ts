@@ -72,7 +72,7 @@ describe.skipIf(chromiumPath === undefined)("operators with a name", () => {
 
   async function fillIn(name: string, word: string, code: string): Promise<void> {
     const byName = page.getByRole("button", { name: "Use an operator's name and password" });
-    if (await byName.isVisible()) await byName.click();
+    if (!(await page.getByLabel("Name").isVisible())) await byName.click();
     await page.getByLabel("Name").fill(name);
     await page.getByLabel("Password").fill(word);
     await page.getByLabel("Code").fill(code);
