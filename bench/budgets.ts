@@ -90,7 +90,7 @@ type MeasureName = keyof typeof measures;
 /** To lower or to raise a budget, change its number here. A rise is in the commit that causes it, with the reason in its message. */
 const most: Record<string, Partial<Record<MeasureName, number>>> = {
   "a request for JSON": {
-    files: 147,
+    files: 138,
     functions: 613,
     calls: 1_096,
     promises: 55,
@@ -101,7 +101,7 @@ const most: Record<string, Partial<Record<MeasureName, number>>> = {
     "Sets and Maps": 2,
   },
   "a stream of 100 deltas": {
-    files: 160,
+    files: 149,
     functions: 753,
     calls: 7_923,
     promises: 60,

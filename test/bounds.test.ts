@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { maxKeysPerAccount, metadataLimits } from "#common/words/request-bounds.ts";
 import { maxJsonDepth, maxJsonMarks, maxSettingsNames, maxTextBodyMarks } from "#kit/base/json.ts";
-import { chunkBounds } from "#kit/edge/chunk-bounds.ts";
+import { chunkBounds } from "#kit/edge/connection-bounds.ts";
 import { maxPipelinedRequests } from "#kit/edge/pipelining.ts";
 import { maxQueryNames, maxQueryParameters } from "#kit/edge/query-bounds.ts";
 import { waitingImages } from "#kit/images/limits.ts";

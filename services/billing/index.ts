@@ -10,7 +10,7 @@ import { createAlerts, isKeyLimitReached } from "./alerts/alerts.ts";
 import { createAlertStore } from "./alerts/store-documents.ts";
 import { createBillingEvents } from "./base/events.ts";
 import type { LedgerContext } from "./ledger/apply.ts";
-import { createLocalHolds } from "./ledger/local-holds.ts";
+import { createLocalHolds } from "./ledger/apply.ts";
 import type { LedgerStore } from "./ledger/store.ts";
 import { createMongoLedger, type MongoLedgerOptions } from "./ledger/store-mongo.ts";
 import { createSqliteLedger } from "./ledger/store-sqlite.ts";

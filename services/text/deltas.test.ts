@@ -12,7 +12,7 @@ import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { testContext, testRequest, testUpstream } from "../../test/support/text-requests.ts";
 import { createTextUpstreams } from "../upstreams/text/index.ts";
 import type { StreamAnswer } from "../upstreams/text/port.ts";
-import { Alone } from "./answers/alone.ts";
+import { Alone } from "./answers/answering.ts";
 import { EventRun } from "./answers/event-run.ts";
 import { UnderWay } from "./base/under-way.ts";
 import { createSilence } from "./metering/hidden-time.ts";

@@ -1,6 +1,6 @@
 import { IncomingMessage } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { chunkBounds } from "#kit/edge/chunk-bounds.ts";
+import { chunkBounds } from "#kit/edge/connection-bounds.ts";
 import { openRaw, parseAnswer } from "../edge/raw.ts";
 import { type EdgeWorld, startEdge } from "../edge/world.ts";
 

@@ -1,11 +1,20 @@
+import type { HoldOperations } from "#common/agreements/hold-client.ts";
 import { ErrorReason, isRefusal, type RefusalError } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { Operation as OperationMessage } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { BillingEvents } from "../base/events.ts";
 import { maxApplyOperations } from "../base/limits.ts";
-import { refusalError } from "./messages.ts";
+import { closedMessage, holdStates, refusalError } from "./messages.ts";
 import type { Operation, Outcome, Refused } from "./operations.ts";
-import { type Addressed, broken, readOperation } from "./requests.ts";
+import {
+  type Addressed,
+  broken,
+  checkDraw,
+  checkRelease,
+  checkReserve,
+  checkSettle,
+  readOperation,
+} from "./requests.ts";
 import type { LedgerStore } from "./store.ts";
 import { type WalletRef, walletName } from "./wallet.ts";
 
@@ -91,4 +100,35 @@ function failed(error: unknown, log: () => string): Refused {
 
 function refusedBy({ reason, metadata }: RefusalError): Refused {
   return { kind: "refused", reason, metadata: { ...metadata } };
+}
+
+/** The operations of owners of holds for services of the same process, without a message. They refuse as those over the wire do. */
+export function createLocalHolds(ledger: LedgerContext): HoldOperations {
+  const apply = <I, K extends Outcome["kind"], T>(
+    check: (asked: I) => Addressed,
+    asked: I,
+    kind: K,
+    answer: (outcome: Extract<Outcome, { kind: K }>) => T,
+  ): Promise<T> => {
+    try {
+      const { wallet, operation } = check(asked);
+      return applyGroup(ledger, wallet, [operation]).then(([outcome]) => {
+        if (outcome?.kind === "refused") throw refusalError(outcome);
+        if (outcome?.kind !== kind) throw new Error(`an operation without its outcome: ${kind}`);
+        return answer(outcome as Extract<Outcome, { kind: K }>);
+      });
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  };
+  return {
+    reserve: (hold) =>
+      apply(checkReserve, hold, "reserved", (opened) => ({
+        state: holdStates[opened.state],
+        held: opened.held,
+      })),
+    draw: (drawn) => apply(checkDraw, drawn, "drawn", ({ charged }) => charged),
+    settle: (settled) => apply(checkSettle, settled, "closed", closedMessage),
+    release: (released) => apply(checkRelease, released, "closed", closedMessage),
+  };
 }

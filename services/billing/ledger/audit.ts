@@ -1,5 +1,5 @@
 import { maxTimeMs } from "../base/limits.ts";
-import { entryHash } from "./chain.ts";
+import { entryHash } from "./change.ts";
 import type { WalletSnapshot } from "./store.ts";
 import {
   advanceHold,

@@ -1,5 +1,5 @@
+import { hash } from "node:crypto";
 import { ErrorReason, type Reason } from "#kit/base/errors.ts";
-import { seal, type UnsealedEntry } from "./chain.ts";
 import type { Outcome, Refused } from "./operations.ts";
 import {
   advanceHold,
@@ -10,7 +10,10 @@ import {
   entryTime,
   type KeyCounter,
   type OpenHold,
+  packedRef,
   type Wallet,
+  type WalletRef,
+  walletName,
 } from "./wallet.ts";
 
 /** The data that a fold may read: one wallet at one moment. */
@@ -84,4 +87,37 @@ export function refused(
   metadata: Record<string, string> = {},
 ): { outcome: Refused } {
   return { outcome: { kind: "refused", reason, metadata } };
+}
+
+/** An entry that is not yet chained. */
+export type UnsealedEntry = Omit<Entry, "hash">;
+
+/**
+ * SHA-256, lower-case hexadecimal, of an entry's canonical form with the hash before it ("" for the first). The form is a JSON array of
+ * fixed order, in which no two entries are equal. It holds the wallet's name, so that an entry cannot be moved to another wallet.
+ */
+export function entryHash(previous: string, wallet: WalletRef, entry: UnsealedEntry): string {
+  const form = [
+    previous,
+    walletName(wallet),
+    entry.n,
+    entry.operationId,
+    entry.kind,
+    entry.holdId,
+    entry.holdKind,
+    entry.keyId,
+    entry.amount.toString(),
+    entry.freeDelta.toString(),
+    entry.heldDelta.toString(),
+    entry.spentDelta.toString(),
+    packedRef(entry),
+    entry.at,
+    entry.checkAt,
+  ];
+  return hash("sha256", JSON.stringify(form));
+}
+
+/** The entry with its hash. */
+export function seal(previous: string, wallet: WalletRef, entry: UnsealedEntry): Entry {
+  return { ...entry, hash: entryHash(previous, wallet, entry) };
 }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { maxGranted } from "../base/limits.ts";
-import { entryHash } from "./chain.ts";
 import type { LedgerView } from "./change.ts";
+import { entryHash } from "./change.ts";
 import { fold } from "./ledger.ts";
 import type { Operation, Outcome, Reserve } from "./operations.ts";
 import {

@@ -88,7 +88,7 @@ export const ledgerSchema: readonly string[] = [
   ALTER TABLE ledger_key ADD COLUMN last_week_spent INTEGER;
   ALTER TABLE ledger_key ADD COLUMN ever_spent INTEGER CHECK (ever_spent >= 0);
   `,
-  // Entries that were not moved to the journal yet, in the order of their coming (store-sqlite-newest.ts).
+  // Entries that were not moved to the journal yet, in the order of their coming (store-sqlite-wallets.ts).
   `
   CREATE TABLE ledger_newest (
     seq INTEGER PRIMARY KEY,

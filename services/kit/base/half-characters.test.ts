@@ -1,6 +1,12 @@
 import { expect, test } from "vitest";
-import { hasHalfCharacter, withEscapedHalves, withoutHalves } from "./half-characters.ts";
-import { fingerprintOf, parseJsonBody, parseSettings } from "./json.ts";
+import {
+  fingerprintOf,
+  hasHalfCharacter,
+  parseJsonBody,
+  parseSettings,
+  withEscapedHalves,
+  withoutHalves,
+} from "./json.ts";
 
 const parsed = (text: string) => parseJsonBody(Buffer.from(text));
 

@@ -1,12 +1,14 @@
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import { hasHalfCharacter, withEscapedHalves, withoutHalves } from "#kit/base/half-characters.ts";
 import {
   fingerprintOf,
+  hasHalfCharacter,
   isJsonObject,
   type JsonObject,
   type JsonValue,
   parseJsonBody,
   parseShaped,
+  withEscapedHalves,
+  withoutHalves,
 } from "#kit/base/json.ts";
 import { weightOf } from "#kit/base/weight.ts";
 import { type ExactBody, withExactNumbers } from "./exact-numbers.ts";

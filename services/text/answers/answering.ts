@@ -3,7 +3,7 @@ import { keyLimitOf } from "#common/agreements/hold-client.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
 import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import type { Stop, StopSignal } from "#kit/base/stop.ts";
+import { Stop, type StopSignal } from "#kit/base/stop.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { FairShare } from "#kit/share/fair-share.ts";
 import { consume } from "#kit/stream/push-stream.ts";
@@ -21,13 +21,13 @@ import type { PreparedRequest } from "../request/prepared.ts";
 import type { IdempotencySlot, UsageStore } from "../store/store.ts";
 import { counterFor, type TokenCounter } from "../tokens/count.ts";
 import { createTally } from "../tokens/tally.ts";
-import { Alone } from "./alone.ts";
+import type { AnswerRoom } from "./answer-room.ts";
 import { behind } from "./behind.ts";
-import { type Answer, createJoins, type Joins, type Seat } from "./joins.ts";
+import { type Answer, type Begin, createJoins, type Joins, type Seat } from "./joins.ts";
 import { type FoundAnswer, findKeptAnswer } from "./kept-answer.ts";
 import { piecesOf } from "./replay.ts";
 import { type Begun, dropsBlocks, Sending, type SendingContext } from "./sending.ts";
-import { type StopReason, stopped } from "./stop-reason.ts";
+import { asRefusal, type StopReason, stopped } from "./stop-reason.ts";
 
 /** Dependencies of answering. */
 export interface AnsweringContext extends SendingContext {
@@ -287,5 +287,70 @@ async function replay(
   } catch (error) {
     over();
     throw error;
+  }
+}
+
+/** The only seat of a request that no other can join. */
+export class Alone implements Seat {
+  readonly joined = false;
+  readonly answer: Promise<Answer>;
+  readonly #stop = new Stop();
+  readonly #running: UnderWay<Stop>;
+  #isLeft = false;
+  /** True once its events can be read. */
+  #isStream = false;
+  /** True where nothing is left to stop. */
+  #isLanded = false;
+  #room: AnswerRoom | undefined;
+
+  constructor(begin: Begin, running: UnderWay<Stop>) {
+    this.#running = running;
+    this.#stop.addEventListener("abort", () => {
+      // An abandoned stream is no longer read.
+      if (this.#isStream) this.#land();
+    });
+    running.began(this.#stop);
+    this.answer = this.#begun(begin);
+  }
+
+  readonly leave = (): void => {
+    if (this.#isLeft) return;
+    this.#isLeft = true;
+    this.#room?.[Symbol.dispose]();
+    if (!this.#isLanded) this.#stop.abort(stopped("left"));
+  };
+
+  #begun(begin: Begin): Promise<Answer> {
+    const failed = (error: unknown) => {
+      this.#land();
+      throw asRefusal(error, this.#stop);
+    };
+    let beginning: Awaitable<Answer>;
+    try {
+      beginning = begin(this.#stop);
+    } catch (error) {
+      beginning = Promise.reject(error);
+    }
+    return Promise.resolve(beginning).then((answer) => {
+      if (answer.kind === "json") {
+        this.#land();
+        if (this.#isLeft) answer.room?.[Symbol.dispose]();
+        else this.#room = answer.room;
+        return answer;
+      }
+      this.#isStream = true;
+      if (this.#stop.aborted) this.#land();
+      const end = () => this.#land();
+      const fail = (error: unknown) => {
+        end();
+        return error;
+      };
+      return { ...answer, events: staged(answer.events, { end, fail }) };
+    }, failed);
+  }
+
+  #land(): void {
+    this.#isLanded = true;
+    this.#running.ended(this.#stop);
   }
 }

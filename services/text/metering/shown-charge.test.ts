@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createWorkshop } from "#kit/threads/workshop.ts";
 import { createLargeAnswers } from "../large/index.ts";
-import { lastFramesShown, withShownCost } from "./shown-charge.ts";
+import { lastFramesShown, withShownCost } from "./shown-usage.ts";
 
 const usage = { input_tokens: 1, output_tokens: 2 };
 const shown = { cost: 0.000005, costUsdMicros: 5, ...usage };

@@ -1,10 +1,12 @@
 import { type KeyLimit, noHoldReasons } from "#common/agreements/hold-client.ts";
 import { drawBudgetMs, holdCheckMs, leaseMs } from "#common/paid-work/limits.ts";
 import { refuseLate } from "#common/paid-work/request-holds.ts";
+import { whenAborted } from "#kit/base/abort.ts";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
+import type { Clock } from "#kit/time/clock.ts";
 import { answerIdOf } from "../../upstreams/text/answer-defaults.ts";
 import { beatTickMs, countAheadEveryMs, countAheadMs, countPatienceMs } from "../base/limits.ts";
 import { UnderWay } from "../base/under-way.ts";
@@ -17,7 +19,6 @@ import { createTally } from "../tokens/tally.ts";
 import { createBudgets } from "./budget.ts";
 import { type Metered, type MeteredContext, MeteredRequest } from "./paid-request.ts";
 import type { ClosingContext } from "./settling.ts";
-import { createTicker } from "./ticker.ts";
 
 /** Dependencies of metering. */
 export interface MeterContext extends Omit<ClosingContext, "background" | "budgets"> {
@@ -192,4 +193,51 @@ function withAffordable(error: unknown, request: PreparedRequest): unknown {
     message: output > 0 ? `${message} ${hint}` : message,
     metadata: { ...metadata, max_output_tokens: `${output}` },
   });
+}
+
+/** A tick that comes at regular intervals, as long as something waits for it. */
+export interface Ticker {
+  /** Something waits from now on. A ticker that rests starts again. */
+  wake(): void;
+  /** Ticks until `signal` aborts. Resolves then. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** The work of a ticker, and its interval. */
+export interface TickerOptions {
+  clock: Clock;
+  /** Milliseconds between two ticks. */
+  tickMs: number;
+  /** True where nothing waits. Then the next tick is put off until {@link Ticker.wake}. */
+  isIdle(): boolean;
+  /** Must not throw. */
+  tick(): void;
+}
+
+/** Makes a ticker. It makes no ticks in a process in which nothing waits, because each would wake a core. */
+export function createTicker({ clock, tickMs, isIdle, tick }: TickerOptions): Ticker {
+  let life: AbortSignal | undefined;
+  let isTicking = false;
+  let ticking: Promise<void> | undefined;
+  const tickUntilIdle = async (signal: AbortSignal) => {
+    do {
+      await clock.sleep(tickMs, signal).catch(() => {});
+      tick();
+    } while (!isIdle() && !signal.aborted);
+    isTicking = false;
+  };
+  const wake = () => {
+    if (isTicking || !life || life.aborted || isIdle()) return;
+    isTicking = true;
+    ticking = tickUntilIdle(life);
+  };
+  return {
+    wake,
+    async run(signal) {
+      life = signal;
+      wake();
+      await whenAborted(signal);
+      await ticking;
+    },
+  };
 }

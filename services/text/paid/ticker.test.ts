@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { manualClock } from "#kit/time/clock.ts";
-import { createTicker } from "./ticker.ts";
+import { createTicker } from "./meter.ts";
 
 /** A running ticker of 100 ms whose sleeps and ticks are counted. */
 function ticking() {
