@@ -28,13 +28,13 @@ function signOf(room: Room): string {
   const lines = [
     `# ${room.path}`,
     `Decides ${room.decides}.`,
-    `Its files may import each other, and ${importsOf(room)}.`,
-    `Free for all: packages, what is generated from proto (\`#proto\`), and \`import type\` of any room below \`${folderOf(
+    `Its files may import each other, and ${importsOf(room)}. A room's name stands for all rooms in it too.`,
+    `Each may also import packages, what is generated from proto (\`#proto\`), and types (\`import type\`) of all rooms in \`${folderOf(
       room,
     )
       .split("/")
       .slice(0, room.path.startsWith("gateway") ? 1 : 2)
-      .join("/")}\`.`,
+      .join("/")}\`. No two files import each other, directly or through others.`,
     own.length > 0
       ? `${namesOf(own)}: a table of all members of a kind, which may import all rooms of its area.`
       : undefined,
@@ -59,7 +59,10 @@ function tableOfRooms(): string {
 function importsOf({ path, imports }: Room): string {
   const around = rooms
     .filter((room) => path.startsWith(`${room.path}/`))
-    .map((room) => `the files directly in ${room.path}`);
+    .map(
+      (room) =>
+        `the files directly in ${room.path}${existsSync(join(thisCheckout, folderOf(room), "index.ts")) ? " without its index.ts" : ""}`,
+    );
   const named = namesOf(imports.map((name) => (name === path ? "its inner rooms" : name)));
   return [named, ...around].filter(Boolean).join(", ") || "no other room";
 }
@@ -72,9 +75,11 @@ function importersOf({ path }: Room): string[] {
     .map((one) => one.path);
   const areas = new Set([...around, path.split("/")[0] ?? ""].filter((one) => one !== path));
   const wide = [...areas].filter((area) => rooms.some(({ imports }) => imports.includes(area)));
+  const hasInner = rooms.some((one) => one.path.startsWith(`${path}/`));
   return [
     ...named.map((one) => one.path),
     ...wide.map((area) => `all rooms that may import ${area}`),
+    ...(hasInner ? ["the rooms in it"] : []),
   ];
 }
 
