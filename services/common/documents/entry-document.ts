@@ -1,3 +1,6 @@
+// Shows changes of balances: to callers and in files with entries, in an operator's file with upstreams and costs, and as the
+// ledger's own entries in the console and for scripts of the command.
+
 import { csvLine } from "#kit/base/csv.ts";
 import { type Entry, EntryKind, type Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { isoTime, isoTimeOrNull, unitName } from "./answer-values.ts";

@@ -1,3 +1,6 @@
+// Gives an upper bound of the bytes that a model's template makes of a request's body. The bound of its input tokens comes from
+// it, before any tokenizer has run.
+
 import { ErrorReason, refuse } from "./errors.ts";
 import type { JsonValue } from "./json.ts";
 import { growthOf, mayGrow } from "./text-growth.ts";

@@ -1,3 +1,5 @@
+// The parts of this room that others import. Decoders, their processes and the readers of formats stay inside.
+
 export {
   type DataUri,
   isDataUri,

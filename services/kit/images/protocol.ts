@@ -1,3 +1,5 @@
+// The rules, results and errors that the verifier shares with its decoder processes, and the messages between them.
+
 import type { ImageFormat } from "./sniff.ts";
 
 /** The images that are accepted. */
