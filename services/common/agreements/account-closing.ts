@@ -21,7 +21,6 @@ const maxRounds = 20;
 type ClosingPeers = Pick<Peers, "auth" | "billing" | "text" | "media">;
 
 /**
- *
  * Drives an account's closing one step on. It ends the account's keys and has the services erase its data. It reports the account
  * closed once all its work, holds and data are gone. Any process may do it, at any time, even several at once.
  */

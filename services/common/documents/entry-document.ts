@@ -1,5 +1,5 @@
-// Shows changes of balances: to callers and in files with entries, in an operator's file with upstreams and costs, and as the
-// ledger's own entries in the console and for scripts of the command.
+// Shows changes of balances to callers, and in an operator's file with upstreams and costs. It also shows the ledger's own
+// entries in the console and to scripts of the command.
 
 import { csvLine } from "#kit/base/csv.ts";
 import { type Entry, EntryKind, type Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";

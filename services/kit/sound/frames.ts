@@ -1,3 +1,5 @@
+// Finds compressed audio that lies in a file as if it were samples. Such a file is longer than its size says.
+
 /** Frames that follow each other. Real samples never look like this many. */
 const framesInARow = 4;
 /** This many words that begin frames are no chance. The lengths of such frames are deeper in them. */

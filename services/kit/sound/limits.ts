@@ -3,7 +3,6 @@ export const maxSoundRate = 384_000;
 /** Most channels: more than any arrangement of loudspeakers has that files are made for. */
 export const maxSoundChannels = 32;
 /**
- *
  * Most samples a second of all channels together: two channels at the highest rate, or sixteen at 48 kHz. With more channels, the bytes
  * of one second could hide minutes of codec frames.
  */

@@ -1,3 +1,5 @@
+// Reads the head of one frame of an MP3. The length of a whole MP3 is added up elsewhere, as its bytes pass.
+
 /** A frame of layer III. */
 export interface Mp3Frame {
   bytes: number;

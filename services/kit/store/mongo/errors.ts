@@ -4,7 +4,6 @@ import { mongodb } from "./driver.ts";
 import { awayRetryMs } from "./limits.ts";
 
 /**
- *
  * The meaning of an error of the driver.
  * - `duplicate`: a unique index has the value already. Nothing was written (of several documents: not that one).
  * - `away`: the server cannot be reached, is no longer the primary, or failed to confirm. A write may have happened. Trying again
