@@ -47,7 +47,7 @@ export type FailureKind =
   | "too_large"
   /** The upstream does not have the operation. */
   | "incapable"
-  /** The variable of the upstream's key is not set. */
+  /** The upstream's key is not in its variable, or not in its file. */
   | "misconfigured";
 
 /** An upstream gave no answer, and no output came before. The error holds nothing of the upstream's own text. */
