@@ -1,3 +1,5 @@
+// Opens a WebSocket at an upstream, which so far only ComfyUI has for its progress.
+
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { WebSocket } from "undici";

@@ -1,4 +1,4 @@
-// The parts of this room that others import. Decoders, their processes and the readers of formats stay inside.
+// The parts of this room that others import. Decoders and their processes stay inside.
 
 export {
   type DataUri,

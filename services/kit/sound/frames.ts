@@ -1,4 +1,4 @@
-// Finds compressed audio that lies in a file as if it were samples. Such a file is longer than its size says.
+// Finds compressed audio that lies in a file as if it were samples. Such audio plays longer than its bytes say.
 
 /** Frames that follow each other. Real samples never look like this many. */
 const framesInARow = 4;

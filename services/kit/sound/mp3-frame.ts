@@ -1,4 +1,4 @@
-// Reads the head of one frame of an MP3. The length of a whole MP3 is added up elsewhere, as its bytes pass.
+// Reads the head of one frame of an MP3. The `mp3-meter.ts` of the upstreams adds up a whole MP3.
 
 /** A frame of layer III. */
 export interface Mp3Frame {

@@ -1,4 +1,4 @@
-// Settings that all threads of a process have, with a small heap, no secrets and no output.
+// Settings that all threads of a process have: a bounded heap, no secrets and no output.
 
 import { Writable } from "node:stream";
 import type { WorkerOptions } from "node:worker_threads";

@@ -1,3 +1,5 @@
+// Decides what an upstream's error means: for the caller, for the operator, and for whether another upstream is tried.
+
 import { overloadedMark } from "#common/words/messages-errors.ts";
 import { ErrorReason, type Reason, RefusalError } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";

@@ -1,3 +1,5 @@
+// Takes the large parts out of an answer before it is read, and puts them back when it is written.
+
 import { randomUUID } from "node:crypto";
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { isJsonObject, type JsonObject, type JsonValue, shapeFault } from "#kit/base/json.ts";
