@@ -1,3 +1,5 @@
+// Looks up the addresses of a host that a caller named. `fetcher.ts` checks them before it connects.
+
 import { lookup, Resolver } from "node:dns/promises";
 
 /** One answer of a name server. `address` is IPv4 or IPv6 text. */

@@ -1,4 +1,4 @@
-// Reads the head of one frame of an MP3. The `mp3-meter.ts` of the upstreams adds up a whole MP3.
+// Reads the head of one frame of an MP3. upstreams/media/mp3-meter.ts adds up a whole MP3.
 
 /** A frame of layer III. */
 export interface Mp3Frame {

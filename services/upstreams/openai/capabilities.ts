@@ -1,4 +1,4 @@
-// The row of OpenAI's API in `protocols.ts`: what it can do, and which keys the catalog may give it.
+// The row of OpenAI's API in `../protocols.ts`: what it can do, and which keys the catalog may give it.
 
 import { soundFormats } from "#kit/sound/formats.ts";
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

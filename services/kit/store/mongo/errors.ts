@@ -1,3 +1,5 @@
+// Decides what an error of the MongoDB driver means for the operation that failed.
+
 import type { MongoBulkWriteError } from "mongodb";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import { mongodb } from "./driver.ts";

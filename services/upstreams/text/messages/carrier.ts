@@ -1,5 +1,5 @@
 // Packs the sealed state of a Responses item into the signature of a thinking block, and unpacks it in the next turn.
-// `anthropic/carrier.ts` does the reverse.
+// `../anthropic/carrier.ts` does the reverse.
 
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 
