@@ -1,4 +1,4 @@
-// Opens a WebSocket at an upstream, which so far only ComfyUI has for its progress.
+// Opens a WebSocket at an upstream. Only ComfyUI's progress uses one.
 
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";

@@ -1,3 +1,5 @@
+// The bounds within which audio is believed and measured.
+
 /** Most samples a second: eight times the rate that people hear, and more than recorders make. */
 export const maxSoundRate = 384_000;
 /** Most channels: more than any arrangement of loudspeakers has that files are made for. */
