@@ -1,3 +1,6 @@
+// Sends one request to an upstream of the catalog, with its key and within its times. It also reads upstreams' errors as far as
+// all protocols share their words. The drivers of text and media have steps of their own around it.
+
 import { isJsonObject, type JsonObject, shapeFault } from "#kit/base/json.ts";
 import type { HttpBody, HttpClient, HttpReply, HttpRequest } from "#kit/upstream/client.ts";
 import { decodedReply } from "#kit/upstream/decoded-body.ts";

@@ -1,3 +1,6 @@
+// The form in which each protocol declares what it can do. The rows are in the protocols' folders, and `protocols.ts` has them
+// all.
+
 import type { SoundFormat } from "#kit/sound/formats.ts";
 import type { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { KeyHeader } from "./call.ts";

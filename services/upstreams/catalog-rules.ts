@@ -1,3 +1,6 @@
+// The rules that some protocols have for models in a catalog, beside the rows of `protocols.ts`. The catalog runs them when it is
+// read.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import { builtinFaults } from "./builtin/catalog.ts";

@@ -1,3 +1,5 @@
+// Writes the forms in which files are sent to upstreams. Forms that callers send are read by the edge.
+
 import { randomUUID } from "node:crypto";
 import { joinInTurns } from "#kit/base/in-turns.ts";
 

@@ -1,3 +1,6 @@
+// Decides whether a model takes the optional fields of a job's request, the seed and the negative prompt. The edge lists them,
+// and the media service refuses others.
+
 import type { JsonValue } from "#kit/base/json.ts";
 import { partsOf } from "#kit/template/template.ts";
 import {

@@ -1,3 +1,5 @@
+// Reads how long an upstream asks to be left alone.
+
 import type { HttpReply } from "#kit/upstream/client.ts";
 
 /** `Retry-After-Ms`, or `Retry-After` in seconds or as a date, in milliseconds from now. Undefined where it is none of these. */

@@ -1,3 +1,5 @@
+// Opens a WebSocket at an upstream. Only ComfyUI's progress uses one.
+
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { WebSocket } from "undici";

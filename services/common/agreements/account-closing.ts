@@ -1,3 +1,6 @@
+// Closes an account in all services: ends its keys, has text and media erase its data, and reports it closed to auth at the end.
+// The console and the command take one account a step on. Gateways do the same for all accounts again and again.
+
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Clock } from "#kit/time/clock.ts";
@@ -18,7 +21,6 @@ const maxRounds = 20;
 type ClosingPeers = Pick<Peers, "auth" | "billing" | "text" | "media">;
 
 /**
- *
  * Drives an account's closing one step on. It ends the account's keys and has the services erase its data. It reports the account
  * closed once all its work, holds and data are gone. Any process may do it, at any time, even several at once.
  */

@@ -1,3 +1,6 @@
+// Carries alerts about money from billing to the webhooks of media. Neither calls the other: billing writes alerts down, auth
+// knows the key's address, and media sends. Gateways run the loop.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { WaitingAlert } from "#proto/genmesh/billing/v1/billing_service_pb.ts";

@@ -1,3 +1,6 @@
+// Gives every process that asks for models the catalog in force. It watches the catalog service, keeps the last snapshot in
+// memory, and finds models and their upstreams in it.
+
 import type { Client } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Logger } from "#kit/base/logger.ts";

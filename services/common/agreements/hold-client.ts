@@ -1,3 +1,7 @@
+// Says how the services that have work paid open a hold at billing and end it, and tries an operation again where its outcome is
+// unknown. The way of one attempt is not decided here: `hold-wire.ts` sends it to another process, and billing itself takes it in
+// the same one.
+
 import { ErrorReason, isRefusal, unavailable } from "#kit/base/errors.ts";
 import type { Payers } from "#kit/share/payers.ts";
 import type { Clock } from "#kit/time/clock.ts";

@@ -1,3 +1,6 @@
+// Sends the operations of `hold-client.ts` to a billing service in another process, those of one moment in one message. It writes
+// requests' records as messages, too.
+
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";

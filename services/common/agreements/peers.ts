@@ -1,3 +1,5 @@
+// Makes the clients by which a service, a gateway or the command calls the services, wherever these are.
+
 import type { Client, Transport } from "@connectrpc/connect";
 import { createRpcClient } from "#kit/rpc/client.ts";
 import { refusingTransport } from "#kit/rpc/refusing-transport.ts";

@@ -1,3 +1,6 @@
+// Carries the parts of a request that have prices of their own (cache writes, audio, images, tools) and its upstream's cost. It
+// turns them from a record in memory into JSON, which billing stores, and into billing's message, and back.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { PricedParts } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 

@@ -1,3 +1,6 @@
+// The agreement between the edge and the text service: the request that one hands over, and the forms of answer that it gets. The
+// text service implements `TextPort` itself. `text-wire.ts` implements it where the service is in another process.
+
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { PeerCall } from "#kit/rpc/peer-call.ts";
 import type { AdmissionSchema } from "#proto/genmesh/common/v1/access_pb.ts";

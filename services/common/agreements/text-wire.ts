@@ -1,3 +1,5 @@
+// Asks a text service in another process, in the form of `text-port.ts`. It chooses between a call with one answer and a stream.
+
 import { wireOptions } from "#kit/rpc/peer-call.ts";
 import { begun } from "#kit/stream/begun.ts";
 import { consume } from "#kit/stream/push-stream.ts";

@@ -1,3 +1,5 @@
+// Shows a line of the audit log to operators, in the console and by the command. words/operator-actions.ts writes the lines.
+
 import { ActionOutcome, type OperatorAction } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { isoTime, isoTimeOrNull, jsonOrText } from "./answer-values.ts";
 

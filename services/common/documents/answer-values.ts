@@ -1,3 +1,6 @@
+// Writes single values of services' messages (units, kinds, times, stored JSON) as the documents of this room and other answers
+// show them.
+
 import { type Timestamp, timestampDate, timestampMs } from "@bufbuild/protobuf/wkt";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 

@@ -1,3 +1,6 @@
+// Shows changes of balances to callers, and in an operator's file with upstreams and costs. It also shows the ledger's own
+// entries in the console and to scripts of the command.
+
 import { csvLine } from "#kit/base/csv.ts";
 import { type Entry, EntryKind, type Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { isoTime, isoTimeOrNull, unitName } from "./answer-values.ts";

@@ -1,3 +1,6 @@
+// Shows open holds, and requests in review because of the usage that was reported, to operators: in the console and by the
+// command.
+
 import type { Hold } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Review } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { holdKindName, isoTime, isoTimeOrNull, jsonOrText, unitName } from "./answer-values.ts";

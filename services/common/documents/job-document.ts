@@ -1,3 +1,6 @@
+// Shows a job of the media service to its caller, to operators in the console, and to scripts of the command. The public names of
+// kinds and states are here, too.
+
 import { ErrorReason, errorRow, knownReason } from "#kit/base/errors.ts";
 import {
   type Job,

@@ -1,3 +1,6 @@
+// Shows a key to its account's managers, to its own holder, to operators in the console, and to scripts of the command. Its
+// charges come from billing.
+
 import { limitResetWord } from "#common/words/key-limits.ts";
 import { effectiveScopes, scopeName } from "#common/words/scopes.ts";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";

@@ -1,3 +1,6 @@
+// Makes of the answers of all processes the one report that says whether an installation is well, and the list of its faults. The
+// command `genmesh status` asks the processes and prints it.
+
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Hold } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

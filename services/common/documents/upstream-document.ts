@@ -1,3 +1,5 @@
+// Shows the health of each upstream to operators, from the catalog and from what text and media have counted.
+
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Snapshot, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

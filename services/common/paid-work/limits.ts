@@ -1,3 +1,6 @@
+// The times by which a paid request is sent, kept alive, charged, and taken up by another process after a crash. Text and speech
+// share them.
+
 import { clockSlackMs } from "#kit/time/lease-time.ts";
 
 /**

@@ -1,3 +1,6 @@
+// Opens the hold of a request for text or speech, and ends it by a charge. It adds to the client of billing what such requests
+// have in common: one hold each, under the request's own id. Jobs have holds of another form.
+
 import type { HoldClient, KeyLimit, RequestRecord } from "#common/agreements/hold-client.ts";
 import { ErrorReason, isRefusal, unavailable } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";

@@ -1,3 +1,6 @@
+// Finds the rows of paid requests that a dead process left behind, and has them driven to their end. Text and speech each give it
+// their store, and the step that a row takes.
+
 import type { Clock } from "#kit/time/clock.ts";
 import { createBringForward, type LeaseTime, type PutOffWork } from "#kit/time/lease-time.ts";
 import { leaseMs, sweepBatch, sweepIntervalMs, sweepRetryMs } from "./limits.ts";

@@ -1,3 +1,6 @@
+// Reads single fields of a parsed JSON body, and refuses a missing or wrong one with the error of the API's contract. The
+// services and the console read bodies with it. `typed-body.ts` makes such a body of a typed message.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 

@@ -1,9 +1,8 @@
+// The agreement about built-in models between the drivers of text and media, which use them, and services/builtin, which makes
+// them. The host hands them over, so that no driver loads them.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import type { soundTypes } from "#kit/sound/formats.ts";
-
-/**
- * The built-in models, as the drivers of text and media see them. services/builtin makes them, and the host hands them to the services.
- */
 
 /** The account for which a built-in model works. Accounts share its threads, and an abort ends the work. */
 export interface BuiltinCaller {

@@ -1,3 +1,6 @@
+// Names the conversation of a text request by its beginning, so that its requests go to the same upstream and find their cached
+// prompt.
+
 import { hash } from "node:crypto";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 

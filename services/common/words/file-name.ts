@@ -1,3 +1,5 @@
+// Cleans the name that a caller gives a file, before it is stored or shown.
+
 /** Code points of a file's name. A longer one is cut, as the API's contract says. */
 export const maxFileNameLength = 255;
 

@@ -1,3 +1,6 @@
+// Decides when a request that carries an Idempotency-Key is refused: for the key itself, and late for what the edge found. The
+// services call it, because only they know whether an answer was recorded.
+
 import { ErrorReason, knownReason, refuse } from "#kit/base/errors.ts";
 import type { Admission } from "#proto/genmesh/common/v1/access_pb.ts";
 import { codePoints } from "./body.ts";

@@ -1,3 +1,6 @@
+// Translates between OpenRouter's words for when a key's limit starts over, which callers and operators write, and the values in
+// messages and stores.
+
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 
 /** OpenRouter's words for when a key's limit starts over. Null, beside them, means never. */

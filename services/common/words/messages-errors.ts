@@ -1,3 +1,6 @@
+// Says an error of genmesh in the words of Anthropic's Messages API. The edge and the drivers of text need the same words, for
+// answers and for events in a stream.
+
 import { ErrorReason, errorRow, type Reason } from "#kit/base/errors.ts";
 
 /** Anthropic's families of errors, by the HTTP status. */

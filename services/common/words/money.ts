@@ -1,3 +1,5 @@
+// Computes costs by prices for a million units, and the month to which a charge belongs.
+
 /** Prices are for a million units, in the wallet's smallest unit. */
 const million = 1_000_000n;
 

@@ -1,3 +1,6 @@
+// Writes an operator's action to the audit log, around the action itself. Every action of the console and of the command runs in
+// it.
+
 import type { Peers } from "#common/agreements/peers.ts";
 import { isRefusal, reasonName } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";

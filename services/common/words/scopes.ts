@@ -1,3 +1,5 @@
+// The scopes of keys: their names, and those that a key has without listing any. The edge, auth and the command go by them.
+
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 
 /** Names of scopes as people write them. */

@@ -1,3 +1,6 @@
+// Turns the body of a gRPC request, which may be a typed message, into the JSON of the public API. So a service reads one form
+// only.
+
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";

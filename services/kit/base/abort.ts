@@ -1,3 +1,5 @@
+// Ends a wait when a signal aborts or a time is over, while the work that is waited for may go on.
+
 import type { Clock } from "#kit/time/clock.ts";
 import type { StopSignal } from "./stop.ts";
 

@@ -1,3 +1,5 @@
+// Reads base64 that callers and upstreams wrote, of up to many megabytes, without keeping the event loop.
+
 import { joinInTurns, turn } from "./in-turns.ts";
 
 /** A text that is read slice by slice: a string, or bytes in memory. */

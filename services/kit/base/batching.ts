@@ -1,3 +1,5 @@
+// Has calls that come at the same time share one run: of a write, of a look at a store, or of a message to a peer.
+
 interface Waiting<I, O> {
   input: I;
   resolve: (output: O) => void;

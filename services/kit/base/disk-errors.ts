@@ -1,3 +1,5 @@
+// Tells a disk that cannot work now from a fault of our own. A full disk refuses a request, which may be tried again.
+
 import { ErrorReason, RefusalError } from "./errors.ts";
 
 /**

@@ -1,3 +1,6 @@
+// The table of all errors: status, type and text of each reason. `errors.ts` reads it, and makes refusals of it. Other files ask
+// `errors.ts`.
+
 import { Code } from "@connectrpc/connect";
 import { ErrorReason } from "#proto/genmesh/common/v1/error_reason_pb.ts";
 import type { ErrorRow, ErrorType, Reason } from "./errors.ts";

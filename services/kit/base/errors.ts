@@ -1,3 +1,6 @@
+// Refusals: the errors that services throw, and that the edge and the wire show by their reason. All other errors count as faults
+// of our own. The facts of each reason are in `error-registry.ts`.
+
 import type { Code } from "@connectrpc/connect";
 import { ErrorReason } from "#proto/genmesh/common/v1/error_reason_pb.ts";
 import { registry } from "./error-registry.ts";

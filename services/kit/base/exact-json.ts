@@ -1,3 +1,6 @@
+// Parses JSON so that writing it again gives every number in its old spelling. For messages, answers and tools' arguments that
+// are handed on.
+
 import { isJsonObject, type JsonObject, shapeFault } from "./json.ts";
 
 /** JSON's own functions for texts of numbers. The types of the language lack them. */

@@ -1,3 +1,6 @@
+// Keeps the numbers behind the metrics of a process. `metrics.ts` declares metrics and exports them. Counting runs for every
+// request, so it finds its number without making a name.
+
 /** A metric with its values of this moment. */
 export interface MetricReading {
   name: string;

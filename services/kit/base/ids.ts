@@ -1,3 +1,5 @@
+// Makes ids and secrets at random, and says which form the ids of accounts and keys have.
+
 import { randomBytes } from "node:crypto";
 
 /** Makes ids; comes from the context so that tests can make them predictable. */

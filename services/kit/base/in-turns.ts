@@ -1,3 +1,5 @@
+// Copies, joins, hashes and writes large data in pieces, so that other requests get the event loop in between.
+
 import { createHash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Awaitable } from "./awaitable.ts";

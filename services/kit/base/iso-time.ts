@@ -1,3 +1,5 @@
+// Reads a time that a caller or an operator wrote.
+
 /**
  * A day, with or without a time. The seconds may be left out. A time names its zone, so that every reader understands the same
  * moment.

@@ -1,3 +1,6 @@
+// Finds the places of a list's elements in the bytes of a JSON text, without parsing it. So each element can be handed on as it
+// was sent.
+
 const quote = 0x22;
 const backslash = 0x5c;
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];

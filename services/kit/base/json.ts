@@ -1,3 +1,6 @@
+// Parses JSON bodies that callers sent. A body that would be huge once parsed is refused before that. It also makes fingerprints
+// of bodies, and deals with half characters in them.
+
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import { ErrorReason, refuse } from "./errors.ts";

@@ -1,3 +1,6 @@
+// Shortens the log's lines for people who read them in a terminal. Apart from `logger.ts`, because its library is loaded only
+// there.
+
 import type { DestinationStream } from "pino";
 import pretty from "pino-pretty";
 

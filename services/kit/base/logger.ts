@@ -1,3 +1,5 @@
+// Makes the log of a process: JSON lines on standard error, written in pieces. `log-terminal.ts` shortens them for people.
+
 import { type DestinationStream, type Logger, pino } from "pino";
 
 export type { Logger } from "pino";

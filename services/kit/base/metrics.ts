@@ -1,3 +1,5 @@
+// Declares the metrics of a process, and exports them for Prometheus. `figures.ts` keeps their numbers.
+
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import { Count, Figures, type MetricReading, Spread } from "./figures.ts";
 

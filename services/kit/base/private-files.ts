@@ -1,3 +1,6 @@
+// Keeps other users of the machine away from the files and folders of a process: data, blobs, scratch. SQLite and the host call
+// it.
+
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { chmod, opendir, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";

@@ -1,3 +1,5 @@
+// Bounds by how much a tokenizer's own form of a text is longer than the text. `weight.ts` counts with it, and so do embeddings.
+
 /** A form into which tokenizers bring text before they read it: Qwen's use NFC, those of SentencePiece NFKC. */
 type Form = "NFC" | "NFKC";
 

@@ -1,3 +1,5 @@
+// Lets rules be checked on a file that its schema refuses in part. So the catalog reports all faults of a file at once.
+
 import { z } from "zod";
 
 /** A place in a file, from its root. */

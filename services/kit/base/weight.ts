@@ -1,3 +1,6 @@
+// Gives an upper bound of the bytes that a model's template makes of a request's body. The bound of its input tokens comes from
+// it, before any tokenizer has run.
+
 import { ErrorReason, refuse } from "./errors.ts";
 import type { JsonValue } from "./json.ts";
 import { growthOf, mayGrow } from "./text-growth.ts";
@@ -26,7 +29,6 @@ const writtenAgain: ReadonlySet<string> = new Set([
 ]);
 
 /**
- *
  * Bytes that a parsed body can have when it is rendered for a model. That is the UTF-8 of every string and name in its JSON form, and a
  * fixed allowance for each value. A body that is nested deeper than `levels`, or has a number beyond a double, is refused with
  * INVALID_JSON. `source` is the body as the caller sent it. Without it every string is written as JSON once more.

@@ -1,3 +1,6 @@
+// Keeps the documents of `port.ts` in MongoDB. `open.ts` chooses it where the process has MongoDB. `sqlite.ts` does the same in
+// SQLite.
+
 import type { Collection, Document, Filter, ObjectId, UpdateFilter } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { mongodb } from "#kit/store/mongo/driver.ts";

@@ -1,3 +1,5 @@
+// Gives a store of a service its documents, in the database that the process has. Stores import this, and neither adapter.
+
 import type { Database } from "#kit/store/database.ts";
 import { migrate } from "#kit/store/mongo/migrate.ts";
 import { createMongoDocuments, mongoSchemaOf } from "./mongo.ts";

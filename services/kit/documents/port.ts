@@ -1,3 +1,6 @@
+// The agreement between a store of a service and the documents that it keeps: how they are found, changed and removed. `mongo.ts`
+// and `sqlite.ts` implement it.
+
 /** A value that documents are looked for by. */
 export type Value = string | number | bigint | boolean;
 

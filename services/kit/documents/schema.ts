@@ -1,3 +1,5 @@
+// The form in which a service declares its documents once for both databases: id, columns, indexes, and how changes are noticed.
+
 /** A condition of an index on a field of its documents: the field exists, is a text that is not empty, or has a value. */
 export type Condition = "there" | "not empty" | { is: string };
 

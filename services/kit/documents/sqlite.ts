@@ -1,3 +1,6 @@
+// Keeps the documents of `port.ts` in SQLite. `open.ts` chooses it where the process has SQLite. `mongo.ts` does the same in
+// MongoDB.
+
 import { memo } from "#kit/base/memo.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
 import { type Documents, type Fit, removed, type Stretch } from "./port.ts";

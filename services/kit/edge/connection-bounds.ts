@@ -1,3 +1,6 @@
+// Decides which connections the public port keeps when it is full, and which it closes. It also bounds the small chunks of a
+// body, since both happen at the socket before any route.
+
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 

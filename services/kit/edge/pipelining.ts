@@ -1,3 +1,5 @@
+// Lets a connection have only a few requests open at once. Every server of HTTP/1.1 calls it, and Node has no such bound.
+
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 

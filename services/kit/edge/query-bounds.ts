@@ -1,3 +1,6 @@
+// Refuses a URL whose query is too expensive to parse, before any router sees it. The public port and the gRPC port both check
+// it.
+
 /** Parameters of a query. A report names all keys of an account and 100 models, each in a parameter of its own, and a few others. */
 export const maxQueryParameters = 1_200;
 

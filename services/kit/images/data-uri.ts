@@ -1,3 +1,5 @@
+// Reads a data URI that a caller wrote in place of a file's URL. Its bytes are not checked here.
+
 import { type ReadBase64, readBase64, type SlicedText } from "#kit/base/base64.ts";
 
 /** The parts of a data URI. */

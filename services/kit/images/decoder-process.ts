@@ -1,3 +1,6 @@
+// Starts a decoder process, hands it one image at a time, and kills it where it is late. `verifier.ts` decides how many there
+// are. `decoder.ts` is the program that runs in it.
+
 import { type ChildProcess, fork } from "node:child_process";
 import { Socket } from "node:net";
 import { decoderComplaintChars, decoderHeapMb } from "./limits.ts";

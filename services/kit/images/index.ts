@@ -1,3 +1,5 @@
+// The parts of this room that others import. Decoders and their processes stay inside.
+
 export {
   type DataUri,
   isDataUri,

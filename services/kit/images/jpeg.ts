@@ -1,3 +1,5 @@
+// Reads the segments of a JPEG, and cuts a large one of several scans down, so that its decoding takes little memory.
+
 import { leastStripRows, stripPixels } from "./limits.ts";
 import { ImageError } from "./protocol.ts";
 

@@ -1,3 +1,6 @@
+// The bounds of checking images: how many wait, what a decoder may take, and how much of an image is decoded. The API's own
+// bounds of images come with each request to the verifier.
+
 /**
  * Images of one account that wait for a decoder. A further one is refused as `busy`. It is as many as an account may have uploads and
  * imports under way.

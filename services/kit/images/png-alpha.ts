@@ -1,3 +1,5 @@
+// Says whether a valid PNG has alpha, from its first bytes. A mask for editing an image must have it.
+
 const signatureBytes = 8;
 /** Length and type before a chunk's data, and its checksum behind. */
 const [headBytes, tailBytes] = [8, 4];

@@ -1,3 +1,5 @@
+// Decodes PNG in a decoder process, row by row, and keeps no pixel. docs/decisions/images.md says why libpng does not do it.
+
 import { pipeline } from "node:stream/promises";
 import { crc32, createInflate } from "node:zlib";
 import { gatheredBytes, inflatedChunkBytes } from "./limits.ts";

@@ -1,3 +1,5 @@
+// The rules, results and errors that the verifier shares with its decoder processes, and the messages between them.
+
 import type { ImageFormat } from "./sniff.ts";
 
 /** The images that are accepted. */
@@ -31,7 +33,6 @@ export type DecoderMessage =
   | { readonly type: "exhausted" };
 
 /**
- *
  * Why an image was not verified. The first five are the image's fault, the last two are not:
  * - `unsupported_format`: no JPEG, PNG or WebP by its content, or one that is not accepted.
  * - `corrupt`: the decoder could not read it to its end, or crashed on it.

@@ -1,3 +1,5 @@
+// Reads the format and size of an image from its header, and refuses by them before anything is decoded.
+
 import { isFrame, readJpeg } from "./jpeg.ts";
 import { maxJpegScans } from "./limits.ts";
 import { ImageError, type ImageRules } from "./protocol.ts";

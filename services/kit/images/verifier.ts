@@ -1,3 +1,6 @@
+// Answers whether an image that came from outside can be decoded, by doing so in a process of its own. It shares the processes
+// among accounts and replaces those that die.
+
 import { open } from "node:fs/promises";
 import { createFairShare, type FairShareBounds } from "#kit/share/fair-share.ts";
 import type { Clock } from "#kit/time/clock.ts";

@@ -1,3 +1,6 @@
+// Keeps numbers that a double rounds apart in a body's fingerprint, so that an idempotency key is not answered for another
+// request.
+
 import { createHash } from "node:crypto";
 import { isJsonObject, type JsonObject, type JsonValue, shapeFault } from "#kit/base/json.ts";
 

@@ -1,3 +1,5 @@
+// Runs `read.ts` in a thread of the workshop, and hands a refusal back as data, since an error would end the thread.
+
 import { ErrorReason, isRefusal, type Reason } from "#kit/base/errors.ts";
 import { type ReadBody, readBody, type Wanted } from "./read.ts";
 

@@ -1,3 +1,6 @@
+// Reads a request's body and computes what was asked for beside it: its weight and its fingerprint. `index.ts` calls it on the
+// event loop for small bodies, and `in-thread.ts` in a thread for others.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import {
   fingerprintOf,

@@ -1,3 +1,5 @@
+// Decides whether an address is on the public internet. So a caller's URL cannot reach this machine or its network.
+
 /**
  * Addresses as bytes. Only the 4 or 16 bytes of an address decide whether it is public. Parsers differ in how they read text forms, but
  * not in bytes.

@@ -1,3 +1,5 @@
+// Decodes the body that a fetch from outside brings, within a bound of bytes.
+
 import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { OutsideError } from "./errors.ts";

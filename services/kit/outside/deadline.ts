@@ -1,3 +1,5 @@
+// Bounds the time of a whole fetch from outside, with all its waits.
+
 import { OutsideError, toOutsideError } from "./errors.ts";
 
 /**

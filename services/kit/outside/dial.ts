@@ -1,3 +1,6 @@
+// Connects to addresses that were checked before, so that no name is looked up a second time. `fetcher.ts` gives the connector to
+// its HTTP client.
+
 import net from "node:net";
 import tls from "node:tls";
 import type { buildConnector } from "undici";

@@ -1,3 +1,5 @@
+// The errors of fetching from outside. Services decide by their kind what the caller is answered.
+
 /**
  * The reason why an outside address gave no bytes:
  * - `invalid_url`: the caller's text is no absolute http(s) URL without credentials.

@@ -1,3 +1,6 @@
+// Fetches URLs that callers name, and posts to them, without letting them reach this network. It joins the parts of this room:
+// URL, look-up, address, connection, deadline, body.
+
 import type { Dispatcher } from "undici";
 import { readInTurns } from "#kit/base/in-turns.ts";
 import { formatAddress, isPublicAddress, parseLiteral } from "./address.ts";

@@ -1,3 +1,5 @@
+// The parts of this room that others import: the guarded fetcher, its errors and limits, and the judgement of addresses and URLs.
+
 export { formatAddress, isPublicAddress, parseLiteral } from "./address.ts";
 export type { Dial, DialTarget } from "./dial.ts";
 export { OutsideError, type OutsideErrorKind } from "./errors.ts";

@@ -1,3 +1,5 @@
+// Looks up the addresses of a host that a caller named. `fetcher.ts` checks them before it connects.
+
 import { lookup, Resolver } from "node:dns/promises";
 
 /** One answer of a name server. `address` is IPv4 or IPv6 text. */
@@ -11,7 +13,6 @@ const queryTimeoutMs = 2000;
 const queryTries = 2;
 
 /**
- *
  * Asks name servers over the network, by default the configured ones. Unlike `getaddrinfo` it can be cancelled. It also uses none of
  * the two threads that all look-ups of the process share. An attacker's slow name server would hold those. It ignores the hosts file
  * and search domains, whose names are not public anyway. Where one family fails, the other's answer counts.

@@ -1,3 +1,5 @@
+// Signs the messages that webhooks and notices to operators send, so that their receivers can check the sender.
+
 /**
  * The headers of Standard Webhooks for a message, with a signature by each secret ("whsec_" and base64). `now` is ms since the epoch.
  */

@@ -1,3 +1,6 @@
+// Judges a caller's URL by its text alone: its form, its port, and local names. `address.ts` judges the addresses behind its
+// name.
+
 import { isPublicAddress, parseLiteral } from "./address.ts";
 import { OutsideError } from "./errors.ts";
 import { outsideLimits } from "./limits.ts";

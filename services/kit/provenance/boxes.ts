@@ -1,3 +1,5 @@
+// Writes and reads the boxes of which a C2PA manifest consists. `cbor.ts` writes what is in them.
+
 /** Levels of boxes within each other. A manifest has four. */
 const maxDepth = 8;
 

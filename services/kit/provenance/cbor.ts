@@ -1,3 +1,5 @@
+// Writes and reads CBOR, as far as C2PA manifests use it.
+
 /** A value with a CBOR tag: 0 for a time as text, 18 for a signature. */
 export class Tagged {
   readonly tag: number;

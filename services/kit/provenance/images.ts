@@ -1,3 +1,6 @@
+// Finds the manifest in a PNG or JPEG, and says where a new one goes. Marking and reading both use it. `mp4-boxes.ts` does the
+// same for MP4.
+
 import { crc32 } from "node:zlib";
 
 /**

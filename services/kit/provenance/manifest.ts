@@ -1,3 +1,5 @@
+// Writes and signs the manifest that says how a file was made. `mark.ts` puts it into the file.
+
 import { createHash, randomUUID } from "node:crypto";
 import { box, hashedPart, labelledBox } from "./boxes.ts";
 import { type Cbor, encodeCbor, mapOf, Tagged } from "./cbor.ts";

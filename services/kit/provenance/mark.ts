@@ -1,3 +1,5 @@
+// Puts a signed manifest into an image or a video that a model made. The manifest itself comes from `manifest.ts`.
+
 import { createHash } from "node:crypto";
 import { digestInTurns } from "#kit/base/in-turns.ts";
 import { box } from "./boxes.ts";

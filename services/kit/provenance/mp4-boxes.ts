@@ -1,3 +1,6 @@
+// Makes room for a manifest in an MP4 as its bytes pass, by moving the offsets in its index. `mark.ts` hashes and writes the
+// pieces.
+
 import { joinInTurns, piecesOf, turn } from "#kit/base/in-turns.ts";
 
 /** The type of boxes of C2PA in an MP4. */

@@ -1,3 +1,5 @@
+// Reads what a file says of its origin, to show it to a person. The file may come from anywhere, so all that is read has a bound.
+
 import { X509Certificate } from "node:crypto";
 import { BoxError, type LabelledBox, readLabelledBox } from "./boxes.ts";
 import { type Cbor, CborError, decodeCbor, Tagged } from "./cbor.ts";

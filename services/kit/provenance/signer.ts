@@ -1,3 +1,5 @@
+// Judges the certificates with which the catalog has files signed, and makes the signer of them and their key.
+
 import { constants, createPrivateKey, type KeyObject, sign, X509Certificate } from "node:crypto";
 
 /** Signs manifests. */

@@ -1,3 +1,6 @@
+// Keeps the one connection to NATS, and makes it again whenever it breaks. Publishing and receiving ask it for the link of the
+// moment.
+
 import { readFileSync } from "node:fs";
 import {
   type ConnectionOptions,

@@ -1,3 +1,6 @@
+// Decides what an error of NATS or JetStream means: a missing stream, a wrong setting, refused credentials, or a queue that is
+// away.
+
 import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
 import { errors } from "@nats-io/transport-node";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Logs and counts what happens to the queue in JetStream.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 

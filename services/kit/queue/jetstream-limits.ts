@@ -1,3 +1,5 @@
+// The times and bounds of the queue in JetStream.
+
 /** Time for a connection and its handshake, and for an answer of the server's API, in ms. */
 export const answerTimeoutMs = 2_000;
 /** The most time for one publication, in ms: a submission waits for it. */

@@ -1,3 +1,5 @@
+// Publishes wake-ups to JetStream, and makes the stream again where it is gone.
+
 import { jetstream } from "@nats-io/jetstream";
 import { headers as emptyHeaders } from "@nats-io/transport-node";
 import { untilAborted } from "#kit/base/abort.ts";

@@ -1,3 +1,5 @@
+// Receives wake-ups of one topic from JetStream, one at a time, and settles them.
+
 import { type Consumer, type JsMsg, jetstream } from "@nats-io/jetstream";
 import type { Connection, Link } from "./jetstream-connection.ts";
 import { awayRefusal, isMissing, isRequestEnded } from "./jetstream-errors.ts";

@@ -1,3 +1,6 @@
+// Makes the stream and the consumers of a queue in JetStream, and names them. `jetstream-publish.ts` and `jetstream-receive.ts`
+// call it where one is missing.
+
 import {
   AckPolicy,
   type ConsumerInfo,

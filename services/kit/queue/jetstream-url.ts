@@ -1,3 +1,5 @@
+// Reads the setting that says where NATS is, and with which credentials it is reached.
+
 /** Addresses and credentials of NATS servers. */
 export interface NatsTarget {
   /** HOST:PORT of one server, or of several in a cluster. */

@@ -1,3 +1,6 @@
+// The queue of a mesh: joins connection, publishing and receiving to a `WakeQueue` of `port.ts`. A single process has that of
+// `memory.ts`.
+
 import { type Ids, randomIds } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";

@@ -1,3 +1,5 @@
+// The queue of a single process. A mesh has that of `jetstream.ts`.
+
 import type { Clock } from "#kit/time/clock.ts";
 import {
   type Delivery,

@@ -1,3 +1,6 @@
+// The agreement between the media service, which leaves wake-ups for jobs, and the queue that brings them to workers. `memory.ts`
+// and `jetstream.ts` implement it.
+
 /** A wake-up that was handed out. Until it is acknowledged, or its time is over, no other receiver gets it. */
 export interface Delivery {
   /** The published id. */

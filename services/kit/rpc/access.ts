@@ -1,3 +1,6 @@
+// Decides whether an internal call may use its method: by the token that it brings, and by the principal that the proto file asks
+// for.
+
 import { hash, timingSafeEqual } from "node:crypto";
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";

@@ -1,3 +1,5 @@
+// Lets equal requests meet at one replica: `peer-call.ts` marks a call, and `peers-dns.ts` chooses the address by the mark.
+
 import { hash } from "node:crypto";
 import type { Principal } from "./principal.ts";
 

@@ -1,3 +1,5 @@
+// Calls the services of this process, in place of `wire-transport.ts`. So a service is called in the same way wherever it runs.
+
 import { create, type DescMethod } from "@bufbuild/protobuf";
 import {
   Code,

@@ -1,3 +1,6 @@
+// Turns a refusal into the error that goes over the wire, and a peer's error into a refusal again. So both sides have the same
+// reasons.
+
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorReason, errorRow, RefusalError, reasonName, reasonOfName } from "#kit/base/errors.ts";

@@ -1,3 +1,6 @@
+// Refuses a call that brings no valid token before its body is read, in the protocol of the call. All ports for internal calls
+// use it. `access.ts` judges the tokens.
+
 import {
   codeToHttpStatus,
   contentTypeUnaryJson,

@@ -1,3 +1,5 @@
+// The health service of gRPC, for platforms that probe the gRPC port.
+
 import { setTimeout as delay } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {

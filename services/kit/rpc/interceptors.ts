@@ -1,3 +1,5 @@
+// Decides which part of a service's errors leaves the process, and which part the log gets.
+
 import {
   Code,
   ConnectError,

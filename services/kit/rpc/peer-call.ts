@@ -1,3 +1,5 @@
+// Says what goes with a call from one service to another, and turns it into headers where a wire lies between them.
+
 import type { CallOptions } from "@connectrpc/connect";
 import { affinityHeader, affinityOf } from "./affinity.ts";
 import { callHeaders, type Principal } from "./principal.ts";

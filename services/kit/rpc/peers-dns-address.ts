@@ -1,3 +1,6 @@
+// Follows one address of a peer: whether it is up, whether it is about to stop, and how many calls it has. `peers-dns.ts` chooses
+// among addresses by that.
+
 import { isIPv6 } from "node:net";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Clock } from "#kit/time/clock.ts";

@@ -1,3 +1,6 @@
+// Holds the connections to one address of a peer, and replaces them all at once, for new certificates or after a fault.
+// `peers-dns-address.ts` decides when.
+
 import { buildConnector } from "undici";
 import { FramesDispatcher, type PeerDispatcher } from "./wire/frames-client.ts";
 import { createWireDispatcher } from "./wire-pool.ts";

@@ -1,3 +1,5 @@
+// Looks up the addresses of a peer's name again and again. `peers-dns.ts` uses each answer.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Clock } from "#kit/time/clock.ts";
 

@@ -1,3 +1,6 @@
+// Chooses the replica for each internal call, among all addresses that DNS has for a peer's name. A peer with one fixed address
+// has the pool of `wire-pool.ts`.
+
 import { lookup as systemLookup } from "node:dns/promises";
 import type { Logger } from "#kit/base/logger.ts";
 import { type Clock, systemClock } from "#kit/time/clock.ts";

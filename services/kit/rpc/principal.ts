@@ -1,3 +1,5 @@
+// Carries the account and key of a request through internal calls: in a header, and in the context of a handler.
+
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { accountOrKeyIdPattern } from "#kit/base/ids.ts";

@@ -1,3 +1,5 @@
+// Answers tools such as grpcurl which services and messages there are. `reflection-index.ts` finds the files.
+
 import type { DescFile } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { file_genmesh_common_v1_error_reason } from "#proto/genmesh/common/v1/error_reason_pb.ts";

@@ -1,3 +1,6 @@
+// The gRPC port, for operators' tools and other programs that call the services. Processes of the mesh call each other by
+// `wire-server.ts`.
+
 import { once } from "node:events";
 import {
   createSecureServer,

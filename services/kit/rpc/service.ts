@@ -1,3 +1,5 @@
+// The forms in which the host handles a service: its methods to be called, and its life from start to drain.
+
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 

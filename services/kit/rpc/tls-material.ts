@@ -1,3 +1,5 @@
+// Reads certificates and keys from PEM files, and checks that they fit together. `tls.ts` watches the files.
+
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";

@@ -1,3 +1,5 @@
+// Keeps the certificates of a process up to date with their files, for its servers and for its connections to peers.
+
 import type { Server, TlsOptions } from "node:tls";
 import type { Logger } from "#kit/base/logger.ts";
 import { type Clock, systemClock } from "#kit/time/clock.ts";

@@ -1,3 +1,6 @@
+// Says what a transport needs of a peer's addresses, and makes the pool of a peer with one fixed address. `peers-dns.ts` has the
+// pool over all addresses of a name.
+
 import { type buildConnector, type Dispatcher, Pool } from "undici";
 import { FramesDispatcher } from "./wire/frames-client.ts";
 

@@ -1,3 +1,5 @@
+// Serves the calls that other processes of the mesh send by `wire-transport.ts`. `server.ts` serves gRPC on a port of its own.
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Interceptor } from "@connectrpc/connect";
 import { parseContentType } from "@connectrpc/connect/protocol-connect";

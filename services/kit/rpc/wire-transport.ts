@@ -1,3 +1,6 @@
+// Sends a service's calls to another process of the mesh. In one process `direct-transport.ts` takes its place. The parts of a
+// call are in the folder wire.
+
 import { create, type DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor, StreamRequest, Transport, UnaryRequest } from "@connectrpc/connect";
 import { affinityHeader } from "./affinity.ts";
@@ -27,7 +30,6 @@ export interface WireTransportOptions {
 }
 
 /**
- *
  * A connect-es transport for the mesh: Connect protocol, binary, uncompressed, over kept-alive HTTP/1.1. Rejects with ConnectError. A
  * call that met a dead address is tried at another one. Where no byte was sent, that is always done. Where the connection broke before
  * an answer began, only idempotent methods are tried again. There are at most {@link maxAttempts}. Deadlines of 0 and less have passed.

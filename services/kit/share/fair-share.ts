@@ -1,3 +1,6 @@
+// Decides which account gets the next place where places are scarce, and how many one account may hold. Each owner of a scarce
+// thing makes a share of its own: bodies, images, threads, slots of an upstream, bytes of memory.
+
 import { untilAborted } from "#kit/base/abort.ts";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import type { StopSignal } from "#kit/base/stop.ts";

@@ -1,3 +1,6 @@
+// Ends work that holds a place and makes no progress, such as a reader that does not read, as soon as another account wants the
+// place.
+
 import type { Clock } from "#kit/time/clock.ts";
 import type { FairShare } from "./fair-share.ts";
 

@@ -1,3 +1,5 @@
+// Lets work whose size is not known ahead take memory from a fair share bit by bit, such as an answer that is still coming.
+
 import type { FairShare, Places } from "./fair-share.ts";
 
 /** Room in memory for one thing that grows as it comes. It is part of the memory that accounts share. */

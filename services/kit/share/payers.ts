@@ -1,3 +1,5 @@
+// Remembers which accounts have paid lately. A fair share gives the others a smaller part.
+
 import { createBoundedMap } from "#kit/base/bounded-map.ts";
 import type { Clock } from "#kit/time/clock.ts";
 

@@ -1,3 +1,5 @@
+// Counts the requests of keys and accounts in one process, and decides whether the next one is within their rates.
+
 import { createBoundedMap } from "#kit/base/bounded-map.ts";
 import type { Clock } from "#kit/time/clock.ts";
 

@@ -1,3 +1,5 @@
+// Measures the length of AAC without a container, by its frames.
+
 import { endOfId3 } from "./id3.ts";
 
 /** Samples of a block of AAC. */

@@ -1,3 +1,5 @@
+// Checks the first bytes of audio before they are passed on to a listener. `seconds.ts` measures it when all has come.
+
 import { isUtf8 } from "node:buffer";
 import type { SoundFormat } from "./formats.ts";
 import { mp3FrameAt } from "./mp3-frame.ts";

@@ -1,3 +1,5 @@
+// Measures the length of a FLAC by its frames, because the length in its head may be wrong.
+
 /**
  * Places that begin like a frame but are none. 25 MiB of audio have about a thousand. Only a file that is made to keep the thread busy
  * has more.

@@ -1,3 +1,5 @@
+// The names of the formats of speech, with their media types. The edge, the catalog, media and the drivers go by them.
+
 /** Formats of speech by OpenAI's names, each with the media type that OpenAI answers. */
 export const soundTypes = {
   mp3: "audio/mpeg",

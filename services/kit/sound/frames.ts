@@ -1,3 +1,5 @@
+// Finds compressed audio that lies in a file as if it were samples. Such audio plays longer than its bytes say.
+
 /** Frames that follow each other. Real samples never look like this many. */
 const framesInARow = 4;
 /** This many words that begin frames are no chance. The lengths of such frames are deeper in them. */

@@ -1,3 +1,5 @@
+// Reads the head of one frame of an MP3. upstreams/media/mp3-meter.ts adds up a whole MP3.
+
 /** A frame of layer III. */
 export interface Mp3Frame {
   bytes: number;

@@ -1,3 +1,5 @@
+// Measures the length of an Ogg file with Opus. `opus.ts` reads its packets.
+
 import { maxPackets } from "./limits.ts";
 import { isOpusHead, opusRate, samplesOfOpus } from "./opus.ts";
 

@@ -1,3 +1,5 @@
+// Reads one packet of Opus: how long it is, and whether it begins a stream.
+
 /** Samples a second by which Opus counts its time. */
 export const opusRate = 48_000;
 /** Samples of a frame, by the lower bits of its configuration: SILK, hybrid, CELT (RFC 6716, section 3.1). */

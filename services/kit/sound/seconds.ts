@@ -1,3 +1,5 @@
+// Measures how long the audio is that an upstream made, in any format but MP3. upstreams/media/verify-output.ts asks it.
+
 import { isUtf8 } from "node:buffer";
 import { lengthOfAac } from "./aac.ts";
 import { heads } from "./beginning.ts";
@@ -9,10 +11,7 @@ import { lengthOfWav } from "./wav.ts";
 
 const pcmBytesASecond = pcmRate * 2;
 
-/**
- * Bytes of samples that are searched for frames of a codec, which hold some frames of any codec. Callers' files may hide frames, so a
- * mebibyte of them is searched, which takes a tenth of a second.
- */
+/** Bytes of samples that are searched for frames of a codec. They hold some frames of any codec. */
 const lookedThroughBytes = 16 * 1024;
 
 /** A format whose audio is in memory to be measured. MP3 is measured as its bytes pass. */

@@ -1,3 +1,5 @@
+// Measures the length of a WAV by its bytes, and refuses one whose samples are compressed audio.
+
 import { hasFramesOfCodec } from "./frames.ts";
 import { maxSamplesASecond, maxSoundChannels, maxSoundRate } from "./limits.ts";
 

@@ -1,3 +1,6 @@
+// The agreement between the services and a store of bytes: files of accounts, outputs of jobs, speech. The folder blobs has the
+// stores that implement it, in a folder and in S3.
+
 import type { Readable } from "node:stream";
 
 /** A store's facts about a blob. */

@@ -1,3 +1,5 @@
+// Keeps bytes on disk for a while that are too many for memory, in a file that no crash leaves behind.
+
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";

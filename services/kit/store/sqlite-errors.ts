@@ -1,3 +1,5 @@
+// Tells a SQLite file that cannot be used now from a fault of our own, and refuses the operation.
+
 import { unavailable } from "#kit/base/errors.ts";
 
 /** SQLite's codes for "not now": busy, locked, out of memory, I/O error, full, cannot open. */

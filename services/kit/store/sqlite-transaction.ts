@@ -1,3 +1,6 @@
+// Lets transactions of one process share a commit in SQLite, which costs more than the transaction itself. `sqlite.ts` opens the
+// file and queues them here.
+
 import { createBatchWait } from "#kit/base/batching.ts";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import type { SqlRow, SqlRunner } from "./sqlite.ts";

@@ -1,3 +1,5 @@
+// Opens the SQLite file of a process, runs statements and transactions in it, and brings its tables up to this build.
+
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { closeToOthers, openPrivately } from "#kit/base/private-files.ts";
 import { isTraced, traced } from "#kit/telemetry/spans.ts";

@@ -1,3 +1,5 @@
+// Finds out whether a stream begins or is refused, before any of it is answered.
+
 import { type Pushed, pushed, pushTo, type Sink } from "./push-stream.ts";
 
 /**

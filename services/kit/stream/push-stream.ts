@@ -1,3 +1,6 @@
+// Streams that push their values by plain calls. Async iterators make promises for each value, which cost more than the rest of a
+// text stream's way through a process.
+
 /** Takes a stream in plain calls: no promise and no turn of the event loop comes between two values. None of its functions throws. */
 export interface Sink<T> {
   /** False: the sink is full, and takes no value until its reader resumes. */

@@ -1,3 +1,5 @@
+// Puts steps between a stream and its reader: they change values, errors and ends. Steps that follow each other run in one call.
+
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Flow, Pushed, pushTo, type Sink } from "./push-stream.ts";
 

@@ -1,3 +1,5 @@
+// Names the causes of an error for the log, without a word that a caller may have written.
+
 import { ConnectError } from "@connectrpc/connect";
 import { isRefusal, reasonName } from "#kit/base/errors.ts";
 import { codeName } from "./codes.ts";

@@ -1,3 +1,5 @@
+// Names gRPC's codes for logs and telemetry.
+
 import { Code } from "@connectrpc/connect";
 
 const names = new Map<number, string>(

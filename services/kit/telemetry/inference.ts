@@ -1,3 +1,5 @@
+// Measures each generation at an upstream: a span and metrics, with tokens and times. The drivers of text and media report to it.
+
 import { performance } from "node:perf_hooks";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Metrics } from "#kit/base/metrics.ts";

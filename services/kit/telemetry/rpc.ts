@@ -1,3 +1,5 @@
+// Makes spans and times of internal calls, and carries the trace from one service to the next.
+
 import { performance } from "node:perf_hooks";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, type Interceptor } from "@connectrpc/connect";

@@ -1,3 +1,5 @@
+// Begins, joins and ends spans. Only names of `schema.ts` may be used. Where nothing is recorded, work costs nothing extra.
+
 import { ConnectError } from "@connectrpc/connect";
 import {
   type Context,

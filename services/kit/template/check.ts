@@ -1,3 +1,5 @@
+// Finds faults of a template when the catalog is read. So no request fails later because of a name that does not exist.
+
 import { type Placeholder, partsOf, type Template, type TemplatePath } from "./template.ts";
 
 /** The values that generations of one model offer to a template. */

@@ -1,3 +1,5 @@
+// Reads the places in an upstream's answer that a catalog names, and the values there.
+
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /**

@@ -1,3 +1,5 @@
+// Settings that all threads of a process have: a bounded heap, no secrets and no output.
+
 import { Writable } from "node:stream";
 import type { WorkerOptions } from "node:worker_threads";
 

@@ -1,3 +1,6 @@
+// Starts threads, hands each one job at a time, and replaces those that end or are late. `workshop.ts` and the built-in models
+// have pools.
+
 import type { Transferable, Worker } from "node:worker_threads";
 
 /** Threads that answer each message with one message. A job that comes while all threads are at work waits in order. */

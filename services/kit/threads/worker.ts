@@ -1,7 +1,8 @@
+// The program of a workshop's thread. It does each job with the job's own module. An error that is thrown ends the thread, which
+// the pool then replaces.
+
 import { parentPort, type Transferable } from "node:worker_threads";
 import { muteThread } from "./thread.ts";
-
-/** The entry of a workshop's thread. It does each job with the job's own module. An error that is thrown ends the thread. */
 
 /** A job for the thread. */
 export interface WorkshopJob {

@@ -1,3 +1,6 @@
+// Runs work of some ms or more in threads, so that other requests go on. Reading bodies, counting tokens and measuring files are
+// such work.
+
 import { type Transferable, Worker } from "node:worker_threads";
 import { unavailable } from "#kit/base/errors.ts";
 import { threadOptions } from "./thread.ts";

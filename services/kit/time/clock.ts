@@ -1,3 +1,5 @@
+// Gives the time to all code: the machine's, one that tests move, and one that is set by the database's server.
+
 /** The source of time for all code, so that tests can hold it still. */
 export interface Clock {
   /** Milliseconds since the epoch. May jump forward or back, whenever the machine's clock is set. */

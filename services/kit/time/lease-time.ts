@@ -1,3 +1,5 @@
+// Keeps a process whose clock was set wrong from taking over work that other processes still do.
+
 import type { Clock } from "./clock.ts";
 
 /**

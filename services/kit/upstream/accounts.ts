@@ -1,3 +1,5 @@
+// Tells an operator, by log and metric, that an upstream's account is empty or its key is refused.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { Clock } from "#kit/time/clock.ts";

@@ -1,3 +1,6 @@
+// The HTTP client for upstreams that the catalog names, and the agreement about its requests and answers. `exchange.ts` makes one
+// exchange. URLs that callers name are fetched by kit/outside.
+
 import type { Pool } from "undici";
 import type { StopSignal } from "#kit/base/stop.ts";
 import type { Pushed } from "#kit/stream/push-stream.ts";

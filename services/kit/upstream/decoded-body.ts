@@ -1,3 +1,5 @@
+// Decodes an upstream's answer that was compressed although the request asked for plain bytes.
+
 import { pipeline, type Transform } from "node:stream";
 import {
   createBrotliDecompress,

@@ -10,7 +10,7 @@ export type UpstreamErrorKind =
   | "cut"
   /** The answer passed a size limit. */
   | "too_large"
-  /** The environment variable with the upstream's key is not set, so no byte was sent. */
+  /** The upstream's key is not in its variable, or not in its file. No byte was sent. */
   | "misconfigured";
 
 /** An exchange that failed before or below HTTP. Its text holds no URL and no word of the upstream. */

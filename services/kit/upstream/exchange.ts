@@ -1,3 +1,6 @@
+// Makes one exchange with an upstream on one connection, within its times, and says what a failure means. `client.ts` chooses the
+// connection.
+
 import type { Dispatcher, Pool } from "undici";
 import type { HttpReply, HttpRequest } from "./client.ts";
 import { UpstreamError } from "./errors.ts";

@@ -1,3 +1,5 @@
+// Reads the secrets that a catalog names by a file: keys of upstreams, and a signer's key.
+
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 

@@ -13,7 +13,6 @@ export const httpLimits = {
    */
   heldBackMs: 1000,
   /**
-   *
    * How long a reader that left its socket unread at once must have waited for its upstream after that, nearly, in ms. Only then a
    * break counts as the upstream's own again. Megabytes in the kernels of both ends, and a break behind them, come with hardly a wait.
    */

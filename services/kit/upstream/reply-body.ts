@@ -1,3 +1,6 @@
+// Holds the body of an upstream's answer between the socket and its reader, and knows whether a slow reader held the upstream
+// back.
+
 import { AsyncResource } from "node:async_hooks";
 import type { Dispatcher } from "undici";
 import { type Flow, pushed, type Sink } from "#kit/stream/push-stream.ts";

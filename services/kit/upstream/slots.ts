@@ -1,3 +1,5 @@
+// Bounds the requests that are under way at an upstream to the places that the catalog gives it, and shares them among accounts.
+
 import type { StopSignal } from "#kit/base/stop.ts";
 import {
   createFairShare,

@@ -1,3 +1,5 @@
+// Cuts an upstream's stream into server-sent events, with as few copies as it can.
+
 import { UpstreamError } from "./errors.ts";
 
 /** One received server-sent event. Its data are a range of bytes, of which no view is made until one is needed. */

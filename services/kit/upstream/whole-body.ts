@@ -1,3 +1,5 @@
+// Collects a body in memory, for the bodies of `reply-body.ts` and `decoded-body.ts`.
+
 import { joinInTurns } from "#kit/base/in-turns.ts";
 import { consume } from "#kit/stream/push-stream.ts";
 import type { BodyRoom, HttpBody } from "./client.ts";

@@ -1,3 +1,6 @@
+// Decides which of Anthropic's beta features a request names in its header. A feature that belongs to a field of the body is
+// named only with that field.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /** The version of the API whose shapes are used here. Anthropic has had one since 2023. */

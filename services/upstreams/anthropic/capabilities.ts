@@ -1,3 +1,5 @@
+// The row of Anthropic in `../protocols.ts`: what it can do, and which keys the catalog may give it.
+
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Capabilities, remoteKeys } from "../capabilities.ts";
 

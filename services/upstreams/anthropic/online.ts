@@ -1,3 +1,5 @@
+// For `genmesh catalog check --online`: asks Anthropic whether it has a model.
+
 import type { OnlineCheck } from "../online/index.ts";
 import { idsInData, type ModelList, readList } from "../online/lists.ts";
 import { apiVersion } from "./betas.ts";

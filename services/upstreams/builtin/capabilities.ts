@@ -1,3 +1,5 @@
+// The row of the built-in models in `../protocols.ts`: what they can do, and which keys the catalog may give them.
+
 import { longestSpeechSeconds } from "#common/words/builtin-models.ts";
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Capabilities, JobAbilities } from "../capabilities.ts";

@@ -1,3 +1,5 @@
+// Refuses a catalog whose built-in models offer an image or a video that the built-in renderer cannot make.
+
 import { eachValid, type FoundFault, whereValid } from "#kit/base/valid-parts.ts";
 import type { At, OfferedModel } from "../catalog-rules.ts";
 

@@ -1,3 +1,6 @@
+// Drives the built-in models of images, video, music and speech as if they were an upstream. services/builtin does the work
+// itself.
+
 import { createReadStream } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";

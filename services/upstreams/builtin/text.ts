@@ -1,3 +1,6 @@
+// Drives the built-in text model as if it were an upstream. services/builtin makes the answer, and this file puts it into every
+// format.
+
 import type { BuiltinText } from "#common/words/builtin-models.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { type StopSignal, signalOf } from "#kit/base/stop.ts";

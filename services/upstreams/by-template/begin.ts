@@ -1,3 +1,5 @@
+// Puts a task into the queue of an upstream that takes no idempotency key. The drivers of ComfyUI, fal and Replicate share it.
+
 import type { JsonValue } from "#kit/base/json.ts";
 import { begin, checkedTaskId } from "../media/begin.ts";
 import type { DriverContext } from "../media/context.ts";

@@ -1,3 +1,5 @@
+// Makes the input for a model whose input the catalog describes by a template. `values.ts` has the values for it.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { fill, type Template } from "#kit/template/template.ts";
 import type { ModelCall } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

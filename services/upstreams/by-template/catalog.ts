@@ -1,3 +1,5 @@
+// Checks the names of models that the catalog's calls have, for the protocols where a name has a known form.
+
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import type { At, OfferedModel } from "../catalog-rules.ts";

@@ -1,3 +1,6 @@
+// Finds the outputs in the answer of a model that is called by a template, and has them fetched and stored. Several drivers share
+// it.
+
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { parseOutputPath, readOutputPath } from "#kit/template/output-path.ts";
 import type { DriverContext } from "../media/context.ts";

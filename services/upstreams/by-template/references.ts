@@ -1,3 +1,5 @@
+// Brings reference images to an upstream before a model is called by a template: uploaded, or within the request.
+
 import { parseUrl } from "#kit/base/url.ts";
 import { ReferenceTransport } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { DriverContext } from "../media/context.ts";

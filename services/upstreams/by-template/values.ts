@@ -1,3 +1,5 @@
+// Gives the values of a generation the names that templates use. `call.ts` puts them into the model's template.
+
 import { createHash } from "node:crypto";
 import type { CallValues } from "#kit/template/template.ts";
 import { videoDimensions } from "../media/dimensions.ts";

@@ -1,3 +1,6 @@
+// Reads the workflow file that a call of the catalog names, and finds faults in how the call uses it. The driver reads the same
+// graph.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { FoundFault } from "#kit/base/valid-parts.ts";
 import { partsOf } from "#kit/template/template.ts";

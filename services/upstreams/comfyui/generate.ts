@@ -1,3 +1,5 @@
+// The driver for images, video and music by a ComfyUI server. `task.ts` looks at a task and cancels it.
+
 import { randomUUID } from "node:crypto";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { enqueue } from "../by-template/begin.ts";

@@ -1,3 +1,5 @@
+// For `genmesh catalog check --online`: asks a ComfyUI server whether it has the nodes and files that a workflow needs.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { FoundFault } from "#kit/base/valid-parts.ts";
 import type { Model, ModelCall } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

@@ -1,3 +1,5 @@
+// Follows a running task over ComfyUI's WebSocket, for its progress and its end. The driver also looks by HTTP, so this may fail.
+
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { DriverContext } from "../media/context.ts";
 import { urlOf } from "../media/exchange.ts";

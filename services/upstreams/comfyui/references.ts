@@ -1,3 +1,5 @@
+// Uploads reference images to a ComfyUI server, whose nodes load only files of the server.
+
 import { digestInTurns } from "#kit/base/in-turns.ts";
 import { encodeForm } from "../form.ts";
 import type { DriverContext } from "../media/context.ts";

@@ -1,3 +1,5 @@
+// Finds a task at a ComfyUI server, in its queue or its history, and cancels it there. It knows the ways of older servers, too.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { DriverContext } from "../media/context.ts";

@@ -1,3 +1,5 @@
+// For `genmesh catalog check --online`: asks ElevenLabs whether it has a model and its voices.
+
 import type { OnlineCheck } from "../online/index.ts";
 import { type ModelList, readList, textsOf } from "../online/lists.ts";
 

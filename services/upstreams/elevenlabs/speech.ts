@@ -1,3 +1,5 @@
+// The driver for speech by ElevenLabs.
+
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { DriverContext } from "../media/context.ts";
 import { jsonBody, urlOf } from "../media/exchange.ts";

@@ -1,3 +1,5 @@
+// Refuses a catalog that names a model of fal in a form that fal does not have.
+
 import type { FoundFault } from "#kit/base/valid-parts.ts";
 import { modelNameFaults } from "../by-template/catalog.ts";
 import type { At, OfferedModel } from "../catalog-rules.ts";

@@ -1,3 +1,5 @@
+// The driver for images, video and music by fal: puts a task into its queue, watches it, and takes its result.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { enqueue, queueId } from "../by-template/begin.ts";
 import { callOf, inputOf } from "../by-template/call.ts";

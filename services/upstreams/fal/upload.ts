@@ -1,3 +1,5 @@
+// Uploads reference images to fal's storage, before a request names them.
+
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { uploadedUrl } from "../by-template/references.ts";
 import type { DriverContext } from "../media/context.ts";

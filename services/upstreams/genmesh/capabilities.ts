@@ -1,3 +1,5 @@
+// The row of another genmesh in `../protocols.ts`: what it can do, and which keys the catalog may give it.
+
 import { soundFormats } from "#kit/sound/formats.ts";
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Capabilities, type JobAbilities, jobKeys, remoteKeys } from "../capabilities.ts";

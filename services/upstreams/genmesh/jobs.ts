@@ -1,3 +1,5 @@
+// The driver for images, video and music by another genmesh: submits a job there, watches it, and cancels it.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { begin, checkedTaskId } from "../media/begin.ts";
 import type { DriverContext } from "../media/context.ts";

@@ -1,3 +1,5 @@
+// Fetches the files of a job or of speech from another genmesh, at the address that the catalog names.
+
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { parseUrl } from "#kit/base/url.ts";
 import { isDataUri } from "#kit/images/index.ts";

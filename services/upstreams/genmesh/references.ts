@@ -1,3 +1,5 @@
+// Uploads reference images to another genmesh before a job is submitted there, and deletes them behind it.
+
 import { encodeForm } from "../form.ts";
 import { checkedTaskId } from "../media/begin.ts";
 import type { DriverContext } from "../media/context.ts";

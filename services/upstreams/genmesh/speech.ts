@@ -1,3 +1,5 @@
+// The driver for speech by another genmesh.
+
 import { piecesOf } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { isDataUri } from "#kit/images/index.ts";

@@ -1,3 +1,5 @@
+// The difference between another genmesh and other upstreams with OpenAI's API, for the driver of text.
+
 import type { HttpExtras } from "../text/http-driver.ts";
 
 /**

@@ -1,3 +1,6 @@
+// Reads from a process's own metrics how its upstreams do, and adds such reports up. `index.ts` reports the last minutes, and
+// `history.ts` keeps the last days.
+
 import type { MetricReading } from "#kit/base/figures.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import { callersErrors } from "#kit/telemetry/inference.ts";

@@ -1,3 +1,6 @@
+// Counts generations by hour, upstream and model, and makes the history that operators see of such counts. `history.ts` reads and
+// stores them.
+
 import type { Metrics } from "#kit/base/metrics.ts";
 import {
   addCounts,

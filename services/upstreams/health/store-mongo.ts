@@ -1,3 +1,5 @@
+// Keeps the reports of `store.ts` in MongoDB, for a mesh.
+
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import type { UpstreamReport } from "./figures.ts";
 import type { HealthStore } from "./store.ts";

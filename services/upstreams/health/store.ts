@@ -1,3 +1,6 @@
+// The agreement about reports of upstreams between the processes of a mesh. `store-mongo.ts` keeps them in a mesh, and one
+// process needs none.
+
 import type { UpstreamReport } from "./figures.ts";
 
 /** The store in which the processes of a mesh exchange reports about upstreams. */

@@ -1,3 +1,5 @@
+// Reads from an upstream's declaration what the upstream can do. Other protocols have fixed rows in `../protocols.ts`.
+
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Declaration } from "./declaration.ts";
 import { pathOf } from "./paths.ts";

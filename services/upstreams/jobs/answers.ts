@@ -1,3 +1,5 @@
+// Reads an upstream's answer by its declaration: the values at a place, and what the answer means.
+
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { parseOutputPath, readOutputPath } from "#kit/template/output-path.ts";
 import type { Declaration, Marks, Meaning, Pattern } from "./declaration.ts";

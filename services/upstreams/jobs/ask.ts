@@ -1,3 +1,5 @@
+// Makes and sends the request of one step of a declaration: create, poll, result or cancel.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { fill } from "#kit/template/template.ts";
 import type { HttpReply } from "#kit/upstream/client.ts";

@@ -1,3 +1,5 @@
+// Makes the headers that carry an upstream's key, as its declaration says: the key itself, or a token signed with it.
+
 import { createHmac } from "node:crypto";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { keyNameOf, keyOf } from "../call.ts";

@@ -1,3 +1,5 @@
+// Cancels a task at an upstream whose HTTP the catalog declares, where the declaration says how.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import type { DriverContext } from "../media/context.ts";
 import { isWorthRepeating, StatusError } from "../media/faults.ts";

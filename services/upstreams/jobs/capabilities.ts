@@ -1,3 +1,6 @@
+// The row in `../protocols.ts` of upstreams whose HTTP the catalog declares: what such an upstream can do, and which keys the
+// catalog may give it.
+
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Capabilities, type JobAbilities, jobKeys, remoteKeys } from "../capabilities.ts";
 

@@ -1,3 +1,6 @@
+// Finds faults in a declaration when a catalog is read: names that nothing takes, paths that lead elsewhere, states without a
+// meaning.
+
 import type { JsonValue } from "#kit/base/json.ts";
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import { partsOf } from "#kit/template/template.ts";

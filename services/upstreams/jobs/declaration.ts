@@ -1,3 +1,6 @@
+// The form in which a catalog declares the HTTP of an upstream: requests, states, the meanings of answers. The other files of
+// this room follow such a declaration.
+
 import { z } from "zod";
 import { parseOutputPath } from "#kit/template/output-path.ts";
 

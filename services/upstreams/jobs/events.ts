@@ -1,3 +1,5 @@
+// Reports a state that a declaration does not have, so that an operator can add it.
+
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { DriverContext } from "../media/context.ts";
 import type { GenerationRequest } from "../media/port.ts";

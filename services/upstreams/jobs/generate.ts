@@ -1,3 +1,5 @@
+// The driver for images, video and music by an upstream whose HTTP the catalog declares.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { inputOf } from "../by-template/call.ts";
 import { outputsOf } from "../by-template/outputs.ts";

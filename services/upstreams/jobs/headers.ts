@@ -1,3 +1,5 @@
+// Makes the headers of a step of a declaration, apart from those of the key, which `auth.ts` makes.
+
 import { randomUUID } from "node:crypto";
 import { type Declaration, freshUuid, type Step } from "./declaration.ts";
 

@@ -1,3 +1,5 @@
+// For `genmesh catalog check --online`: asks an upstream whose HTTP the catalog declares whether it takes key, model and inputs.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { parseOutputPath, readOutputPath } from "#kit/template/output-path.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

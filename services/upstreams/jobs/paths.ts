@@ -1,3 +1,5 @@
+// Makes the URL of a step of a declaration. A value from an answer may not lead it away from the upstream's own origins.
+
 import { parseUrl } from "#kit/base/url.ts";
 import type { Step } from "./declaration.ts";
 

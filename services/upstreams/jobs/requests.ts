@@ -1,3 +1,5 @@
+// Shows an operator the requests that a declaration would send, without sending any. `genmesh catalog check` prints them.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import type { Model, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { inputsOf, sampleJob } from "../online/samples.ts";

@@ -1,3 +1,5 @@
+// Looks at a task of a declared upstream until it is done or has failed, and asks for its result.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { errorIn, isPolicyCode } from "../call.ts";
 import type { DriverContext } from "../media/context.ts";

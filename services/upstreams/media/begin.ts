@@ -1,3 +1,5 @@
+// Begins a generation at an upstream, for all drivers: notes that the request goes out, and says what a refusal of it means.
+
 import type { JsonValue } from "#kit/base/json.ts";
 import { errorOfBeginning, failed } from "./faults.ts";
 import { generateLimits } from "./limits.ts";

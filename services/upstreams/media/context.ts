@@ -1,3 +1,5 @@
+// The parts that drivers of images, video, music and speech get from the host: clients, verifier, renderer, clock, counts.
+
 import type { BuiltinRenderer } from "#common/words/builtin-models.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";

@@ -1,3 +1,5 @@
+// Computes the pixels of an image or a video from the words of a request: its size, resolution and aspect ratio.
+
 /** Width and height in pixels. */
 export type Dimensions = { readonly width: number; readonly height: number };
 

@@ -1,3 +1,6 @@
+// Downloads a file that an upstream's answer names. It decides whether the key may go with the request, and tries again while the
+// file is late.
+
 import { createHash } from "node:crypto";
 import { parseUrl } from "#kit/base/url.ts";
 import { ImageError } from "#kit/images/index.ts";

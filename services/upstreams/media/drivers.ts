@@ -1,3 +1,6 @@
+// The table of all drivers of images, video, music and speech, by protocol. A driver that a row of `../protocols.ts` asks for
+// cannot be missing.
+
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { generateBuiltin, speakBuiltin } from "../builtin/media.ts";
 import type { Capabilities } from "../capabilities.ts";

@@ -1,3 +1,5 @@
+// Logs and counts what happens at upstreams of media, without anything that a caller or an upstream wrote.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { keyNameOf } from "../call.ts";

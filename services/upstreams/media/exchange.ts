@@ -1,3 +1,5 @@
+// Sends one request of a driver of media, and turns every other end than a success into an error of `faults.ts`.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { HttpReply } from "#kit/upstream/client.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";

@@ -1,3 +1,6 @@
+// The errors of exchanges with upstreams of media, and what each of them means for a job: failed, not taken, or worth another
+// try.
+
 import { BuiltinError } from "#common/words/builtin-models.ts";
 import { ImageError } from "#kit/images/index.ts";
 import { OutsideError } from "#kit/outside/index.ts";
@@ -48,7 +51,7 @@ export class UnconnectedError extends Error {
   override readonly name = "UnconnectedError";
 }
 
-/** The environment variable with the upstream's key is not set. No byte of the request was sent. */
+/** The upstream's key is not in its variable, or not in its file. No byte of the request was sent. */
 export class KeyMissingError extends GenerationError {
   constructor() {
     super("failed", "the upstream's key is not set");

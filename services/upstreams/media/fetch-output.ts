@@ -1,3 +1,5 @@
+// Gets the outputs that an answer names or holds, verifies them and stores them. The drivers only say where they are.
+
 import { piecesOf } from "#kit/base/in-turns.ts";
 import { isDataUri } from "#kit/images/index.ts";
 import type { DriverContext } from "./context.ts";

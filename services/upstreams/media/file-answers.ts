@@ -1,3 +1,5 @@
+// Requests answers that may hold whole files, and keeps such an answer within the memory that jobs share.
+
 import type { HttpReply } from "#kit/upstream/client.ts";
 import { objectIn } from "../call.ts";
 import type { DriverContext } from "./context.ts";

@@ -1,3 +1,6 @@
+// Makes the `MediaUpstreams` of `port.ts`, which the media service and its workers use: finds the driver, runs it, and reports
+// its end.
+
 import { createSlots } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { createPools, type Pools } from "../pools/index.ts";

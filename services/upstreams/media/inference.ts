@@ -1,3 +1,5 @@
+// Reports generations of media to telemetry.
+
 import { errorOfAbort, type InferenceCall } from "#kit/telemetry/inference.ts";
 import type { DriverContext } from "./context.ts";
 import { toGenerationError } from "./faults.ts";

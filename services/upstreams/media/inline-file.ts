@@ -1,3 +1,5 @@
+// Reads a file that an answer holds in base64. `download.ts` gets those that it only names.
+
 import { readBase64 } from "#kit/base/base64.ts";
 import { isDataUri, isTooLong, readDataUri } from "#kit/images/index.ts";
 import { tooLarge } from "./download.ts";

@@ -1,3 +1,5 @@
+// The bounds, times and tries of all drivers of media.
+
 const mib = 1024 * 1024;
 /** Jobs of one account that wait for room in memory: about as many as one process has. */
 const waiting = 1_000;

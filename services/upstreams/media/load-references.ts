@@ -1,3 +1,5 @@
+// Reads a task's reference images from our store into memory, for the drivers that send them.
+
 import { readInTurns } from "#kit/base/in-turns.ts";
 import type { FormFile } from "../form.ts";
 import { failed, unknown } from "./faults.ts";

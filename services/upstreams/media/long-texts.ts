@@ -1,3 +1,5 @@
+// Takes files in base64 out of an answer, so that they are not parsed with its JSON. `inline-file.ts` reads them.
+
 import { randomUUID } from "node:crypto";
 import { type SlicedText, textOf } from "#kit/base/base64.ts";
 import { inTurns, joinInTurns, turn } from "#kit/base/in-turns.ts";

@@ -1,3 +1,5 @@
+// Bounds the memory for whole files at upstreams of media, and shares it among accounts.
+
 import { createFairShare, type FairShare, type Turn } from "#kit/share/fair-share.ts";
 import type { MediaUpstreamsContext } from "./context.ts";
 import { generateLimits } from "./limits.ts";

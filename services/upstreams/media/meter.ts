@@ -1,3 +1,5 @@
+// Says how media are measured while their bytes pass on to the store. `mp3-meter.ts` and `mp4-meter.ts` measure.
+
 /** The measured facts of a video or of audio. */
 export interface MediaFacts {
   /** 0 for audio. */

@@ -1,3 +1,5 @@
+// Measures music and speech in MP3 while it passes on to the store, for `verify-output.ts`.
+
 import { isFrameOfFacts, mp3FrameAt } from "#kit/sound/mp3-frame.ts";
 import { failed } from "./faults.ts";
 import { type MediaFacts, type Meter, roundedSeconds } from "./meter.ts";

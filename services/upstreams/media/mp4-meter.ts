@@ -1,3 +1,5 @@
+// Measures a video while it passes on to the store, for `verify-output.ts`.
+
 import { CutShortError, failed } from "./faults.ts";
 import { videoSanity } from "./limits.ts";
 import { type MediaFacts, type Meter, roundedSeconds } from "./meter.ts";

@@ -1,3 +1,5 @@
+// Says what the end of a try means for the upstream that was tried, so that the pools know whether it rests.
+
 import { isRefusal } from "#kit/base/errors.ts";
 import { ImageError } from "#kit/images/index.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";

@@ -1,3 +1,5 @@
+// Looks at a task at its upstream until it is done. The drivers with a fixed form of answer share it.
+
 import { signalOf } from "#kit/base/stop.ts";
 import type { DriverContext } from "./context.ts";
 import { type Call, exchangeJson, type JsonReply } from "./exchange.ts";

@@ -1,3 +1,6 @@
+// The agreement between the media service and the upstreams of media: a task, its output, its failures. The drivers implement it
+// behind `index.ts`.
+
 import type { Readable } from "node:stream";
 import type { SoundFormat } from "#kit/sound/formats.ts";
 import type { ModelCall, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

@@ -1,3 +1,5 @@
+// Repeats one step at an upstream, with pauses. Whether a step may be repeated is the caller's decision.
+
 import type { DriverContext } from "./context.ts";
 import { repeating } from "./events.ts";
 import { StatusError } from "./faults.ts";

@@ -1,3 +1,5 @@
+// Sends a request whose answer is speech, and passes the audio on to a listener as it comes. The drivers of speech share it.
+
 import { joinInTurns } from "#kit/base/in-turns.ts";
 import { beginningBytes, beginsAs } from "#kit/sound/beginning.ts";
 import { soundTypes } from "#kit/sound/formats.ts";

@@ -1,3 +1,6 @@
+// Speaks a text at the first of a model's upstreams that can. Jobs have one upstream at a time, and speech tries several within
+// the request.
+
 import { isRefusal } from "#kit/base/errors.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { Slots } from "#kit/upstream/slots.ts";

@@ -1,3 +1,5 @@
+// Keeps the bytes of an answer on disk until all have come, so that slow upstreams hold no memory.
+
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import { joinInTurns } from "#kit/base/in-turns.ts";
 import type { Turn } from "#kit/share/fair-share.ts";

@@ -1,3 +1,5 @@
+// Verifies by its bytes that an output is the image, video, music or speech that was asked for, and stores it.
+
 import { Readable } from "node:stream";
 import { ownImages, type VerifiedImage } from "#kit/images/index.ts";
 import type { SoundFormat } from "#kit/sound/formats.ts";

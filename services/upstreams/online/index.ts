@@ -1,3 +1,6 @@
+// Checks a catalog against its upstreams for `genmesh catalog check --online`, and for a probe of one upstream. Each protocol has
+// its own check.
+
 import { turn } from "#kit/base/in-turns.ts";
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import type {

@@ -1,3 +1,5 @@
+// Reads the lists of models that some protocols have. Checks and probes share it.
+
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Found, Read } from "./read.ts";

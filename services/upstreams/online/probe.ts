@@ -1,3 +1,5 @@
+// Answers an operator in the console whether an upstream accepts its key and has the catalog's models. The text service runs it.
+
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type CallContext, keyOf } from "../call.ts";
 import { checkOnline, listOf, namesOf } from "./index.ts";

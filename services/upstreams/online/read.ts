@@ -1,3 +1,5 @@
+// Reads documents of upstreams for checks and probes, within bounds and each only once.
+
 import type { JsonValue } from "#kit/base/json.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

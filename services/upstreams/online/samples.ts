@@ -1,3 +1,6 @@
+// Makes the inputs that a model's call would send, one for each choice that the catalog offers. Checks compare them with
+// descriptions.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { fill, type Template } from "#kit/template/template.ts";
 import {

@@ -1,3 +1,6 @@
+// Compares a value with the schema in an upstream's description. Written here because descriptions are large and may be hostile,
+// so that all work is bounded.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 import type { OutputPath } from "#kit/template/output-path.ts";

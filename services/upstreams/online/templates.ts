@@ -1,3 +1,5 @@
+// Compares the call of a model with its service's description, for fal and Replicate.
+
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import type { FoundFault } from "#kit/base/valid-parts.ts";
 import { parseOutputPath } from "#kit/template/output-path.ts";

@@ -1,3 +1,5 @@
+// The driver for images by OpenAI's API.
+
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 import { encodeForm, type FormField } from "../form.ts";
 import { begin } from "../media/begin.ts";

@@ -1,3 +1,5 @@
+// For `genmesh catalog check --online`: asks a server with OpenAI's API whether it has a model.
+
 import type { OnlineCheck } from "../online/index.ts";
 import { idsInData, type ModelList, readList } from "../online/lists.ts";
 

@@ -1,3 +1,5 @@
+// The driver for video by OpenAI's API.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { isPolicyCode } from "../call.ts";
 import { encodeForm, type FormField } from "../form.ts";

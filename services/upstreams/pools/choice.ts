@@ -1,3 +1,5 @@
+// Decides which upstream a request or a job tries first, and which next. Requests of one conversation begin at the same one.
+
 import { hash, randomUUID } from "node:crypto";
 import type { Model, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Lane, lanesOf } from "./lanes.ts";

@@ -1,3 +1,5 @@
+// Counts the tries at upstreams, and shows which of them rest.
+
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";

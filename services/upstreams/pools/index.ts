@@ -1,3 +1,6 @@
+// Gives a request one upstream after the other to try, leaves out those that rest, and learns from how each try ended. Text,
+// speech and beginning jobs use it.
+
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { UpstreamAccounts } from "#kit/upstream/accounts.ts";

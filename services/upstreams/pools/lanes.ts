@@ -1,3 +1,5 @@
+// A lane is an upstream with one of its keys. Makes the lanes of a model, among which the pools choose.
+
 import type { Upstream, UpstreamShare } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
 /** An upstream with one of its keys, and its part in the requests of a model. */

@@ -1,3 +1,5 @@
+// The table of the ends that a try can have, and what each means: whether the request moves on, and how long the upstream rests.
+
 /** The end of one try at a lane, before its first event. */
 export type Outcome =
   /** It answers. */

@@ -1,3 +1,6 @@
+// Decides when an upstream that fails rests, for how long, and when one request tries it again. `index.ts` keeps one state for
+// each.
+
 import type { Clock } from "#kit/time/clock.ts";
 import { type Outcome, outcomes, type Rest } from "./outcomes.ts";
 

@@ -1,3 +1,5 @@
+// Refuses a catalog whose calls of Replicate's models have a name or an output that Replicate does not have.
+
 import type { FoundFault } from "#kit/base/valid-parts.ts";
 import { parseOutputPath } from "#kit/template/output-path.ts";
 import { modelNameFaults } from "../by-template/catalog.ts";

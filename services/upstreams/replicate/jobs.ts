@@ -1,3 +1,5 @@
+// The driver for images, video and music by Replicate: creates a prediction, watches it, and takes its outputs.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { enqueue, queueId } from "../by-template/begin.ts";
 import { callOf, inputOf } from "../by-template/call.ts";

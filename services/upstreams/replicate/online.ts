@@ -1,3 +1,5 @@
+// For `genmesh catalog check --online`: asks Replicate whether its models take what the catalog's calls send.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { OnlineCheck } from "../online/index.ts";
 import { callAgainst } from "../online/templates.ts";

@@ -1,3 +1,6 @@
+// Keeps the fields of an answer that callers may see, by a list of names and shapes. Most lists are in chat/visible-fields.ts and
+// responses/visible-fields.ts.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /**

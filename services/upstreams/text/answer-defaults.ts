@@ -1,3 +1,5 @@
+// Names each request's answer, and collects what its answer shows beside what the upstream says: id, model, time, instructions.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { ChatFacts } from "./chat/from-responses.ts";
 import { stopsOf } from "./chat/stops.ts";

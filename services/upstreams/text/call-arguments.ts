@@ -1,3 +1,6 @@
+// Makes text of a call's arguments where a server sent them as an object. The readers of Responses and of Chat Completions share
+// it.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /** Arguments of a call as JSON text. Some servers (llama.cpp) give the object itself. A value that is no object stays unchanged. */

@@ -1,3 +1,5 @@
+// The parts that the drivers of text get from the host: clients, the built-in model, threads, clock, counts.
+
 import type { BuiltinText } from "#common/words/builtin-models.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";

@@ -1,3 +1,5 @@
+// The table of the drivers of text, by protocol. Most protocols share the driver of `http-driver.ts`.
+
 import { createBuiltinDriver } from "../builtin/text.ts";
 import { genmeshText } from "../genmesh/text.ts";
 import type { ProtocolServing } from "../protocols.ts";

@@ -1,3 +1,5 @@
+// Reads an answer with embeddings, and gives its vectors the format that the caller asked for.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import { UpstreamFailure } from "./failure.ts";

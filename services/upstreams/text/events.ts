@@ -1,3 +1,5 @@
+// Logs and counts what happens at upstreams of text, without any text of a request or an answer.
+
 import type { Pools } from "../pools/index.ts";
 import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamFailure } from "./failure.ts";

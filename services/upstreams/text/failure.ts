@@ -1,3 +1,5 @@
+// Decides what an upstream's error means: for the caller, for the operator, and for whether another upstream is tried.
+
 import { overloadedMark } from "#common/words/messages-errors.ts";
 import { ErrorReason, type Reason, RefusalError } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
@@ -47,7 +49,7 @@ export type FailureKind =
   | "too_large"
   /** The upstream does not have the operation. */
   | "incapable"
-  /** The variable of the upstream's key is not set. */
+  /** The upstream's key is not in its variable, or not in its file. */
   | "misconfigured";
 
 /** An upstream gave no answer, and no output came before. The error holds nothing of the upstream's own text. */

@@ -1,3 +1,5 @@
+// Finds the reason why an answer ended, in OpenAI's words, for the records of requests and for telemetry.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { JsonAnswer } from "./port.ts";
 

@@ -1,3 +1,5 @@
+// Writes server-sent events in the forms of the public protocols.
+
 import { errorRow, type Reason } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 

@@ -1,11 +1,9 @@
+// Finds the text that a model generated, in answers and events of every protocol, so that it can be counted or cut. Upstreams use
+// many names for its fields (`content`, `thinking`, `function_call.arguments`, `reasoning_details[].text` …). So every string
+// counts, except those that are known to be names of things, or bytes.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { hostResults } from "./host-tools.ts";
-
-/**
- * The text that a model generated, in answers and events of every protocol. Upstreams use many names for its fields (`content`,
- * `thinking`, `function_call.arguments`, `reasoning_details[].text` …). So every string counts, except those that are known to be names
- * of things, or bytes.
- */
 
 /** Fields at any depth that hold no generated text. */
 const structure = new Set([

@@ -1,3 +1,5 @@
+// The names of the tools that Anthropic runs itself, and of the blocks that they bring. Checks, readers and metering share them.
+
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /** Types of tools that Anthropic runs itself: a family and a date. Searches for tools have a kind between both. */

@@ -1,3 +1,6 @@
+// Sends a text request to one upstream over HTTP, and reads its answer whole or as a stream. `plans.ts` says what is sent and how
+// the answer is read.
+
 import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import { isRefusal } from "#kit/base/errors.ts";
 import { exactObject } from "#kit/base/exact-json.ts";

@@ -1,3 +1,5 @@
+// Lists the parameters of a request that had no effect, so that the caller sees them in a header.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { isDefault } from "./chat/request.ts";

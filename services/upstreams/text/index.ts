@@ -1,3 +1,6 @@
+// Makes the `TextUpstreams` of `port.ts`, which the text service uses: tries one upstream after the other, each in a place of its
+// own.
+
 import { RefusalError } from "#kit/base/errors.ts";
 import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import { staged } from "#kit/stream/stages.ts";

@@ -1,3 +1,5 @@
+// Reports generations of text to telemetry.
+
 import {
   errorOfAbort,
   followedStream,

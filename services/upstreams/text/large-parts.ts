@@ -1,3 +1,8 @@
+// Upstreams answer with megabytes in two cases: the log probabilities of every token (with 20 alternatives 1.6 KB a token), and
+// images in base64. Genmesh does not look into these. So a large answer is parsed in a thread, which replaces each such part by a
+// mark. The rest is read, metered and rewritten like any other answer. When it is written, the bytes of the parts replace the
+// marks.
+
 import { randomUUID } from "node:crypto";
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { isJsonObject, type JsonObject, type JsonValue, shapeFault } from "#kit/base/json.ts";
@@ -15,12 +20,6 @@ import {
 } from "./limits.ts";
 import type { ReportedUsage } from "./port.ts";
 import { usageIn } from "./usage.ts";
-
-/**
- * Upstreams answer with megabytes in two cases: the log probabilities of every token (with 20 alternatives 1.6 KB a token), and images
- * in base64. Genmesh does not look into these. So a large answer is parsed in a thread, which replaces each such part by a mark. The
- * rest is read, metered and rewritten like any other answer. When it is written, the bytes of the parts replace the marks.
- */
 
 /** A JSON answer, or one event of a stream, whose large parts must be taken out. */
 export interface LiftJob {

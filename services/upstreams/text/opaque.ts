@@ -1,3 +1,6 @@
+// Finds the sealed state in an answer. The text service remembers it by its hash, so that the next turn brings it to its maker
+// alone.
+
 import type { JsonValue } from "#kit/base/json.ts";
 
 /** Items nest content parts, and parts nest little more. Deeper values are the model's own data. */

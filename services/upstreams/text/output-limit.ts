@@ -1,3 +1,5 @@
+// Puts the bound of the output into a request under the name that its upstream knows.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { OutputLimit } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 

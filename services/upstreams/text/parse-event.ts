@@ -1,3 +1,5 @@
+// Parses one event of an upstream's stream, for the readers of all protocols.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { dataOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { isTooDeep } from "../call.ts";

@@ -1,3 +1,5 @@
+// Bounds the depth and the number of parts of an upstream's answer, so that none can fill the process.
+
 import { isJsonObject, type JsonObject, type JsonValue, maxJsonDepth } from "#kit/base/json.ts";
 import { dataOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { isTooDeep } from "../call.ts";

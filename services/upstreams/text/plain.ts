@@ -1,3 +1,6 @@
+// Reads answers of embeddings and transcriptions, of which every part is looked at and written again. Large ones are read in a
+// thread.
+
 import type { StopSignal } from "#kit/base/stop.ts";
 import { anyObjectIn } from "../call.ts";
 import { readEmbeddings, type VectorFormat } from "./embeddings.ts";

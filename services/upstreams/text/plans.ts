@@ -1,3 +1,6 @@
+// Decides for each operation and upstream which request is sent, and who reads the answer. The translations themselves are in the
+// folders chat, messages, responses and anthropic.
+
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

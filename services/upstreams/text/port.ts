@@ -1,3 +1,6 @@
+// The agreement between the text service and the upstreams of text: a request that was paid for, its answer, its usage.
+// `index.ts` implements it.
+
 import type { Reason } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import type { StopSignal } from "#kit/base/stop.ts";

@@ -1,3 +1,5 @@
+// Reads the rest of an answer that had arrived when its caller left, because the usage may be in it.
+
 import { turn } from "#kit/base/in-turns.ts";
 import { consume } from "#kit/stream/push-stream.ts";
 import type { HttpBody } from "#kit/upstream/client.ts";

@@ -1,3 +1,6 @@
+// Reads an upstream's stream from its bytes to the events for the caller: cuts, parses, counts, withholds and ends it. A
+// `StreamReader` translates the events.
+
 import { type Flow, Pushed, type Sink } from "#kit/stream/push-stream.ts";
 import type { HttpBody, HttpReply } from "#kit/upstream/client.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";

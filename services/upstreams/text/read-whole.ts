@@ -1,3 +1,5 @@
+// Makes a stream of an answer that came whole, for a caller that asked for a stream.
+
 import { turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { eventOf } from "#kit/upstream/sse.ts";

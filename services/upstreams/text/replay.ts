@@ -1,3 +1,5 @@
+// Makes a stream of an answer that was kept, for a repeated request that asks for one.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { NativeChat } from "./chat/native.ts";
 import { typedFrame } from "./frame.ts";

@@ -1,3 +1,6 @@
+// The agreement between the code that reads a stream's bytes and the readers that know its protocol, and the reasons why a stream
+// is cut.
+
 import { ErrorReason, type Reason } from "#kit/base/errors.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { UpstreamFailure } from "./failure.ts";

@@ -1,3 +1,5 @@
+// Reads an answer with a transcription, and writes the form in which audio is sent for one.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { FormField } from "../form.ts";
 import { type Fields, only } from "./allowed.ts";

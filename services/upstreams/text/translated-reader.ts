@@ -1,3 +1,6 @@
+// The part that all translations of a Responses stream share. `chat/from-responses.ts` and `messages/from-responses.ts` are made
+// on it.
+
 import type { Reason } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";

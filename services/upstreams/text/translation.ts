@@ -1,3 +1,5 @@
+// The form of a translation that makes another protocol's answers those of Responses. Only that of Messages exists.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 

@@ -1,3 +1,5 @@
+// Collects the usage that one stream reports, often in several events. `usage.ts` reads a single report.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ReportedUsage, UsageDetails } from "./port.ts";
 import { plainUsage, type UsageNames, usageIn } from "./usage.ts";

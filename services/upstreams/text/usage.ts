@@ -1,3 +1,6 @@
+// Reads the usage that servers report, in all the forms that they have for it, and writes it in that of the API. Whether it is
+// believed is decided by the text service.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { type Fields, only } from "./allowed.ts";
 import { usageInMessage } from "./anthropic/usage.ts";

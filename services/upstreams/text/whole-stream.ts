@@ -1,3 +1,5 @@
+// Makes one object of a stream that came where an object was asked for. Some servers can only stream.
+
 import { turn } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";

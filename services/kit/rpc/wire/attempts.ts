@@ -1,3 +1,5 @@
+// Decides whether a call that failed at one address is sent to another one.
+
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { PeerPool, PickedPeer } from "../wire-pool.ts";
 import type { Call } from "./call.ts";

@@ -1,3 +1,5 @@
+// Keeps the deadline and the cancellation of one internal call, on either side of every transport.
+
 import { Code, ConnectError } from "@connectrpc/connect";
 
 /** Longest timer that Node has, in milliseconds (24 days). A longer one would fire at once. */

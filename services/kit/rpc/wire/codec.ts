@@ -1,3 +1,5 @@
+// Writes and reads a method's messages for a client, and says whether a call may be sent twice. `routes.ts` does it for a server.
+
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";

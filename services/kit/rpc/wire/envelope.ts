@@ -1,3 +1,5 @@
+// Writes and reads the frame that each message of a stream has in the Connect protocol. Clients and servers share it.
+
 import { Code, ConnectError } from "@connectrpc/connect";
 
 /** Bytes before each message of a stream: one of flags, four of length. */

@@ -1,3 +1,5 @@
+// The client's side of a call with a stream as answer: one HTTP request, and the messages that come back.
+
 import { Code, ConnectError } from "@connectrpc/connect";
 import { endStreamFromJson, validateResponse } from "@connectrpc/connect/protocol-connect";
 import type { PickedPeer } from "../wire-pool.ts";

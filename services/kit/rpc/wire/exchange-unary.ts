@@ -1,3 +1,6 @@
+// The client's side of a call with one message as answer: one HTTP request, and the bytes that come back. `unary-reply.ts` reads
+// them.
+
 import { joinInTurns } from "#kit/base/in-turns.ts";
 import type { PickedPeer } from "../wire-pool.ts";
 import type { Call } from "./call.ts";

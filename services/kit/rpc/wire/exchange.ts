@@ -1,3 +1,6 @@
+// The client's side of any call, at the level of HTTP: sends the request, and notes whether the peer can have got it.
+// `exchange-unary.ts` and `exchange-stream.ts` take the answer.
+
 import { Readable } from "node:stream";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Dispatcher } from "undici";

@@ -1,3 +1,6 @@
+// Sends short calls to a peer over one connection, as frames. A request of HTTP each costs more. `frames-server.ts` is the other
+// end.
+
 import type { Duplex } from "node:stream";
 import type { Dispatcher, Pool } from "undici";
 import {

@@ -1,3 +1,5 @@
+// Takes the connections of `frames-client.ts`, and hands each call to the server as if it were a request of HTTP.
+
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 import {

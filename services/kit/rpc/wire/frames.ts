@@ -1,7 +1,8 @@
-import type { Duplex } from "node:stream";
+// Writes and reads the frames that carry many short calls on one connection, for `frames-client.ts` and `frames-server.ts`. A
+// frame is the length of all that follows (4 bytes), the call's number (4), the kind (1), the length of the head (4), the head
+// and the body. A head is lines: the path or the status, then names and values of headers in turn.
 
-// Many calls on one connection. A frame is the length of all that follows (4 bytes), the call's number (4), the kind (1), the length of
-// the head (4), the head and the body. A head is lines: the path or the status, then names and values of headers in turn.
+import type { Duplex } from "node:stream";
 
 /** The path and the protocol of the HTTP request by which a connection changes to frames. */
 export const framesPath = "/genmesh.frames";

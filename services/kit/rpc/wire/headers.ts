@@ -1,3 +1,5 @@
+// Turns headers of HTTP into those of a call and back, trailers included.
+
 import type { IncomingHttpHeaders } from "node:http";
 
 /** Prefix of the names of a unary answer's trailers, which travel as headers. */

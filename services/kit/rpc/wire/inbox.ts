@@ -1,3 +1,6 @@
+// Holds the messages of a stream between the socket and their reader, and pauses the socket when too many wait. Both sides of a
+// call use it.
+
 import { messageOverheadBytes, readAheadBytes } from "./limits.ts";
 
 /** Messages that are read before their places are freed, if others still wait. */

@@ -1,3 +1,6 @@
+// Runs a handler of a service behind the server's interceptors, for all transports. The objects that interceptors see are made
+// here, because those of the library cost more than the rest of a short call.
+
 import {
   create,
   type DescMessage,

@@ -1,3 +1,5 @@
+// The bounds of internal calls, on both sides.
+
 /** Largest message of an internal call, in bytes: a 64 MiB request body and its envelope. */
 export const maxMessageBytes = 72 * 1024 * 1024;
 

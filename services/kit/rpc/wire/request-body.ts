@@ -1,3 +1,5 @@
+// Reads the body of a call on the server's side: whole, or message by message.
+
 import type { IncomingMessage } from "node:http";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { joinInTurns } from "#kit/base/in-turns.ts";

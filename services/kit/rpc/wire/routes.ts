@@ -1,3 +1,5 @@
+// Finds the method of a path on the server's side, and reads and writes its messages. `codec.ts` does that for clients.
+
 import type { Message } from "@bufbuild/protobuf";
 import { createServiceImplSpec, type Interceptor, type MethodImplSpec } from "@connectrpc/connect";
 import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";

@@ -1,3 +1,5 @@
+// Runs a call through the client's interceptors, for all transports. `invoke.ts` does it on the server's side.
+
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import {
   Code,

@@ -1,3 +1,5 @@
+// The server's side of a call that streams. `serve-unary.ts` serves calls with one message each way.
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { consume } from "#kit/stream/push-stream.ts";
 import { appendTo } from "./headers.ts";

@@ -1,3 +1,5 @@
+// The server's side of a call with one message each way. `serve-stream.ts` serves those that stream.
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { codeToHttpStatus, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { appendTo, trailerPrefix } from "./headers.ts";

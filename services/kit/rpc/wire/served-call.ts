@@ -1,3 +1,6 @@
+// Begins a call on the server's side by the head of its request, and says which errors its caller may see. All served calls share
+// it.
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";

@@ -1,3 +1,5 @@
+// Writes the answer of a call that streams, several messages at once where they are ready. `serve-stream.ts` uses it.
+
 import type { ServerResponse } from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
 import { endStreamToJson } from "@connectrpc/connect/protocol-connect";

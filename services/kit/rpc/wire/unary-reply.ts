@@ -1,3 +1,5 @@
+// Reads the answer to a call with one message: the message, or the error that came in its place.
+
 import { Code, ConnectError, type UnaryRequest } from "@connectrpc/connect";
 import { errorFromJsonBytes, validateResponse } from "@connectrpc/connect/protocol-connect";
 import type { Codec } from "./codec.ts";

@@ -1,3 +1,5 @@
+// Keeps blobs as files on a disk, for installations without S3.
+
 import { createHash } from "node:crypto";
 import { link, mkdir, open, opendir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";

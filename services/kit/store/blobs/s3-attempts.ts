@@ -1,3 +1,5 @@
+// Decides when a request to S3 is tried again, and for how long.
+
 import type { Clock } from "#kit/time/clock.ts";
 import { isS3Fault, type S3Fault } from "./s3-call.ts";
 import { awayRefusal } from "./s3-errors.ts";

@@ -1,3 +1,5 @@
+// The requests to a bucket, each as one call of the library. Trying again is left to `s3-attempts.ts`.
+
 import type { IncomingMessage } from "node:http";
 import { PassThrough, type Readable } from "node:stream";
 import { finished } from "node:stream/promises";

@@ -1,3 +1,5 @@
+// Makes one call to an S3 store, with bounds on its silence, and decides what the store's answer means.
+
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from "node:https";

@@ -1,3 +1,5 @@
+// The times and bounds of a store of blobs in S3.
+
 /** How long a store may leave a request or a connection unanswered, or pause in the middle of a body, in ms. */
 export const silenceMs = 5_000;
 /** The same for a write. A store answers when the bytes are safe, and a disk needs time for a large object. */

@@ -1,3 +1,5 @@
+// Writes one blob to S3 so that it is written once, even where answers are lost.
+
 import type { Ids } from "#kit/base/ids.ts";
 import { BlobExistsError, type StoredBlob } from "#kit/store/blobs.ts";
 import type { Clock } from "#kit/time/clock.ts";

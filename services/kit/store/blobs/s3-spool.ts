@@ -1,3 +1,5 @@
+// Takes in a blob before it is written to S3, which wants its length and digest first.
+
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import { type NamelessFile, openNamelessFile } from "#kit/store/nameless-file.ts";

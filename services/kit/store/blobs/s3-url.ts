@@ -1,3 +1,5 @@
+// Reads the setting that says where the S3 store is, and with which credentials it is reached.
+
 /** Address and credentials of an S3 store. */
 export interface S3Target {
   /** TLS. */

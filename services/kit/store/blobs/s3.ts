@@ -1,3 +1,6 @@
+// Keeps blobs in a bucket of S3, for a mesh. It joins requests, repeats and writes of the other files, and checks the bucket at
+// the start.
+
 import { tmpdir } from "node:os";
 import { Readable } from "node:stream";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Measures the operations of any store of blobs. `traced.ts` makes spans of them.
+
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import {

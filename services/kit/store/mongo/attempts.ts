@@ -1,3 +1,5 @@
+// Decides when an operation on MongoDB is tried again, and for how long. Stores make their operations safe to repeat.
+
 import type { Clock } from "#kit/time/clock.ts";
 import { awayRefusal, isConflict, mongoFault } from "./errors.ts";
 import {

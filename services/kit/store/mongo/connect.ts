@@ -1,3 +1,5 @@
+// Opens the MongoDB database of a process. All stores in MongoDB work through it, with its bounds of time and its repeats.
+
 import {
   type Collection,
   type CommandStartedEvent,

@@ -1,10 +1,11 @@
+// Decides what an error of the MongoDB driver means for the operation that failed.
+
 import type { MongoBulkWriteError } from "mongodb";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import { mongodb } from "./driver.ts";
 import { awayRetryMs } from "./limits.ts";
 
 /**
- *
  * The meaning of an error of the driver.
  * - `duplicate`: a unique index has the value already. Nothing was written (of several documents: not that one).
  * - `away`: the server cannot be reached, is no longer the primary, or failed to confirm. A write may have happened. Trying again

@@ -1,3 +1,5 @@
+// The times and bounds of all operations on MongoDB.
+
 /** Milliseconds for a TCP and TLS connection to a server. A server that is up answers within one round trip. */
 export const connectTimeoutMs = 2_000;
 /** How long an operation waits for a primary, in ms. An early error serves callers better than a long wait. */

@@ -1,3 +1,6 @@
+// Brings the collections of a service up to this build: its steps, once each, and its indexes. Several replicas may start at
+// once.
+
 import type { Document, IndexDescription } from "mongodb";
 import type { MongoDatabase } from "./connect.ts";
 import { isDuplicate } from "./errors.ts";

@@ -1,3 +1,5 @@
+// Makes the MongoDB driver answer in any case. `connect.ts` wraps the driver's objects with it.
+
 import { mongodb } from "./driver.ts";
 
 /** How long an operation may take, and the function to call for one that took longer. */

@@ -1,3 +1,6 @@
+// Lets writes of one process to the same place in MongoDB follow each other, where writing at once would make them wait for each
+// other.
+
 import { untilAborted, withinTime } from "#kit/base/abort.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { awayRefusal, isAwayRefusal } from "./errors.ts";

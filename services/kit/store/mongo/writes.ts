@@ -1,3 +1,5 @@
+// Writes and deletes single documents, many in one command. Stores with many writes at once use it.
+
 import type { AnyBulkWriteOperation, Collection, Document, Filter, UpdateFilter } from "mongodb";
 import { batched } from "#kit/base/batching.ts";
 import type { MongoDatabase } from "./connect.ts";

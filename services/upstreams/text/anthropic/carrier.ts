@@ -1,3 +1,6 @@
+// Packs a thinking block of Anthropic's into the sealed state of a Responses item, and unpacks it in the next turn.
+// `../messages/carrier.ts` does the reverse.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { anyObjectIn } from "../../call.ts";
 

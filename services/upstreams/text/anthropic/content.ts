@@ -1,3 +1,5 @@
+// Translates content of Responses, such as texts, images and files, into blocks of Messages.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { sourceOf } from "./source.ts";
 import { untranslatable } from "./untranslatable.ts";

@@ -1,3 +1,5 @@
+// Has Anthropic count the tokens of a message's input, for callers that ask for the number alone.
+
 import { after } from "#kit/base/awaitable.ts";
 import { jsonInTurns } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";

@@ -1,3 +1,6 @@
+// Translates the input of a Responses request, item by item, into the conversation of a Messages request. `turns.ts` keeps its
+// order.
+
 import { createHash } from "node:crypto";
 import { exactObject } from "#kit/base/exact-json.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";

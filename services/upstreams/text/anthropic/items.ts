@@ -1,3 +1,5 @@
+// Translates blocks of an answer of Messages into items of Responses.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { carrierOf } from "./carrier.ts";
 import { customText, type ToolNames } from "./tools.ts";

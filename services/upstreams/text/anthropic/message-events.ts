@@ -1,3 +1,5 @@
+// Translates the events of a Messages stream into those of Responses, one after the other. `translation.ts` cuts the stream.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { callItem, reasoningItem, wholeCall } from "./items.ts";
 import { stopOf } from "./stop.ts";

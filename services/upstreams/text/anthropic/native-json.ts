@@ -1,3 +1,5 @@
+// Reads a whole answer of Anthropic's for a caller of Messages. `native.ts` reads a stream.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { UpstreamFailure } from "../failure.ts";
 import { textOfAnswer } from "../generated.ts";

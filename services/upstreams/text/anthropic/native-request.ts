@@ -1,3 +1,6 @@
+// Makes the body for Anthropic of a request that came as Messages. Nothing is translated, and fields that the upstream may not
+// get are left out.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { advancedFields, takesField } from "../../anthropic/betas.ts";
 import { sourceOf } from "./source.ts";

@@ -1,3 +1,5 @@
+// Passes a stream of Anthropic's on to a caller of Messages. Callers of other protocols get it translated, by `translation.ts`.
+
 import type { Reason } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";

@@ -1,3 +1,6 @@
+// Plans how a request is sent to an upstream that speaks Messages: translated, or as it came. `../plans.ts` plans it for all
+// others.
+
 import { createHash } from "node:crypto";
 import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import { inTurns } from "#kit/base/in-turns.ts";

@@ -1,3 +1,5 @@
+// Translates a Responses request into one of Messages. Requests of Chat Completions come here as Responses.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { takesField } from "../../anthropic/betas.ts";
 import { conversationOf } from "./input.ts";

@@ -1,3 +1,6 @@
+// Finds the state in blocks of Messages that only its maker can read. It is remembered by its hash, so that the next turn brings
+// it to its maker alone.
+
 import type { JsonValue } from "#kit/base/json.ts";
 
 /** Names of fields that hold state which only its maker can read, or the id of a file that code made there. */

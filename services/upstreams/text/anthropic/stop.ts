@@ -1,3 +1,5 @@
+// Translates the reason why an answer of Messages ended.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /** How an answer ended, in the fields of a response. */

@@ -1,3 +1,5 @@
+// Translates tools, the choice among them, and the input of their calls between Responses and Messages.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { invalid, untranslatable } from "./untranslatable.ts";
 

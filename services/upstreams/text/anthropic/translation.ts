@@ -1,3 +1,5 @@
+// Makes answers of Messages those of Responses before anything else reads them, whole or as a stream.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import { createSseParser, eventOf, type SseEvent } from "#kit/upstream/sse.ts";

@@ -1,3 +1,5 @@
+// Puts the parts of a conversation into the order that Messages demand. `input.ts` adds them one by one.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { invalid } from "./untranslatable.ts";
 

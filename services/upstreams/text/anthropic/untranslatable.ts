@@ -1,3 +1,5 @@
+// The error for a part of a request that has no form in Messages. The text service refuses such a request before it is sent.
+
 /** A part of a request that Messages have no form for. The caller gets its path and the message. */
 export class Untranslatable extends Error {
   override readonly name = "Untranslatable";

@@ -1,3 +1,5 @@
+// Reads the usage of Messages in the form of Responses, which all metering reads.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /** The type of a turn of the model's own whose tokens are beside the sums of a usage. */

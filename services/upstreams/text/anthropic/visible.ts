@@ -1,3 +1,5 @@
+// The lists of what callers of Messages see of Anthropic's answers: types of blocks and fields.
+
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import { type Fields, only } from "../allowed.ts";
 import { asksForHost, hostBlocks } from "../host-tools.ts";

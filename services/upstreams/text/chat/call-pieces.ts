@@ -1,3 +1,6 @@
+// Mends the tool calls in an upstream's chat stream: their indexes, ids, types and names. `tool-calls.ts` makes such pieces of
+// Responses.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { UpstreamFailure } from "../failure.ts";
 import { textLimits } from "../limits.ts";

@@ -1,3 +1,5 @@
+// Adds the chunks of a chat stream up to a whole completion: for answers that are kept, and for upstreams that only stream.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /** Puts a chat completion together from the chunks of its stream. */

@@ -1,3 +1,5 @@
+// Writes the chunks of a chat stream that is made of a Responses stream, and the error with which any chat stream breaks off.
+
 import type { Reason } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { only } from "../allowed.ts";

@@ -1,3 +1,5 @@
+// Translates a whole answer of Responses into a chat completion. `from-responses.ts` translates a stream.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { only } from "../allowed.ts";
 import type { Ending } from "../port.ts";

@@ -1,3 +1,5 @@
+// Translates a Responses stream into the chunks of a chat stream, as they come.
+
 import type { Reason } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { textOfDeltaEvent, textOfItem } from "../generated.ts";

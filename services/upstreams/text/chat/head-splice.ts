@@ -1,3 +1,5 @@
+// Saves `native.ts` the writing of each chunk again, where only the id and the model's name differ.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { dataOf, type SseEvent } from "#kit/upstream/sse.ts";
 import type { ChatFacts } from "./from-responses.ts";

@@ -1,10 +1,9 @@
+// Carries state that an upstream wants back in the next turn, where a chat is served by an upstream of the Responses protocol.
+// Its items of sealed reasoning become `reasoning_details`, in OpenRouter's form. State beside a message or a call stays beside
+// it.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { isText } from "../responses/complete-item.ts";
-
-/**
- * State that an upstream wants back in the next turn, where a chat is served by an upstream of the Responses protocol. Its items of
- * sealed reasoning become `reasoning_details`, in OpenRouter's form. State beside a message or a call stays beside it.
- */
 
 /** Fields of messages and calls, as Gemini's servers name them. */
 const besideNames = ["extra_content", "thought_signature"];

@@ -1,3 +1,5 @@
+// Reads a whole chat completion of an upstream's for its caller. `native.ts` reads a stream.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { only } from "../allowed.ts";
 import { reasonOfError, UpstreamFailure } from "../failure.ts";

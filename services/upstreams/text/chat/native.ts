@@ -1,3 +1,6 @@
+// Passes a chat stream of an upstream's on, and mends what servers leave out. Streams of Responses are translated by
+// `from-responses.ts`.
+
 import type { Reason } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";

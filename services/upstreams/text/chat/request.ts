@@ -1,3 +1,5 @@
+// Translates a Chat Completions request into one of Responses.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { reasoningItemsOf, stateBeside } from "./kept-state.ts";
 import { isTooMuch, maxStopCharacters, maxStops, stopsOf } from "./stops.ts";

@@ -1,3 +1,5 @@
+// Finds stop sequences in an answer of an upstream that does not know the parameter. Chats and messages use it.
+
 import type { JsonValue } from "#kit/base/json.ts";
 
 /** The most stop sequences that are looked for here in one stream: four times OpenAI's maximum. */

@@ -1,3 +1,5 @@
+// Translates the calls in a Responses stream into pieces of a chat stream. Translation into Messages uses it, too.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { toolCallOf } from "./completion.ts";
 import { stateBeside } from "./kept-state.ts";

@@ -1,3 +1,5 @@
+// The lists of fields that callers of Chat Completions see of an upstream's answers, and the plain form of a message in them.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { type Fields, fits, only } from "../allowed.ts";
 import { withArgumentsText } from "../call-arguments.ts";

@@ -1,3 +1,6 @@
+// Notes the output of an answer that its text does not show: sealed reasoning, and calls of tools at the upstream. Metering
+// counts with it.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { textOfItem, thoughtOfChoice } from "../generated.ts";
 import { hostResults } from "../host-tools.ts";

@@ -1,3 +1,6 @@
+// Says whether a Responses stream has shown all output that it began. When its caller has left, such a stream is read on for its
+// usage alone.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 
 /** Events after which a text or a call is complete. */

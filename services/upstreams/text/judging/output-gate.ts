@@ -1,3 +1,5 @@
+// Cuts an answer that goes past the output that was paid for. It counts tokens as the answer passes, as seldom as it can.
+
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { dataOf, eventOf, type SseEvent } from "#kit/upstream/sse.ts";

@@ -1,3 +1,5 @@
+// Says by how much tokenizers differ over a text. An upstream that keeps to its bound by its own tokenizer must not be cut.
+
 import { cutMargin, elsewhereFactors, maxComposedCharacters, scriptFactors } from "../limits.ts";
 
 /** The bytes of a text (UTF-8), by how far tokenizers differ over them. */

@@ -1,3 +1,5 @@
+// Counts the calls of tools that an upstream ran itself and that may have a price.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { hostCall } from "../host-tools.ts";
 

@@ -1,3 +1,6 @@
+// Keeps events back whose text may be past the bound, until the upstream's usage shows whether it is. `../read-stream.ts` decides
+// by it.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { maxWithheldBytes } from "../limits.ts";

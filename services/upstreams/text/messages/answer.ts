@@ -1,3 +1,6 @@
+// Translates a whole answer of Responses or Chat Completions into a message. `from-responses.ts` and `from-chat.ts` translate
+// streams.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import type { ChatFacts } from "../chat/from-responses.ts";
 import { readCompletion } from "../chat/native-json.ts";

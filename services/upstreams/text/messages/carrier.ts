@@ -1,3 +1,6 @@
+// Packs the sealed state of a Responses item into the signature of a thinking block, and unpacks it in the next turn.
+// `../anthropic/carrier.ts` does the reverse.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 
 /** The beginning of a signature that carries an item of reasoning. A Claude's own signature begins otherwise. */

@@ -1,3 +1,5 @@
+// Translates a Messages request into one of Chat Completions. `request.ts` translates it into one of Responses.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { blocksOf, inputParts } from "./items.ts";
 import { systemTexts } from "./request.ts";

@@ -1,3 +1,5 @@
+// Writes the error with which a Messages stream ends, wherever the stream comes from.
+
 import { messagesErrorOf } from "#common/words/messages-errors.ts";
 import { errorRow, type Reason } from "#kit/base/errors.ts";
 import { typedFrame } from "../frame.ts";

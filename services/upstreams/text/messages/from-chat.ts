@@ -1,3 +1,5 @@
+// Translates a chat stream into a Messages stream, as it comes.
+
 import { ErrorReason, type Reason, reasonOfName } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";

@@ -1,3 +1,5 @@
+// Translates a Responses stream into a Messages stream, as it comes.
+
 import type { Reason } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { StopSearch } from "../chat/stops.ts";

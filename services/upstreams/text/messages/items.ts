@@ -1,3 +1,5 @@
+// Translates the turns of a Messages request into items of Responses.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { carriedIn } from "./carrier.ts";
 

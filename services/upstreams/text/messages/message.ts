@@ -1,3 +1,5 @@
+// Adds the events of a Messages stream up to a whole message, and takes a whole message apart into such events.
+
 import { exactObject } from "#kit/base/exact-json.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { anyObjectIn } from "../../call.ts";

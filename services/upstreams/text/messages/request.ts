@@ -1,3 +1,5 @@
+// Translates a Messages request into one of Responses.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { itemsOf } from "./items.ts";
 

@@ -1,3 +1,5 @@
+// Writes usage in the form of Messages, of usage in the form of Responses or Chat Completions.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { chatNames, completeUsage } from "../usage.ts";
 

@@ -1,3 +1,5 @@
+// Writes the events of a Messages stream in the order that its clients demand.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { stopFields } from "./stop-fields.ts";
 import { noUsage } from "./usage.ts";

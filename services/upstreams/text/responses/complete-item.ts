@@ -1,3 +1,5 @@
+// Adds the fields to an item or a part of a Responses answer that servers leave out and clients need.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /** The facts that completing items needs. */

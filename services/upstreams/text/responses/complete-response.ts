@@ -1,3 +1,5 @@
+// Adds the fields to a response object that servers leave out, and hides those that are not for callers.
+
 import { errorRow, type Reason } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { completeUsage } from "../usage.ts";

@@ -1,3 +1,5 @@
+// Numbers and writes the events of a Responses stream, unchanged ones with the upstream's own bytes.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { dataOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { typedFrame, typedFrameOf } from "../frame.ts";

@@ -1,3 +1,5 @@
+// Passes single events of a Responses stream on, each type in its way. `reader.ts` reads the stream and chooses the handler.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { textOfEvent, textOfItem } from "../generated.ts";

@@ -1,3 +1,5 @@
+// Makes the events of items that an upstream showed without streaming them, in whole or in part.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { callKindOf, type OpenPart, partKindOf, partObject } from "./parts.ts";
 

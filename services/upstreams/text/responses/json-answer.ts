@@ -1,3 +1,5 @@
+// Reads a whole answer of Responses, or a compaction, for its caller. `reader.ts` reads a stream.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { reasonOfError, UpstreamFailure } from "../failure.ts";
 import { textOfCompacted, textOfItems } from "../generated.ts";

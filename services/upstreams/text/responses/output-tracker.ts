@@ -1,3 +1,5 @@
+// Remembers which items and parts of a Responses stream have begun, and sends the events that the upstream left out about them.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { UpstreamFailure } from "../failure.ts";
 import { textOfItem } from "../generated.ts";

@@ -1,18 +1,20 @@
+// The table of the texts that an item of Responses streams, with the names of their fields and events.
+
 import type { JsonObject } from "#kit/base/json.ts";
 
 /** A kind of text that an item streams in numbered parts. */
 export interface PartKind {
   /** Type of the item that has such parts. */
   itemType: "message" | "reasoning";
-  /** Field of the item that lists it. */
+  /** The part's own `type`. */
   type: "output_text" | "refusal" | "reasoning_text" | "summary_text";
-  /** Where the item lists it. */
+  /** Field of the item that lists it. */
   list: "content" | "summary";
-  /** Prefix of the part's `.added` and `.done`. */
+  /** Field of its events with its number in that list. */
   indexField: "content_index" | "summary_index";
-  /** Prefix of its text's `.delta` and `.done`. */
+  /** Prefix of the part's `.added` and `.done`. */
   partEvent: string;
-  /** Prefix of `.delta` and `.done` of its text. */
+  /** Prefix of its text's `.delta` and `.done`. */
   textEvent: string;
   /** Field that holds the text, in the part and in the `.done` event. */
   textField: "text" | "refusal";

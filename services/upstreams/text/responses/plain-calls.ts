@@ -1,3 +1,5 @@
+// Makes items of Responses plain where servers send objects for text, or nulls in lists.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { argumentsText } from "../call-arguments.ts";
 

@@ -1,3 +1,6 @@
+// Passes a Responses stream of an upstream's on, and mends it where servers differ from OpenAI. `handlers.ts` has a function for
+// each type of event.
+
 import type { Reason } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";

@@ -1,3 +1,5 @@
+// The part of `reader.ts` that the functions of `handlers.ts` may use, apart so that neither imports the other in a circle.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import type { ResponseFacts, ResponseStatus } from "./complete-response.ts";
 import type { Emitter } from "./emitter.ts";

@@ -1,3 +1,5 @@
+// The lists of fields that callers of Responses see of an upstream's answers.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /**

@@ -1,3 +1,5 @@
+// Makes a Responses stream of a whole response: for answers of the built-in model, and for answers that were kept.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { opaqueIn } from "../opaque.ts";
 import type { AnswerEvent, Ending } from "../port.ts";
