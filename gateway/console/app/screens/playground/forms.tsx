@@ -1,6 +1,7 @@
 import { count } from "../../format.ts";
 import { Segments, Select, TextArea, TextField } from "../../kit/form.tsx";
 import type { Model, VideoOption } from "../../types.ts";
+import { Mask, maskIdOf } from "./mask.tsx";
 import { MediaPlayground } from "./media.tsx";
 import { References, useReferences } from "./references.tsx";
 import { type Form, idsOf, numberOf, present, useSettings } from "./settings.ts";
@@ -155,6 +156,7 @@ export function ImageForm({ model }: { model: Model }) {
   const shape = shapeOf(settings);
   const maxReferences = model.maxReferences ?? 0;
   const ids = idsOf(settings.refs).slice(0, maxReferences);
+  const mask = maskIdOf(form, model, ids);
   const body = present({
     model: model.id,
     prompt: settings.prompt,
@@ -163,6 +165,7 @@ export function ImageForm({ model }: { model: Model }) {
     aspectRatio: shape === "ratio" ? settings.aspectRatio : undefined,
     resolution: shape === "ratio" ? settings.resolution : undefined,
     ...referencesOf(ids),
+    mask: mask && { file_id: mask },
     ...moreOf(form, model),
   });
   const references = useReferences({
@@ -188,6 +191,7 @@ export function ImageForm({ model }: { model: Model }) {
           hint={`Up to ${maxReferences}: JPEG, PNG or WebP, 20 MiB each.`}
         />
       )}
+      <Mask form={form} model={model} ids={ids} />
       <More form={form} model={model} />
     </MediaPlayground>
   );
