@@ -59,6 +59,13 @@ describe("code of a request", () => {
     },
   );
 
+  test.each(["curl", "python", "typescript"] as const)("%s: a mask by its file", (language) => {
+    const body = { model: "m", prompt: "a", input_reference: { file_id: "file_1" } };
+    const masked = { ...body, mask: { file_id: "file_2" } };
+    const code = codeOf(language, { path: "/images/generations", body: masked });
+    expect(code).toMatch(/"mask": \{\s+"file_id": "file_2",?\s+\}/);
+  });
+
   const media: Snippet[] = [
     { path: "/images/generations", body: { model: "m", prompt: awkward, seed: 7 } },
     { path: "/videos/generations", body: { model: "m", prompt: awkward, seconds: 6 } },

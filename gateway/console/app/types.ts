@@ -122,6 +122,8 @@ export interface Model {
   resolutions?: string[];
   availableAspectRatios?: string[];
   maxReferences?: number;
+  /** Takes a mask of the first reference. */
+  masks?: boolean;
   maxImages?: number;
   maxPromptCharacters?: number;
   videoOptions?: VideoOption[];

@@ -1,6 +1,7 @@
 import { count } from "../../format.ts";
 import { Segments, Select, TextArea, TextField } from "../../kit/form.tsx";
 import type { Model, VideoOption } from "../../types.ts";
+import { Mask, maskIdOf } from "./mask.tsx";
 import { MediaPlayground } from "./media.tsx";
 import { References, useReferences } from "./references.tsx";
 import { type Form, idsOf, numberOf, present, useSettings } from "./settings.ts";
@@ -80,40 +81,20 @@ function referencesOf(ids: readonly string[]) {
   };
 }
 
-export function ImageForm({ model }: { model: Model }) {
-  const form = useSettings("image");
-  const { settings, set } = form;
-  const most = model.maxImages ?? 1;
-  const n = Math.min(Math.max(1, numberOf(settings.n) ?? 1), most);
-  const shape = settings.shape === "ratio" ? "ratio" : "size";
-  const maxReferences = model.maxReferences ?? 0;
-  const ids = idsOf(settings.refs).slice(0, maxReferences);
-  const body = present({
-    model: model.id,
-    prompt: settings.prompt,
-    n: n === 1 ? undefined : n,
-    size: shape === "size" ? settings.size : undefined,
-    aspectRatio: shape === "ratio" ? settings.aspectRatio : undefined,
-    resolution: shape === "ratio" ? settings.resolution : undefined,
-    ...referencesOf(ids),
-    ...moreOf(form, model),
-  });
-  const references = useReferences({
-    ids,
-    max: maxReferences,
-    onIds: (refs) => set({ refs: refs.join() }),
-  });
-  const addReference = (id: string) => set({ refs: [...ids, id].slice(-maxReferences).join() });
+/** The shape of images and their number. */
+function Shape({
+  form: { settings, set },
+  model,
+  most,
+}: {
+  form: Form;
+  model: Model;
+  /** Images of one request. */
+  most: number;
+}) {
+  const shape = shapeOf(settings);
   return (
-    <MediaPlayground
-      model={model}
-      kind="image"
-      settings={settings}
-      order={{ path: "/images/generations", body, credits: (model.creditPrice ?? 0) * n }}
-      onSettings={form.replace}
-      {...(maxReferences > 0 && { onReference: addReference, onFiles: references.upload.run })}
-    >
-      <Prompt form={form} model={model} />
+    <>
       <div class="field">
         <span class="label">Shape</span>
         <Segments
@@ -161,12 +142,56 @@ export function ImageForm({ model }: { model: Model }) {
           onValue={(value) => set({ n: value })}
         />
       </div>
+    </>
+  );
+}
+
+const shapeOf = ({ shape }: Form["settings"]) => (shape === "ratio" ? "ratio" : "size");
+
+export function ImageForm({ model }: { model: Model }) {
+  const form = useSettings("image");
+  const { settings, set } = form;
+  const most = model.maxImages ?? 1;
+  const n = Math.min(Math.max(1, numberOf(settings.n) ?? 1), most);
+  const shape = shapeOf(settings);
+  const maxReferences = model.maxReferences ?? 0;
+  const ids = idsOf(settings.refs).slice(0, maxReferences);
+  const mask = maskIdOf(form, model, ids);
+  const body = present({
+    model: model.id,
+    prompt: settings.prompt,
+    n: n === 1 ? undefined : n,
+    size: shape === "size" ? settings.size : undefined,
+    aspectRatio: shape === "ratio" ? settings.aspectRatio : undefined,
+    resolution: shape === "ratio" ? settings.resolution : undefined,
+    ...referencesOf(ids),
+    mask: mask && { file_id: mask },
+    ...moreOf(form, model),
+  });
+  const references = useReferences({
+    ids,
+    max: maxReferences,
+    onIds: (refs) => set({ refs: refs.join() }),
+  });
+  const addReference = (id: string) => set({ refs: [...ids, id].slice(-maxReferences).join() });
+  return (
+    <MediaPlayground
+      model={model}
+      kind="image"
+      settings={settings}
+      order={{ path: "/images/generations", body, credits: (model.creditPrice ?? 0) * n }}
+      onSettings={form.replace}
+      {...(maxReferences > 0 && { onReference: addReference, onFiles: references.upload.run })}
+    >
+      <Prompt form={form} model={model} />
+      <Shape form={form} model={model} most={most} />
       {maxReferences > 0 && (
         <References
           of={references}
           hint={`Up to ${maxReferences}: JPEG, PNG or WebP, 20 MiB each.`}
         />
       )}
+      <Mask form={form} model={model} ids={ids} />
       <More form={form} model={model} />
     </MediaPlayground>
   );
