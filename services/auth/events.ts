@@ -1,6 +1,7 @@
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
-import type { Account, Key } from "./key.ts";
+import type { Account } from "./account.ts";
+import type { Key } from "./key.ts";
 import type { Session } from "./session.ts";
 
 /** Reports auth's events to the operator by logs and metrics. Reports hold ids, and never secrets, their hashes or hints. */

@@ -7,7 +7,7 @@ import {
   ApiKeySchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Account } from "./key.ts";
+import type { Account } from "./account.ts";
 import type { StoredKey } from "./store.ts";
 
 /** An account's message. */

@@ -15,11 +15,12 @@ import {
   LookUpKeyResponseSchema,
   WatchKeysResponseSchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { nameKeyOf, refuseClosing } from "./account.ts";
 import { createClosingRoutes } from "./account-closing.ts";
 import type { ActionStore } from "./action.ts";
 import { createActionRoutes } from "./actions.ts";
 import type { AuthEvents } from "./events.ts";
-import { digestOf, type Key, makeSecret, nameKeyOf, refuseClosing, validityOf } from "./key.ts";
+import { digestOf, type Key, makeSecret, validityOf } from "./key.ts";
 import { keyWith, readKeyChange, readOperatorsKey } from "./key-body.ts";
 import { defaultAccountRequestsPerMinute, defaultKeyRequestsPerMinute, idChars } from "./limits.ts";
 import { changed, createManagedKeyRoutes, lowBalanceField } from "./managed-keys.ts";

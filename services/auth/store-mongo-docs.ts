@@ -3,7 +3,8 @@ import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { isDuplicate } from "#kit/store/mongo/errors.ts";
 import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import { type Account, hashText, type Key, type KeyOperation, nameKeyOf } from "./key.ts";
+import { type Account, nameKeyOf } from "./account.ts";
+import { hashText, type Key, type KeyOperation } from "./key.ts";
 import type { StoredKey } from "./store.ts";
 
 /** Collections of auth. */

@@ -1,7 +1,8 @@
 import type { Collection, Filter } from "mongodb";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
-import { type Account, hashText } from "./key.ts";
+import type { Account } from "./account.ts";
+import { hashText } from "./key.ts";
 import {
   type AccountCursor,
   type AccountSearch,

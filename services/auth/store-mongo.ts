@@ -3,7 +3,8 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { awayRefusal, isDuplicate } from "#kit/store/mongo/errors.ts";
 import { migrate } from "#kit/store/mongo/migrate.ts";
-import { type Account, hasHash, hashText, isSameOperation, type Key, nameKeyOf } from "./key.ts";
+import { type Account, nameKeyOf } from "./account.ts";
+import { hasHash, hashText, isSameOperation, type Key } from "./key.ts";
 import { conflictPauseMs, maxConflicts } from "./limits.ts";
 import type { AuthStore, MadeAccount, NewAccount, StoredKey } from "./store.ts";
 import {

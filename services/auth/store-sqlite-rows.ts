@@ -1,7 +1,8 @@
 import { storedLimitReset } from "#common/words/key-limits.ts";
 import type { SqlRow, SqlValue } from "#kit/store/sqlite.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Account, KeyOperation } from "./key.ts";
+import type { Account } from "./account.ts";
+import type { KeyOperation } from "./key.ts";
 import type { StoredKey } from "./store.ts";
 
 /** The tables of auth, step by step. The revision begins at 1, because 0 means "from now" in a watch. */

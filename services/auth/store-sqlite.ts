@@ -1,7 +1,8 @@
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { SqliteDatabase, SqlRunner } from "#kit/store/sqlite.ts";
-import { type Account, isSameOperation, type Key, nameKeyOf } from "./key.ts";
+import { type Account, nameKeyOf } from "./account.ts";
+import { isSameOperation, type Key } from "./key.ts";
 import {
   type AuthReads,
   type AuthStore,

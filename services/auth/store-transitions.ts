@@ -1,16 +1,7 @@
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import {
-  type Account,
-  closed,
-  closing,
-  hasHash,
-  isRepeated,
-  type Key,
-  revoked,
-  rotated,
-  withState,
-} from "./key.ts";
+import { type Account, closed, closing, withState } from "./account.ts";
+import { hasHash, isRepeated, type Key, revoked, rotated } from "./key.ts";
 import type { AuthStore, NewAccount, StoredKey } from "./store.ts";
 
 /** The changes of one key or one account in a database. */

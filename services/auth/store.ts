@@ -1,4 +1,5 @@
-import type { Account, Key, KeyOperation, SecretDigest } from "./key.ts";
+import type { Account } from "./account.ts";
+import type { Key, KeyOperation, SecretDigest } from "./key.ts";
 
 /** A key in the store. */
 export interface StoredKey extends Key {
@@ -116,7 +117,7 @@ export interface AuthStore {
    */
   changeKey(keyId: string, next: (key: StoredKey) => Key): Promise<StoredKey>;
   /**
-   * Applies `withState` of key.ts. All keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND, and as `withState`
+   * Applies `withState` of account.ts. All keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND, and as `withState`
    * does.
    */
   setAccountState(command: {
@@ -124,9 +125,9 @@ export interface AuthStore {
     suspended: boolean;
     nowMs: number;
   }): Promise<Account>;
-  /** Applies `closing` of key.ts. All keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND. */
+  /** Applies `closing` of account.ts. All keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND. */
   beginClosing(command: { accountId: string; nowMs: number }): Promise<Account>;
-  /** Applies `closed` of key.ts. Refuses with ACCOUNT_NOT_FOUND, and as `closed` does. */
+  /** Applies `closed` of account.ts. Refuses with ACCOUNT_NOT_FOUND, and as `closed` does. */
   endClosing(command: { accountId: string; nowMs: number }): Promise<Account>;
   /** Accounts that are being closed and not closed yet, the longest first, by an index. */
   closingAccounts(limit: number): Promise<Account[]>;
