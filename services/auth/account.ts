@@ -1,12 +1,15 @@
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { defaultAccountRequestsPerMinute } from "./limits.ts";
 
 /** An owner of wallets, keys and uploads. */
 export interface Account {
   readonly accountId: string;
   readonly name: string;
   readonly createdAtMs: number;
-  /** For all its keys together. */
+  /** For all its keys together. A key with more raises it, unless the rate is set. */
   readonly requestsPerMinute: number;
+  /** An operator set the rate. So it bounds each key, too. */
+  readonly rateIsSet?: true;
   /** Since then its keys may only read. Absent where the account is active. */
   readonly suspendedAtMs?: number;
   /** Since then its keys are invalid for good, and its name is erased. Absent where the account is not being closed. */
@@ -48,4 +51,11 @@ export function closed(account: Account, nowMs: number): Account {
 /** The form of a name by which accounts are found. Upper and lower case are the same. */
 export function nameKeyOf(name: string): string {
   return name.normalize("NFKC").toLowerCase();
+}
+
+/** The account with a rate for all of its keys together, in requests a minute. Null means the default. */
+export function withRate(account: Account, rate: number | null): Account {
+  const { rateIsSet, ...rest } = account;
+  if (rate === null) return { ...rest, requestsPerMinute: defaultAccountRequestsPerMinute };
+  return { ...rest, requestsPerMinute: rate, rateIsSet: true };
 }

@@ -8,6 +8,7 @@ import type { Session } from "./session.ts";
 export interface AuthEvents {
   accountCreated(account: Account): void;
   accountStateSet(account: Account): void;
+  accountChanged(account: Account): void;
   accountClosing(account: Account): void;
   accountClosed(account: Account): void;
   keyChanged(change: "created" | "updated" | "rotated" | "revoked", key: Key): void;
@@ -65,6 +66,7 @@ export function createAuthEvents(deps: { log: Logger; metrics: Metrics }): AuthE
     accountStateSet({ accountId, suspendedAtMs }) {
       log.info({ accountId, suspended: suspendedAtMs !== undefined }, "account state set");
     },
+    accountChanged: ({ accountId }) => log.info({ accountId }, "account changed"),
     accountClosing: ({ accountId }) => log.info({ accountId }, "account is being closed"),
     accountClosed: ({ accountId }) => log.info({ accountId }, "account closed"),
     keyChanged(change, key) {

@@ -27,6 +27,7 @@ describe("who may call", () => {
     rotateKey: (c: typeof world.mesh) => c.rotateKey({ keyId: "k" }),
     revokeKey: (c: typeof world.mesh) => c.revokeKey({ keyId: "k" }),
     listKeys: (c: typeof world.mesh) => c.listKeys({ accountId: "a" }),
+    updateAccount: (c: typeof world.mesh) => c.updateAccount({ accountId: "a" }),
   };
 
   test.each(Object.entries(adminCalls))("%s takes the admin token alone", async (_, call) => {

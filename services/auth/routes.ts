@@ -16,6 +16,7 @@ import {
   WatchKeysResponseSchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { nameKeyOf, refuseClosing } from "./account.ts";
+import { accountWith, readAccountChange } from "./account-body.ts";
 import { createClosingRoutes } from "./account-closing.ts";
 import type { ActionStore } from "./action.ts";
 import { createActionRoutes } from "./actions.ts";
@@ -24,7 +25,7 @@ import { digestOf, type Key, makeSecret, validityOf } from "./key.ts";
 import { keyWith, readKeyChange, readOperatorsKey } from "./key-body.ts";
 import { defaultAccountRequestsPerMinute, defaultKeyRequestsPerMinute, idChars } from "./limits.ts";
 import { changed, createManagedKeyRoutes, lowBalanceField } from "./managed-keys.ts";
-import { toAccountMessage, toKeyMessage } from "./messages.ts";
+import { toAccountMessage, toAdmittedFields, toKeyMessage } from "./messages.ts";
 import { createNamedSessionRoutes } from "./operator-sessions.ts";
 import { createSetUpRoutes } from "./operator-set-up.ts";
 import type { OperatorStore } from "./operator-store.ts";
@@ -82,6 +83,15 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
       const nowMs = clock.now();
       const account = await store.setAccountState({ accountId, suspended, nowMs });
       events.accountStateSet(account);
+      return { account: toAccountMessage(account) };
+    },
+    async updateAccount({ accountId, body }) {
+      const asked = readAccountChange(parseSettings(body));
+      const account = await store.changeAccount(accountId, (before) => {
+        refuseClosing(before);
+        return accountWith(asked, before);
+      });
+      events.accountChanged(account);
       return { account: toAccountMessage(account) };
     },
     async noteKeyUses(req) {
@@ -182,10 +192,8 @@ async function lookUpKey({ store, clock, events }: RoutesContext, req: LookUpKey
     refuse(ErrorReason.INVALID_API_KEY);
   }
   return create(LookUpKeyResponseSchema, {
-    key: toKeyMessage(found.key, nowMs),
+    ...toAdmittedFields(found, nowMs),
     revision: found.revision,
-    accountRequestsPerMinute: found.account.requestsPerMinute,
-    accountSuspended: found.account.suspendedAtMs !== undefined,
     ...(validity.untilMs === undefined ? {} : { validUntil: timestampFromMs(validity.untilMs) }),
   });
 }

@@ -52,6 +52,7 @@ export interface AccountDocument {
   name: string;
   createdAtMs: number;
   requestsPerMinute: number;
+  rateIsSet?: true;
   /** The operation id of the call that made the account. */
   operationId?: string;
   /** Hash of the key's first secret. Where a repeat of that call brings a secret, it must be this one. */
@@ -207,6 +208,21 @@ export function keyOf(doc: KeyDocument): StoredKey {
   };
 }
 
+/** The fields of an account's document that changes of it write. Undefined: absent. */
+export function changingFields(
+  account: Account,
+): Record<Exclude<keyof AccountDocument, KeptFields>, unknown> {
+  const { name, requestsPerMinute, rateIsSet, suspendedAtMs, closingAtMs, closedAtMs } = account;
+  const isClosing = closingAtMs !== undefined && closedAtMs === undefined;
+  return {
+    ...{ name, nameKey: nameKeyOf(name), requestsPerMinute, rateIsSet },
+    ...{ suspendedAtMs, closingAtMs, closedAtMs, isClosing: isClosing || undefined },
+  };
+}
+
+/** Fields that no change of the account writes, or that every change does. */
+type KeptFields = "createdAtMs" | "operationId" | "firstHash" | "stateRevision";
+
 /** The account in the document of its first key. */
 export function accountOf(doc: Pick<KeyDocument, "accountId" | "account">): Account {
   const { accountId, account } = doc;
@@ -214,6 +230,7 @@ export function accountOf(doc: Pick<KeyDocument, "accountId" | "account">): Acco
   const { name, createdAtMs, requestsPerMinute, suspendedAtMs, closingAtMs, closedAtMs } = account;
   return {
     ...{ accountId, name, createdAtMs, requestsPerMinute },
+    ...(account.rateIsSet ? { rateIsSet: true } : {}),
     ...(suspendedAtMs === undefined ? {} : { suspendedAtMs }),
     ...(closingAtMs === undefined ? {} : { closingAtMs }),
     ...(closedAtMs === undefined ? {} : { closedAtMs }),

@@ -12,6 +12,7 @@ import {
   accountOf,
   authCollections,
   authMongoSchema,
+  changingFields,
   type KeyDocument,
   keyFields,
   keyOf,
@@ -88,18 +89,13 @@ function changeAccount(
       const doc = await keys.findOne({ accountId, place: 1 });
       if (!doc) refuse(ErrorReason.ACCOUNT_NOT_FOUND);
       const account = next(accountOf(doc));
-      const { name, suspendedAtMs, closingAtMs, closedAtMs } = account;
-      const isClosing = closingAtMs !== undefined && closedAtMs === undefined;
-      const fields = {
-        ...{ suspendedAtMs, closingAtMs, closedAtMs },
-        isClosing: isClosing ? true : undefined,
-      };
-      const present = Object.entries(fields).filter(([, value]) => value !== undefined);
-      const absent = Object.entries(fields).filter(([, value]) => value === undefined);
+      const fields = Object.entries(changingFields(account));
+      const present = fields.filter(([, value]) => value !== undefined);
+      const absent = fields.filter(([, value]) => value === undefined);
       const path = (list: [string, unknown][], value?: string) =>
         Object.fromEntries(list.map(([field, own]) => [`account.${field}`, value ?? own]));
       const { matchedCount } = await keys.updateOne({ _id: doc._id, v: doc.v }, {
-        $set: { "account.name": name, "account.nameKey": nameKeyOf(name), ...path(present) },
+        $set: path(present),
         ...(absent.length > 0 ? { $unset: path(absent, "") } : {}),
         $max: { revision, "account.stateRevision": revision },
         $inc: { v: 1 },

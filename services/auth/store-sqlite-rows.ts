@@ -61,12 +61,14 @@ export const authSchema: readonly string[] = [
    CREATE INDEX auth_key_by_age ON auth_key (created_at_ms, key_id);`,
   // Limits of earlier versions are for a month. Their `limit_reset` is null.
   "ALTER TABLE auth_key ADD COLUMN limit_reset INTEGER;",
+  "ALTER TABLE auth_account ADD COLUMN rate_is_set INTEGER NOT NULL DEFAULT 0;",
 ];
 
 /** Columns of an account, from `auth_account a`. */
 export const accountColumns = `a.account_id AS a_id, a.name AS a_name, a.created_at_ms AS a_created_at_ms,
   a.requests_per_minute AS a_requests_per_minute, a.suspended_at_ms AS a_suspended_at_ms,
-  a.closing_at_ms AS a_closing_at_ms, a.closed_at_ms AS a_closed_at_ms`;
+  a.closing_at_ms AS a_closing_at_ms, a.closed_at_ms AS a_closed_at_ms,
+  a.rate_is_set AS a_rate_is_set`;
 
 const names = [
   "key_id",
@@ -175,6 +177,7 @@ export function accountOf(row: SqlRow): Account {
     name: String(row.a_name),
     createdAtMs: Number(row.a_created_at_ms),
     requestsPerMinute: Number(row.a_requests_per_minute),
+    ...(Number(row.a_rate_is_set) === 0 ? {} : { rateIsSet: true }),
     ...(row.a_suspended_at_ms === null ? {} : { suspendedAtMs: Number(row.a_suspended_at_ms) }),
     ...(row.a_closing_at_ms === null ? {} : { closingAtMs: Number(row.a_closing_at_ms) }),
     ...(row.a_closed_at_ms === null ? {} : { closedAtMs: Number(row.a_closed_at_ms) }),

@@ -231,12 +231,14 @@ function changeAccount(
   if (next === account) return account;
   tx.run(
     `UPDATE auth_account SET name = ?, name_key = ?, suspended_at_ms = ?, closing_at_ms = ?,
-       closed_at_ms = ? WHERE account_id = ?`,
+       closed_at_ms = ?, requests_per_minute = ?, rate_is_set = ? WHERE account_id = ?`,
     next.name,
     nameKeyOf(next.name),
     next.suspendedAtMs ?? null,
     next.closingAtMs ?? null,
     next.closedAtMs ?? null,
+    next.requestsPerMinute,
+    next.rateIsSet ? 1 : 0,
     accountId,
   );
   const revision = nextRevision(tx);

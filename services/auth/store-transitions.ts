@@ -21,7 +21,13 @@ export function createTransitions({
   changeAccount,
 }: AuthChanges): Pick<
   AuthStore,
-  "rotateKey" | "revokeKey" | "changeKey" | "setAccountState" | "beginClosing" | "endClosing"
+  | "rotateKey"
+  | "revokeKey"
+  | "changeKey"
+  | "changeAccount"
+  | "setAccountState"
+  | "beginClosing"
+  | "endClosing"
 > {
   return {
     rotateKey: ({ keyId, secret, graceMs, nowMs, allow, operation }) =>
@@ -34,6 +40,7 @@ export function createTransitions({
       }),
     revokeKey: ({ keyId, nowMs }) => changeKey(keyId, (key) => revoked(key, nowMs)),
     changeKey,
+    changeAccount,
     setAccountState: ({ accountId, suspended, nowMs }) =>
       changeAccount(accountId, (account) => withState(account, suspended, nowMs)),
     beginClosing: ({ accountId, nowMs }) =>

@@ -26,7 +26,7 @@ export interface MadeAccount {
 }
 
 /** A key found by its secret, at one revision. */
-interface FoundKey {
+export interface FoundKey {
   readonly key: StoredKey;
   readonly account: Account;
   /** `key` contains every change up to this revision, and may contain later ones. Never above the store's own revision. */
@@ -116,6 +116,12 @@ export interface AuthStore {
    * several times, and keeps id, account and secrets. An error that `next` throws is thrown. Refuses with KEY_NOT_FOUND.
    */
   changeKey(keyId: string, next: (key: StoredKey) => Key): Promise<StoredKey>;
+  /**
+   * Replaces an account by the one that `next` makes of it. Where `next` answers the same object, nothing changes. `next` may run
+   * several times, and keeps the id. An error that `next` throws is thrown. All keys of the account count as changed. Refuses with
+   * ACCOUNT_NOT_FOUND.
+   */
+  changeAccount(accountId: string, next: (account: Account) => Account): Promise<Account>;
   /**
    * Applies `withState` of account.ts. All keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND, and as `withState`
    * does.

@@ -46,6 +46,33 @@ test("account suspend and resume", async () => {
   expect({ code, err: err.startsWith("genmesh: ") }).toEqual({ code: 1, err: true });
 });
 
+test("account set changes what is named, and says what is wrong", async () => {
+  const { accountId } = await json("account", "create", "--name", "Set");
+  const set = ["account", "set", accountId];
+  expect((await json(...set, "--rate", "60")).account).toMatchObject({
+    ...{ accountId, name: "Set", requestsPerMinute: 60, rateIsSet: true },
+  });
+  expect((await genmesh([...set, "--rate", "61"])).out).toBe(`${accountId} is changed.\n`);
+  expect((await json(...set, "--rate", "default")).account).toMatchObject({
+    ...{ requestsPerMinute: 6_000, rateIsSet: false },
+  });
+  for (const [words, code, told] of [
+    [[], 1, /name what to change/],
+    [["--rate", "0"], 2, /whole number from 1 to 1000000/],
+  ] as const) {
+    const said = await genmesh([...set, ...words]);
+    expect(said).toMatchObject({ code, err: expect.stringMatching(told) });
+  }
+  expect((await genmesh(["account", "set", "acct_none", "--rate", "9"])).err).toMatch(
+    /there is no such account/,
+  );
+  const { actions } = await json("audit", "list", accountId);
+  expect(actions[0]).toMatchObject({ action: "account.update", outcome: "done" });
+  expect(JSON.parse(actions[0].details)).toEqual({
+    ...{ changed: "requestsPerMinute", requestsPerMinute: null },
+  });
+});
+
 test("--secret-file takes a secret, and prints it nowhere", async () => {
   await using folder = await tempFolder();
   const [first, second, third] = ["a", "b", "c"].map((name) => join(folder.path, name));

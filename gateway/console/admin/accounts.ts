@@ -2,9 +2,10 @@ import type { FastifyInstance } from "fastify";
 import { driveClosing } from "#common/agreements/account-closing.ts";
 import { accountDocument } from "#common/documents/account-document.ts";
 import { unitName } from "#common/documents/answer-values.ts";
+import { accountChangeDetails } from "#common/words/account-change.ts";
 import { optionalBoolean, optionalNumber, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import type { JsonObject } from "#kit/base/json.ts";
+import { type JsonObject, settingsBody } from "#kit/base/json.ts";
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
@@ -22,6 +23,8 @@ import { maxAmount } from "./limits.ts";
 export function accountRoutes(app: FastifyInstance, edge: Edge): void {
   const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
     adminRoute(app, edge, { method: "GET", url, handle });
+  const patch = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
+    adminRoute(app, edge, { method: "PATCH", url, asksSecret: true, handle });
   const post = (url: string, handle: (call: AdminCall) => Promise<unknown>, asksSecret = false) =>
     adminRoute(app, edge, { method: "POST", url, asksSecret, handle });
 
@@ -32,6 +35,7 @@ export function accountRoutes(app: FastifyInstance, edge: Edge): void {
     return listOf(await Promise.all(accounts.map((one) => shown(call, one))), nextPageToken);
   });
   get("/accounts/:accountId", async (call) => shown(call, await findAccount(call)));
+  patch("/accounts/:accountId", change);
   post("/accounts", create, true);
   post("/accounts/:accountId/top-up", topUp, true);
   post("/accounts/:accountId/refund", refund, true);
@@ -49,6 +53,16 @@ export function accountRoutes(app: FastifyInstance, edge: Edge): void {
       return shown(call, account);
     });
   }
+}
+
+async function change(call: AdminCall) {
+  const accountId = call.param("accountId");
+  const asked = await call.body();
+  const { account } = await call.audited(
+    { action: "account.update", accountId, details: accountChangeDetails(asked) },
+    () => call.peers.auth.updateAccount({ accountId, body: settingsBody(asked) }, call.options),
+  );
+  return shown(call, account);
 }
 
 /** An account with its wallets. They are null where billing does not answer. */

@@ -13,6 +13,7 @@ export function accountDocument(account: Account, balance: GetBalanceResponse | 
     suspendedAt: isoTimeOrNull(account.suspendTime),
     closedAt: isoTimeOrNull(account.closeTime),
     requestsPerMinute: account.requestsPerMinute,
+    rateIsSet: account.rateIsSet,
     usdMicros: walletDocument(balance?.usdMicros),
     credits: walletDocument(balance?.credits),
   };
@@ -37,6 +38,8 @@ export function printedAccount(account: Account) {
     accountId: account.accountId,
     name: account.name,
     createdAt: isoTime(account.createTime),
+    requestsPerMinute: account.requestsPerMinute,
+    rateIsSet: account.rateIsSet,
     suspendedAt: account.suspendTime && isoTime(account.suspendTime),
     ...(account.closingTime ? { closingAt: isoTime(account.closingTime) } : {}),
     ...(account.closeTime ? { closedAt: isoTime(account.closeTime) } : {}),
