@@ -5,6 +5,10 @@ import { defaultAccountRequestsPerMinute } from "./limits.ts";
 export interface Account {
   readonly accountId: string;
   readonly name: string;
+  /** The name in the call that made it, where it has been renamed since. A repeat of that call has it. */
+  readonly firstName?: string;
+  /** What operators wrote about it. No caller sees it. */
+  readonly notes?: string;
   readonly createdAtMs: number;
   /** For all its keys together. A key with more raises it, unless the rate is set. */
   readonly requestsPerMinute: number;
@@ -35,9 +39,14 @@ export function refuseClosing({ closingAtMs }: Account): void {
   refuse(ErrorReason.OPERATION_CONFLICT, { message: "The account is closed, or being closed." });
 }
 
-/** The account in its closing, without its name. An earlier start of the closing keeps its time. */
+/** The account in its closing, without texts that people wrote. An earlier start of the closing keeps its time. */
 export function closing(account: Account, nowMs: number): Account {
-  return account.closingAtMs === undefined ? { ...account, name: "", closingAtMs: nowMs } : account;
+  if (account.closingAtMs !== undefined) return account;
+  return { ...withoutTexts(account), closingAtMs: nowMs };
+}
+
+function withoutTexts({ firstName: _, notes: _notes, ...rest }: Account): Account {
+  return { ...rest, name: "" };
 }
 
 /** The closed account. Refuses an account that is not being closed with OPERATION_CONFLICT. */
@@ -45,7 +54,9 @@ export function closed(account: Account, nowMs: number): Account {
   if (account.closingAtMs === undefined) {
     refuse(ErrorReason.OPERATION_CONFLICT, { message: "The account is not being closed." });
   }
-  return account.closedAtMs === undefined ? { ...account, closedAtMs: nowMs } : account;
+  if (account.closedAtMs !== undefined) return account;
+  // A process of an earlier version, which knows no notes, may have begun the closing.
+  return { ...withoutTexts(account), closedAtMs: nowMs };
 }
 
 /** The form of a name by which accounts are found. Upper and lower case are the same. */
@@ -58,4 +69,16 @@ export function withRate(account: Account, rate: number | null): Account {
   const { rateIsSet, ...rest } = account;
   if (rate === null) return { ...rest, requestsPerMinute: defaultAccountRequestsPerMinute };
   return { ...rest, requestsPerMinute: rate, rateIsSet: true };
+}
+
+/** The account under another name. */
+export function withName(account: Account, name: string): Account {
+  if (name === account.name) return account;
+  return { ...account, name, firstName: account.firstName ?? account.name };
+}
+
+/** The account with other notes. "" means none. */
+export function withNotes(account: Account, notes: string): Account {
+  const { notes: _, ...rest } = account;
+  return notes === "" ? rest : { ...rest, notes };
 }

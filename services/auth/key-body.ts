@@ -171,7 +171,8 @@ export function refuseUnknown(
   });
 }
 
-function readNamePart(body: JsonObject): { name?: string } {
+/** A name, where the body has one. */
+export function readNamePart(body: JsonObject): { name?: string } {
   return has(body, "name") ? { name: readKeyName(body) } : {};
 }
 

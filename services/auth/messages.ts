@@ -10,7 +10,12 @@ import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Account } from "./account.ts";
 import type { FoundKey, StoredKey } from "./store.ts";
 
-/** An account's message. */
+/** An account's message, with the operators' notes. */
+export function toWholeAccountMessage(account: Account): AccountMessage {
+  return { ...toAccountMessage(account), notes: account.notes ?? "" };
+}
+
+/** An account's message, without notes. */
 export function toAccountMessage(account: Account): AccountMessage {
   return create(AccountSchema, {
     accountId: account.accountId,

@@ -25,7 +25,12 @@ import { digestOf, type Key, makeSecret, validityOf } from "./key.ts";
 import { keyWith, readKeyChange, readOperatorsKey } from "./key-body.ts";
 import { defaultAccountRequestsPerMinute, defaultKeyRequestsPerMinute, idChars } from "./limits.ts";
 import { changed, createManagedKeyRoutes, lowBalanceField } from "./managed-keys.ts";
-import { toAccountMessage, toAdmittedFields, toKeyMessage } from "./messages.ts";
+import {
+  toAccountMessage,
+  toAdmittedFields,
+  toKeyMessage,
+  toWholeAccountMessage,
+} from "./messages.ts";
 import { createNamedSessionRoutes } from "./operator-sessions.ts";
 import { createSetUpRoutes } from "./operator-set-up.ts";
 import type { OperatorStore } from "./operator-store.ts";
@@ -76,14 +81,14 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
     createAccount: (req) => createAccount(context, req),
     async getAccount(req) {
       const account = await store.findAccount(req.accountId);
-      return { account: toAccountMessage(account ?? refuse(ErrorReason.ACCOUNT_NOT_FOUND)) };
+      return { account: toWholeAccountMessage(account ?? refuse(ErrorReason.ACCOUNT_NOT_FOUND)) };
     },
     listAccounts: (req) => listAccounts(context, req),
     async setAccountState({ accountId, suspended }) {
       const nowMs = clock.now();
       const account = await store.setAccountState({ accountId, suspended, nowMs });
       events.accountStateSet(account);
-      return { account: toAccountMessage(account) };
+      return { account: toWholeAccountMessage(account) };
     },
     async updateAccount({ accountId, body }) {
       const asked = readAccountChange(parseSettings(body));
@@ -92,7 +97,7 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
         return accountWith(asked, before);
       });
       events.accountChanged(account);
-      return { account: toAccountMessage(account) };
+      return { account: toWholeAccountMessage(account) };
     },
     async noteKeyUses(req) {
       await store.noteUses(read.readUses(req.uses));
@@ -147,6 +152,10 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
 
 async function listAccounts(context: RoutesContext, req: ListAccountsRequest) {
   const { store } = context;
+  if (req.accountIds.length > 0) {
+    const named = await store.findAccounts(read.readAccountIds(req.accountIds));
+    return { accounts: named.map(toAccountMessage) };
+  }
   if (req.query !== "") return searchAccounts(context, req);
   const size = read.readPageSize(req.pageSize);
   const after = read.readPageToken(req.pageToken);

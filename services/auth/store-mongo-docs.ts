@@ -50,6 +50,8 @@ export interface KeyDocument {
 
 export interface AccountDocument {
   name: string;
+  firstName?: string;
+  notes?: string;
   createdAtMs: number;
   requestsPerMinute: number;
   rateIsSet?: true;
@@ -212,10 +214,11 @@ export function keyOf(doc: KeyDocument): StoredKey {
 export function changingFields(
   account: Account,
 ): Record<Exclude<keyof AccountDocument, KeptFields>, unknown> {
-  const { name, requestsPerMinute, rateIsSet, suspendedAtMs, closingAtMs, closedAtMs } = account;
+  const { name, firstName, notes, requestsPerMinute, rateIsSet } = account;
+  const { suspendedAtMs, closingAtMs, closedAtMs } = account;
   const isClosing = closingAtMs !== undefined && closedAtMs === undefined;
   return {
-    ...{ name, nameKey: nameKeyOf(name), requestsPerMinute, rateIsSet },
+    ...{ name, nameKey: nameKeyOf(name), firstName, notes, requestsPerMinute, rateIsSet },
     ...{ suspendedAtMs, closingAtMs, closedAtMs, isClosing: isClosing || undefined },
   };
 }
@@ -227,9 +230,12 @@ type KeptFields = "createdAtMs" | "operationId" | "firstHash" | "stateRevision";
 export function accountOf(doc: Pick<KeyDocument, "accountId" | "account">): Account {
   const { accountId, account } = doc;
   if (!account) throw new Error(`the first key of ${accountId} carries no account`);
-  const { name, createdAtMs, requestsPerMinute, suspendedAtMs, closingAtMs, closedAtMs } = account;
+  const { name, firstName, notes, createdAtMs, requestsPerMinute } = account;
+  const { suspendedAtMs, closingAtMs, closedAtMs } = account;
   return {
     ...{ accountId, name, createdAtMs, requestsPerMinute },
+    ...(firstName === undefined ? {} : { firstName }),
+    ...(notes === undefined ? {} : { notes }),
     ...(account.rateIsSet ? { rateIsSet: true } : {}),
     ...(suspendedAtMs === undefined ? {} : { suspendedAtMs }),
     ...(closingAtMs === undefined ? {} : { closingAtMs }),

@@ -42,6 +42,11 @@ export function createReads({ db, keys }: KeyContext, revisions: Revisions): Aut
       return doc ? keyOf(doc) : undefined;
     },
     findKeyMadeBy: (slot) => findMadeBy({ db, keys }, slot),
+    findAccounts: (accountIds) =>
+      db.attempt(async () => {
+        const named = { accountId: { $in: [...accountIds] }, place: 1 };
+        return (await keys.find(named).toArray()).map(accountOf);
+      }),
     listAccounts: ({ after, limit }) =>
       db.attempt(async () => {
         const docs = await keys

@@ -116,9 +116,9 @@ async function replayOf(
   if (operationId === undefined) return undefined;
   const doc = await db.attempt(() => keys.findOne({ "account.operationId": operationId }));
   if (!doc) return undefined;
-  const { name, firstHash } = doc.account ?? {};
-  refuseOtherAccount(command, { name, hasSecret: (sha256) => hashText(sha256) === firstHash });
-  return { account: accountOf(doc), key: keyOf(doc), replayed: true };
+  const account = accountOf(doc);
+  refuseOtherAccount(command, account, (sha256) => hashText(sha256) === doc.account?.firstHash);
+  return { account, key: keyOf(doc), replayed: true };
 }
 
 /** Makes an account with its first key. Refuses as `createAccount` does. */

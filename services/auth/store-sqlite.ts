@@ -88,6 +88,11 @@ function createReads(db: SqliteDatabase): AuthReads {
     async findAccount(accountId) {
       return findAccount(db, accountId);
     },
+    findAccounts: async (accountIds) => {
+      const sql = `SELECT ${accountColumns} FROM auth_account a
+        WHERE a.account_id IN (SELECT value FROM json_each(?))`;
+      return db.all(sql, JSON.stringify(accountIds)).map(accountOf);
+    },
     async listAccounts({ after, limit }) {
       return db
         .all(
@@ -172,7 +177,7 @@ function replayOf(
   if (!row) return undefined;
   const account = accountOf(row);
   const first = bytesOf(row.first_secret_sha256);
-  refuseOtherAccount(command, { name: account.name, hasSecret: (sha256) => first.equals(sha256) });
+  refuseOtherAccount(command, account, (sha256) => first.equals(sha256));
   return { account, key: mustFindKey(tx, String(row.first_key_id)), replayed: true };
 }
 
@@ -231,7 +236,8 @@ function changeAccount(
   if (next === account) return account;
   tx.run(
     `UPDATE auth_account SET name = ?, name_key = ?, suspended_at_ms = ?, closing_at_ms = ?,
-       closed_at_ms = ?, requests_per_minute = ?, rate_is_set = ? WHERE account_id = ?`,
+       closed_at_ms = ?, requests_per_minute = ?, rate_is_set = ?, first_name = ?, notes = ?
+       WHERE account_id = ?`,
     next.name,
     nameKeyOf(next.name),
     next.suspendedAtMs ?? null,
@@ -239,6 +245,8 @@ function changeAccount(
     next.closedAtMs ?? null,
     next.requestsPerMinute,
     next.rateIsSet ? 1 : 0,
+    next.firstName ?? null,
+    next.notes ?? null,
     accountId,
   );
   const revision = nextRevision(tx);

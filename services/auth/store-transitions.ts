@@ -53,11 +53,13 @@ export function createTransitions({
 /** Refuses a repeat of an account's creation with another name or secret than those of the first call. */
 export function refuseOtherAccount(
   { account, key, secretBrought }: NewAccount,
-  first: { name: string | undefined; hasSecret: (sha256: Uint8Array) => boolean },
+  made: Account,
+  hadSecret: (sha256: Uint8Array) => boolean,
 ): void {
-  // Compares with the first secret, not the present one, so that a repeat after a rotation is still accepted.
-  const isSameSecret = !secretBrought || first.hasSecret(key.secret.sha256);
-  if (first.name !== account.name || !isSameSecret) refuse(ErrorReason.OPERATION_MISMATCH);
+  // Compares with the first name and secret, so that a repeat after a change of them is still accepted.
+  const isSameName = (made.firstName ?? made.name) === account.name;
+  const isSameSecret = !secretBrought || hadSecret(key.secret.sha256);
+  if (!isSameName || !isSameSecret) refuse(ErrorReason.OPERATION_MISMATCH);
 }
 
 /** The refusal of a secret that another key has. */

@@ -152,6 +152,8 @@ export interface AuthStore {
   findBySecretHash(sha256: Uint8Array): Promise<FoundKey | undefined>;
   /** One account. */
   findAccount(accountId: string): Promise<Account | undefined>;
+  /** The accounts with these ids, in no order. Unknown ones are left out. */
+  findAccounts(accountIds: readonly string[]): Promise<Account[]>;
   /** At most `limit` accounts after `after`, by age, then id. Without `after`, from the first. */
   listAccounts(page: { after?: AccountCursor; limit: number }): Promise<Account[]>;
   /**
@@ -180,6 +182,7 @@ export type AuthReads = Pick<
   | "findKey"
   | "findKeyMadeBy"
   | "findAccount"
+  | "findAccounts"
   | "listAccounts"
   | "searchAccounts"
   | "closingAccounts"

@@ -1,4 +1,6 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { until } from "../support/until.ts";
 import { refusalOf } from "./caller.ts";
 import { adminToken, operatorSession } from "./operator-session.ts";
@@ -34,6 +36,38 @@ test("an account's rate bounds all of its keys together within a second, and can
   await until("the default", async () => (await other.get("/models")).status === 200, {
     withinMs: 60_000,
   });
+});
+
+test("a name and notes: every list has the name, none has the notes, and the log has neither", async () => {
+  const caller = await world.caller({ credits: 5n });
+  const { accountId, keyId } = caller;
+  const path = `/accounts/${accountId}`;
+  const texts = { name: "Ninth Fleet", notes: "pays\nby invoice" };
+  expect((await patch(path, texts)).json).toMatchObject({ id: accountId, ...texts });
+  expect((await get(path)).json).toMatchObject(texts);
+  const found = (await get("/accounts?query=ninth")).json.data;
+  expect(found).toMatchObject([{ id: accountId, name: texts.name }]);
+  await world.admin.billing.reserve({
+    ...{ accountId, unit: Unit.CREDITS, holdId: "hold_named", keyId, amount: 1n },
+    ...{ kind: HoldKind.JOB, ref: "job_named" },
+    checkTime: timestampFromMs(world.now() + 86_400_000),
+  });
+  expect((await caller.post("/responses", { model: "scripted", input: "Hi" })).status).toBe(200);
+  const of = `?account=${accountId}`;
+  for (const list of [`/keys${of}`, `/keys?query=${keyId}`, `/holds${of}`, `/audit${of}`]) {
+    const { data } = (await get(list)).json;
+    expect(data.length, list).toBeGreaterThan(0);
+    for (const row of data) expect(row).toMatchObject({ accountId, accountName: texts.name });
+  }
+  await until("the request", async () => {
+    const { data } = (await get(`/requests${of}`)).json;
+    return data[0]?.accountName === texts.name;
+  });
+  const { json: log } = await get(`/audit${of}`);
+  expect(log.data[0].details).toEqual({ changed: "name, notes" });
+  for (const list of ["/accounts", `/keys${of}`, `/audit${of}`]) {
+    expect(JSON.stringify((await get(list)).json)).not.toContain("invoice");
+  }
 });
 
 test("a wrong change is refused with its field, and changes nothing", async () => {

@@ -56,6 +56,14 @@ test("account set changes what is named, and says what is wrong", async () => {
   expect((await json(...set, "--rate", "default")).account).toMatchObject({
     ...{ requestsPerMinute: 6_000, rateIsSet: false },
   });
+  const texts = ["--name", "Renamed", "--note", "pays\nby invoice"];
+  expect((await json(...set, ...texts)).account).toMatchObject({
+    ...{ name: "Renamed", notes: "pays\nby invoice" },
+  });
+  expect((await genmesh(["account", "show", accountId])).out).toMatch(
+    /name +Renamed\nstate +active\n.*\nrate +6000 requests a minute \(default\)\nnotes +pays by invoice\n/,
+  );
+  expect((await json(...set, "--note", "none")).account.notes).toBe("");
   for (const [words, code, told] of [
     [[], 1, /name what to change/],
     [["--rate", "0"], 2, /whole number from 1 to 1000000/],
@@ -68,9 +76,13 @@ test("account set changes what is named, and says what is wrong", async () => {
   );
   const { actions } = await json("audit", "list", accountId);
   expect(actions[0]).toMatchObject({ action: "account.update", outcome: "done" });
-  expect(JSON.parse(actions[0].details)).toEqual({
-    ...{ changed: "requestsPerMinute", requestsPerMinute: null },
-  });
+  expect(
+    actions.slice(0, 3).map(({ details }: { details: string }) => JSON.parse(details)),
+  ).toEqual([
+    { changed: "notes", notes: null },
+    { changed: "name, notes" },
+    { changed: "requestsPerMinute", requestsPerMinute: null },
+  ]);
 });
 
 test("--secret-file takes a secret, and prints it nowhere", async () => {

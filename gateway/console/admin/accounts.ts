@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { driveClosing } from "#common/agreements/account-closing.ts";
-import { accountDocument } from "#common/documents/account-document.ts";
+import { accountDocument, listedAccountDocument } from "#common/documents/account-document.ts";
 import { unitName } from "#common/documents/answer-values.ts";
 import { accountChangeDetails } from "#common/words/account-change.ts";
 import { optionalBoolean, optionalNumber, requiredString } from "#common/words/body.ts";
@@ -32,7 +32,10 @@ export function accountRoutes(app: FastifyInstance, edge: Edge): void {
     const { auth } = call.peers;
     const asked = { ...call.page(), query: call.query("query") };
     const { accounts, nextPageToken } = await auth.listAccounts(asked, call.options);
-    return listOf(await Promise.all(accounts.map((one) => shown(call, one))), nextPageToken);
+    const listed = accounts.map(async (one) =>
+      listedAccountDocument(one, await balanceOf(call, one.accountId)),
+    );
+    return listOf(await Promise.all(listed), nextPageToken);
   });
   get("/accounts/:accountId", async (call) => shown(call, await findAccount(call)));
   patch("/accounts/:accountId", change);
@@ -65,14 +68,15 @@ async function change(call: AdminCall) {
   return shown(call, account);
 }
 
-/** An account with its wallets. They are null where billing does not answer. */
+/** An account with its wallets. */
 async function shown(call: AdminCall, account: Account | undefined) {
   if (!account) throw new Error("auth answered no account and did not refuse");
-  const { accountId } = account;
-  const balance = await call.peers.billing
-    .getBalance({ accountId }, call.options)
-    .catch(() => undefined);
-  return accountDocument(account, balance);
+  return accountDocument(account, await balanceOf(call, account.accountId));
+}
+
+/** Undefined where billing does not answer. */
+function balanceOf({ peers, options }: AdminCall, accountId: string) {
+  return peers.billing.getBalance({ accountId }, options).catch(() => undefined);
 }
 
 /** The amount to add to each wallet. */

@@ -1,7 +1,7 @@
 import type { JsonObject } from "#kit/base/json.ts";
 
 /** Properties that a change of an account may have. */
-export const accountProperties: readonly string[] = ["requestsPerMinute"];
+export const accountProperties: readonly string[] = ["name", "notes", "requestsPerMinute"];
 
 /** The words of the audit log about a change: the names of its properties, and their figures. Texts that people write stay out of it. */
 export function accountChangeDetails(body: JsonObject): Record<string, string | number | null> {
