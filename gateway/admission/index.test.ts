@@ -2,6 +2,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { impliedScopes } from "#common/words/scopes.ts";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import { settingsBody } from "#kit/base/json.ts";
 import { createMetrics, type Metrics } from "#kit/base/metrics.ts";
 import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { createAuthWorld } from "../../test/contract/keys.world.ts";
@@ -253,6 +254,44 @@ describe("rate", () => {
     for (let n = 0; n < 40; n++) await keyed(`key_${n % 3}`);
     await expect(keyed("key_0")).rejects.toMatchObject({ reason: ErrorReason.RATE_LIMIT_EXCEEDED });
   });
+
+  test.each([
+    ["counts for itself", false],
+    ["shares its rates", true],
+  ])(
+    "an account's set rate bounds its keys together: a gateway that %s",
+    async (_, sharesRates) => {
+      await using own = createAdmission({
+        ...{ auth: world.mesh, clock: world.clock, log: world.log },
+        ...{ metrics: createMetrics(), sharesRates },
+      });
+      await own.ready;
+      const [one, two] = [await limited(5), await limited(3_000)];
+      const ask = async (sent: string) => own.admit(sent, Scope.TEXT, "nothing");
+      const set = async (requestsPerMinute: number | null) => {
+        const changed = new Promise((resolve) => own.onKeysChanged(resolve));
+        await world.admin.updateAccount({ accountId, body: settingsBody({ requestsPerMinute }) });
+        await world.clock.advance(1_000);
+        await changed;
+      };
+      await set(2);
+      expect((await ask(two)).headers["x-ratelimit-limit-requests"]).toBe("2");
+      await ask(one);
+      for (const sent of [one, two]) {
+        await expect(ask(sent)).rejects.toMatchObject({
+          reason: ErrorReason.RATE_LIMIT_EXCEEDED,
+          metadata: { "x-ratelimit-limit-requests": "2" },
+        });
+      }
+      await set(null);
+      await world.clock.advance(60_000);
+      for (let n = 0; n < 5; n++) await ask(one);
+      await expect(ask(one)).rejects.toMatchObject({
+        metadata: { "x-ratelimit-limit-requests": "5" },
+      });
+      for (let n = 0; n < 9; n++) await ask(two);
+    },
+  );
 
   test("comes before the scope, and a request outside the scope counts", async () => {
     const sent = await limited(1, [Scope.TEXT]);

@@ -1,12 +1,14 @@
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
-import type { Account, Key } from "./key.ts";
+import type { Account } from "./account.ts";
+import type { Key } from "./key.ts";
 import type { Session } from "./session.ts";
 
 /** Reports auth's events to the operator by logs and metrics. Reports hold ids, and never secrets, their hashes or hints. */
 export interface AuthEvents {
   accountCreated(account: Account): void;
   accountStateSet(account: Account): void;
+  accountChanged(account: Account): void;
   accountClosing(account: Account): void;
   accountClosed(account: Account): void;
   keyChanged(change: "created" | "updated" | "rotated" | "revoked", key: Key): void;
@@ -64,6 +66,7 @@ export function createAuthEvents(deps: { log: Logger; metrics: Metrics }): AuthE
     accountStateSet({ accountId, suspendedAtMs }) {
       log.info({ accountId, suspended: suspendedAtMs !== undefined }, "account state set");
     },
+    accountChanged: ({ accountId }) => log.info({ accountId }, "account changed"),
     accountClosing: ({ accountId }) => log.info({ accountId }, "account is being closed"),
     accountClosed: ({ accountId }) => log.info({ accountId }, "account closed"),
     keyChanged(change, key) {

@@ -155,9 +155,14 @@ function readWebhookUrl(body: JsonObject): string | null | undefined {
   return optionalOutsideUrl(body, name, maxWebhookUrlLength);
 }
 
-function refuseUnknown(body: JsonObject, known: readonly string[]): void {
+/** Refuses a property that is not known. Some have no effect, and pass. */
+export function refuseUnknown(
+  body: JsonObject,
+  known: readonly string[],
+  ignored: readonly string[] = withoutEffect,
+): void {
   const unknown = Object.keys(body).find(
-    (name) => !known.includes(name) && !withoutEffect.includes(name),
+    (name) => !known.includes(name) && !ignored.includes(name),
   );
   if (unknown === undefined) return;
   refuse(ErrorReason.UNSUPPORTED_PARAMETER, {
@@ -166,7 +171,8 @@ function refuseUnknown(body: JsonObject, known: readonly string[]): void {
   });
 }
 
-function readNamePart(body: JsonObject): { name?: string } {
+/** A name, where the body has one. */
+export function readNamePart(body: JsonObject): { name?: string } {
   return has(body, "name") ? { name: readKeyName(body) } : {};
 }
 
@@ -276,7 +282,8 @@ function readTime(value: JsonValue | undefined, param: string, nowMs: number): n
     : invalid(param, "must be a time in the future, like 2030-01-31T00:00:00Z");
 }
 
-function has(body: JsonObject, name: string): boolean {
+/** Has the body this property? */
+export function has(body: JsonObject, name: string): boolean {
   return Object.hasOwn(body, name);
 }
 

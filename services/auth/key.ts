@@ -4,21 +4,6 @@ import type { Ids } from "#kit/base/ids.ts";
 import type { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { maxRotationsKept, secretChars } from "./limits.ts";
 
-/** An owner of wallets, keys and uploads. */
-export interface Account {
-  readonly accountId: string;
-  readonly name: string;
-  readonly createdAtMs: number;
-  /** For all its keys together. */
-  readonly requestsPerMinute: number;
-  /** Since then its keys may only read. Absent where the account is active. */
-  readonly suspendedAtMs?: number;
-  /** Since then its keys are invalid for good, and its name is erased. Absent where the account is not being closed. */
-  readonly closingAtMs?: number;
-  /** Since then only its ids and ledger are left. */
-  readonly closedAtMs?: number;
-}
-
 /** The stored form of a secret. The secret itself is never stored. */
 export interface SecretDigest {
   /** SHA-256 of its UTF-8 bytes. */
@@ -131,47 +116,12 @@ export function isSameOperation(before: KeyOperation | undefined, again: KeyOper
   return before?.body === again.body || refuse(ErrorReason.IDEMPOTENCY_KEY_REUSED);
 }
 
-/**
- * The account, suspended or active. A state that it has already keeps its time. Refuses an account that is being closed with
- * OPERATION_CONFLICT.
- */
-export function withState(account: Account, suspended: boolean, nowMs: number): Account {
-  refuseClosing(account);
-  const { suspendedAtMs, ...rest } = account;
-  if (!suspended) return suspendedAtMs === undefined ? account : rest;
-  return suspendedAtMs === undefined ? { ...rest, suspendedAtMs: nowMs } : account;
-}
-
-/** Refuses an account that is closed, or is being closed, with OPERATION_CONFLICT. */
-export function refuseClosing({ closingAtMs }: Account): void {
-  if (closingAtMs === undefined) return;
-  refuse(ErrorReason.OPERATION_CONFLICT, { message: "The account is closed, or being closed." });
-}
-
-/** The account in its closing, without its name. An earlier start of the closing keeps its time. */
-export function closing(account: Account, nowMs: number): Account {
-  return account.closingAtMs === undefined ? { ...account, name: "", closingAtMs: nowMs } : account;
-}
-
-/** The closed account. Refuses an account that is not being closed with OPERATION_CONFLICT. */
-export function closed(account: Account, nowMs: number): Account {
-  if (account.closingAtMs === undefined) {
-    refuse(ErrorReason.OPERATION_CONFLICT, { message: "The account is not being closed." });
-  }
-  return account.closedAtMs === undefined ? { ...account, closedAtMs: nowMs } : account;
-}
-
 /** A key of an account that is being closed: deleted, and without texts that people wrote. */
 export function ended(key: Key, nowMs: number): Key {
   const { name, webhookUrl, ...rest } = key;
   const isOver = key.revokedAtMs !== undefined && name === undefined && webhookUrl === undefined;
   if (isOver) return key;
   return revoked(rest, nowMs);
-}
-
-/** The form of a name by which accounts are found. Upper and lower case are the same. */
-export function nameKeyOf(name: string): string {
-  return name.normalize("NFKC").toLowerCase();
 }
 
 /** The deleted key. A key that was deleted before keeps its first time. */

@@ -1,5 +1,7 @@
 /** Characters of an account's name: a company's full legal name fits. */
 export const maxNameChars = 200;
+/** Characters of the operators' notes about an account: a page of text. */
+export const maxNotesChars = 2_000;
 /** Characters of an operation id. The contract names this bound. */
 export const maxOperationIdChars = 128;
 /** The form of a secret. 20 characters of this alphabet are 119 bits, so that guessing is hopeless. */
@@ -34,6 +36,8 @@ export const maxActorChars = 300;
 export const maxActionDetailsChars = 2_000;
 /** Longest grace: 30 days. For a longer time a caller should make a second key. */
 export const maxGraceSeconds = 2_592_000;
+/** Accounts that one call names by their ids: as many as the rows of the console's longest page. */
+export const maxNamedAccounts = 100;
 /** Accounts of a page. */
 export const defaultPageSize = 100;
 export const maxPageSize = 1_000;

@@ -7,16 +7,22 @@ import {
   ApiKeySchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Account } from "./key.ts";
-import type { StoredKey } from "./store.ts";
+import type { Account } from "./account.ts";
+import type { FoundKey, StoredKey } from "./store.ts";
 
-/** An account's message. */
+/** An account's message, with the operators' notes. */
+export function toWholeAccountMessage(account: Account): AccountMessage {
+  return { ...toAccountMessage(account), notes: account.notes ?? "" };
+}
+
+/** An account's message, without notes. */
 export function toAccountMessage(account: Account): AccountMessage {
   return create(AccountSchema, {
     accountId: account.accountId,
     name: account.name,
     createTime: timestampFromMs(account.createdAtMs),
     requestsPerMinute: account.requestsPerMinute,
+    rateIsSet: account.rateIsSet ?? false,
     ...(account.suspendedAtMs === undefined
       ? {}
       : { suspendTime: timestampFromMs(account.suspendedAtMs) }),
@@ -52,4 +58,18 @@ export function toKeyMessage(key: StoredKey, nowMs: number): ApiKey {
       ? {}
       : { monthlyUsdMicrosLimit: key.monthlyUsdMicrosLimit }),
   });
+}
+
+/** A key and its account, as gateways admit requests by them. No key has more than a rate that is set for its account. */
+export function toAdmittedFields(
+  { key, account }: Pick<FoundKey, "key" | "account">,
+  nowMs: number,
+) {
+  const { rateIsSet, requestsPerMinute } = account;
+  const isBound = rateIsSet && requestsPerMinute < key.requestsPerMinute;
+  return {
+    key: toKeyMessage(isBound ? { ...key, requestsPerMinute } : key, nowMs),
+    accountRequestsPerMinute: requestsPerMinute,
+    accountSuspended: account.suspendedAtMs !== undefined,
+  };
 }

@@ -19,6 +19,7 @@ import {
   maxGraceSeconds,
   maxIssuerChars,
   maxNameChars,
+  maxNamedAccounts,
   maxOperationIdChars,
   maxPageSize,
   maxRequestsPerMinute,
@@ -121,6 +122,12 @@ export function readGraceMs(seconds: number | undefined): number {
 export function readPageSize(size: number): number {
   if (size === 0) return defaultPageSize;
   return size >= 1 && size <= maxPageSize ? size : invalid("page_size");
+}
+
+/** Ids of accounts that are looked for. */
+export function readAccountIds(ids: readonly string[]): readonly string[] {
+  const fits = ids.length <= maxNamedAccounts && ids.every((id) => accountOrKeyIdPattern.test(id));
+  return fits ? ids : invalid("account_ids");
 }
 
 /** The start of a page. Empty means the first account. */

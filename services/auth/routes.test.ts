@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
+import { type JsonObject, settingsBody } from "#kit/base/json.ts";
 import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { createAuthWorld } from "../../test/contract/keys.world.ts";
 
@@ -15,6 +16,7 @@ const sha256 = (secret: string) => createHash("sha256").update(secret).digest();
 const lookUp = (secret: string) => world.mesh.lookUpKey({ secretSha256: sha256(secret) });
 const reason = (reason: ErrorReason) => expect.objectContaining({ reason });
 const ms = (time: Timestamp | undefined) => (time ? timestampMs(time) : undefined);
+const withoutBigints = (_: string, one: unknown) => (typeof one === "bigint" ? `${one}` : one);
 const chosen = "chosen-by-the-operator_1";
 
 describe("who may call", () => {
@@ -27,6 +29,7 @@ describe("who may call", () => {
     rotateKey: (c: typeof world.mesh) => c.rotateKey({ keyId: "k" }),
     revokeKey: (c: typeof world.mesh) => c.revokeKey({ keyId: "k" }),
     listKeys: (c: typeof world.mesh) => c.listKeys({ accountId: "a" }),
+    updateAccount: (c: typeof world.mesh) => c.updateAccount({ accountId: "a" }),
   };
 
   test.each(Object.entries(adminCalls))("%s takes the admin token alone", async (_, call) => {
@@ -45,6 +48,45 @@ describe("who may call", () => {
 });
 
 describe("accounts", () => {
+  test("notes are shown with one account to operators, and nowhere else", async () => {
+    const { account, secret } = await world.admin.createAccount({ name: "Ada" });
+    const accountId = account?.accountId ?? "";
+    const change = (body: JsonObject) =>
+      world.admin.updateAccount({ accountId, body: settingsBody(body) });
+    const notes = "\u{1f980}".repeat(2_000);
+    expect((await change({ name: "Lovelace", notes })).account).toMatchObject({
+      ...{ accountId, name: "Lovelace", notes },
+    });
+    expect((await world.admin.getAccount({ accountId })).account?.notes).toBe(notes);
+    const lists = [
+      await world.admin.listAccounts({}),
+      await world.admin.listAccounts({ query: "love" }),
+      await world.admin.listAccounts({ accountIds: [accountId, "acct_none"] }),
+    ];
+    for (const { accounts } of lists) {
+      expect(accounts.map((one) => [one.name, one.notes])).toEqual([["Lovelace", ""]]);
+    }
+    expect(JSON.stringify(await lookUp(secret), withoutBigints)).not.toContain("\u{1f980}");
+    for (const [body, told] of [
+      [{ notes: `${notes}.` }, { reason: ErrorReason.INVALID_VALUE, param: "notes" }],
+      [{ name: " " }, { reason: ErrorReason.INVALID_VALUE, param: "name" }],
+      [{ name: null }, { reason: ErrorReason.MISSING_REQUIRED_PARAMETER }],
+      [{ notes: 7 }, { reason: ErrorReason.INVALID_TYPE, param: "notes" }],
+      [{ note: "x" }, { reason: ErrorReason.UNSUPPORTED_PARAMETER, param: "note" }],
+    ] as const) {
+      await expect(change({ ...body, requestsPerMinute: 7 })).rejects.toMatchObject(told);
+    }
+    expect((await change({ notes: null })).account).toMatchObject({
+      ...{ notes: "", requestsPerMinute: 6_000 },
+    });
+    await change({ notes: "again" });
+    await world.admin.closeAccount({ accountId });
+    expect((await world.admin.getAccount({ accountId })).account).toMatchObject({
+      ...{ name: "", notes: "" },
+    });
+    await expect(change({ notes: "late" })).rejects.toEqual(reason(ErrorReason.OPERATION_CONFLICT));
+  });
+
   test("a new one comes with a key that may do everything, its secret shown once", async () => {
     const made = await world.admin.createAccount({ name: "Ada" });
     expect(made.account).toMatchObject({ name: "Ada", requestsPerMinute: 6_000 });

@@ -15,15 +15,22 @@ import {
   LookUpKeyResponseSchema,
   WatchKeysResponseSchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
+import { nameKeyOf, refuseClosing } from "./account.ts";
+import { accountWith, readAccountChange } from "./account-body.ts";
 import { createClosingRoutes } from "./account-closing.ts";
 import type { ActionStore } from "./action.ts";
 import { createActionRoutes } from "./actions.ts";
 import type { AuthEvents } from "./events.ts";
-import { digestOf, type Key, makeSecret, nameKeyOf, refuseClosing, validityOf } from "./key.ts";
+import { digestOf, type Key, makeSecret, validityOf } from "./key.ts";
 import { keyWith, readKeyChange, readOperatorsKey } from "./key-body.ts";
 import { defaultAccountRequestsPerMinute, defaultKeyRequestsPerMinute, idChars } from "./limits.ts";
 import { changed, createManagedKeyRoutes, lowBalanceField } from "./managed-keys.ts";
-import { toAccountMessage, toKeyMessage } from "./messages.ts";
+import {
+  toAccountMessage,
+  toAdmittedFields,
+  toKeyMessage,
+  toWholeAccountMessage,
+} from "./messages.ts";
 import { createNamedSessionRoutes } from "./operator-sessions.ts";
 import { createSetUpRoutes } from "./operator-set-up.ts";
 import type { OperatorStore } from "./operator-store.ts";
@@ -74,14 +81,23 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
     createAccount: (req) => createAccount(context, req),
     async getAccount(req) {
       const account = await store.findAccount(req.accountId);
-      return { account: toAccountMessage(account ?? refuse(ErrorReason.ACCOUNT_NOT_FOUND)) };
+      return { account: toWholeAccountMessage(account ?? refuse(ErrorReason.ACCOUNT_NOT_FOUND)) };
     },
     listAccounts: (req) => listAccounts(context, req),
     async setAccountState({ accountId, suspended }) {
       const nowMs = clock.now();
       const account = await store.setAccountState({ accountId, suspended, nowMs });
       events.accountStateSet(account);
-      return { account: toAccountMessage(account) };
+      return { account: toWholeAccountMessage(account) };
+    },
+    async updateAccount({ accountId, body }) {
+      const asked = readAccountChange(parseSettings(body));
+      const account = await store.changeAccount(accountId, (before) => {
+        refuseClosing(before);
+        return accountWith(asked, before);
+      });
+      events.accountChanged(account);
+      return { account: toWholeAccountMessage(account) };
     },
     async noteKeyUses(req) {
       await store.noteUses(read.readUses(req.uses));
@@ -136,6 +152,10 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
 
 async function listAccounts(context: RoutesContext, req: ListAccountsRequest) {
   const { store } = context;
+  if (req.accountIds.length > 0) {
+    const named = await store.findAccounts(read.readAccountIds(req.accountIds));
+    return { accounts: named.map(toAccountMessage) };
+  }
   if (req.query !== "") return searchAccounts(context, req);
   const size = read.readPageSize(req.pageSize);
   const after = read.readPageToken(req.pageToken);
@@ -181,10 +201,8 @@ async function lookUpKey({ store, clock, events }: RoutesContext, req: LookUpKey
     refuse(ErrorReason.INVALID_API_KEY);
   }
   return create(LookUpKeyResponseSchema, {
-    key: toKeyMessage(found.key, nowMs),
+    ...toAdmittedFields(found, nowMs),
     revision: found.revision,
-    accountRequestsPerMinute: found.account.requestsPerMinute,
-    accountSuspended: found.account.suspendedAtMs !== undefined,
     ...(validity.untilMs === undefined ? {} : { validUntil: timestampFromMs(validity.untilMs) }),
   });
 }

@@ -18,7 +18,7 @@ import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { AuthEvents } from "./events.ts";
 import { digestOf, type Key, type KeyOperation, makeSecret, validityOf } from "./key.ts";
 import { defaultKeyRequestsPerMinute, idChars, maxSessionsPerKey } from "./limits.ts";
-import { toKeyMessage } from "./messages.ts";
+import { toAdmittedFields, toKeyMessage } from "./messages.ts";
 import { isActive } from "./operator.ts";
 import type { OperatorStore } from "./operator-store.ts";
 import * as read from "./requests.ts";
@@ -147,13 +147,7 @@ async function lookUpSession(context: SessionsContext, request: LookUpSessionReq
   if (seen !== session) await sessions.touch(sha256, nowMs);
   return create(LookUpSessionResponseSchema, {
     session: toSessionMessage(seen),
-    ...(found === "operator"
-      ? {}
-      : {
-          key: toKeyMessage(found.key, clock.now()),
-          accountRequestsPerMinute: found.account.requestsPerMinute,
-          accountSuspended: found.account.suspendedAtMs !== undefined,
-        }),
+    ...(found === "operator" ? {} : toAdmittedFields(found, clock.now())),
   });
 }
 

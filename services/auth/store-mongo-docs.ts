@@ -3,7 +3,8 @@ import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { isDuplicate } from "#kit/store/mongo/errors.ts";
 import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import { type Account, hashText, type Key, type KeyOperation, nameKeyOf } from "./key.ts";
+import { type Account, nameKeyOf } from "./account.ts";
+import { hashText, type Key, type KeyOperation } from "./key.ts";
 import type { StoredKey } from "./store.ts";
 
 /** Collections of auth. */
@@ -49,8 +50,11 @@ export interface KeyDocument {
 
 export interface AccountDocument {
   name: string;
+  firstName?: string;
+  notes?: string;
   createdAtMs: number;
   requestsPerMinute: number;
+  rateIsSet?: true;
   /** The operation id of the call that made the account. */
   operationId?: string;
   /** Hash of the key's first secret. Where a repeat of that call brings a secret, it must be this one. */
@@ -206,13 +210,33 @@ export function keyOf(doc: KeyDocument): StoredKey {
   };
 }
 
+/** The fields of an account's document that changes of it write. Undefined: absent. */
+export function changingFields(
+  account: Account,
+): Record<Exclude<keyof AccountDocument, KeptFields>, unknown> {
+  const { name, firstName, notes, requestsPerMinute, rateIsSet } = account;
+  const { suspendedAtMs, closingAtMs, closedAtMs } = account;
+  const isClosing = closingAtMs !== undefined && closedAtMs === undefined;
+  return {
+    ...{ name, nameKey: nameKeyOf(name), firstName, notes, requestsPerMinute, rateIsSet },
+    ...{ suspendedAtMs, closingAtMs, closedAtMs, isClosing: isClosing || undefined },
+  };
+}
+
+/** Fields that no change of the account writes, or that every change does. */
+type KeptFields = "createdAtMs" | "operationId" | "firstHash" | "stateRevision";
+
 /** The account in the document of its first key. */
 export function accountOf(doc: Pick<KeyDocument, "accountId" | "account">): Account {
   const { accountId, account } = doc;
   if (!account) throw new Error(`the first key of ${accountId} carries no account`);
-  const { name, createdAtMs, requestsPerMinute, suspendedAtMs, closingAtMs, closedAtMs } = account;
+  const { name, firstName, notes, createdAtMs, requestsPerMinute } = account;
+  const { suspendedAtMs, closingAtMs, closedAtMs } = account;
   return {
     ...{ accountId, name, createdAtMs, requestsPerMinute },
+    ...(firstName === undefined ? {} : { firstName }),
+    ...(notes === undefined ? {} : { notes }),
+    ...(account.rateIsSet ? { rateIsSet: true } : {}),
     ...(suspendedAtMs === undefined ? {} : { suspendedAtMs }),
     ...(closingAtMs === undefined ? {} : { closingAtMs }),
     ...(closedAtMs === undefined ? {} : { closedAtMs }),

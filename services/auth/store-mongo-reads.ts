@@ -1,7 +1,8 @@
 import type { Collection, Filter } from "mongodb";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
-import { type Account, hashText } from "./key.ts";
+import type { Account } from "./account.ts";
+import { hashText } from "./key.ts";
 import {
   type AccountCursor,
   type AccountSearch,
@@ -41,6 +42,11 @@ export function createReads({ db, keys }: KeyContext, revisions: Revisions): Aut
       return doc ? keyOf(doc) : undefined;
     },
     findKeyMadeBy: (slot) => findMadeBy({ db, keys }, slot),
+    findAccounts: (accountIds) =>
+      db.attempt(async () => {
+        const named = { accountId: { $in: [...accountIds] }, place: 1 };
+        return (await keys.find(named).toArray()).map(accountOf);
+      }),
     listAccounts: ({ after, limit }) =>
       db.attempt(async () => {
         const docs = await keys

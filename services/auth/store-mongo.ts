@@ -3,7 +3,8 @@ import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { awayRefusal, isDuplicate } from "#kit/store/mongo/errors.ts";
 import { migrate } from "#kit/store/mongo/migrate.ts";
-import { type Account, hasHash, hashText, isSameOperation, type Key, nameKeyOf } from "./key.ts";
+import { type Account, nameKeyOf } from "./account.ts";
+import { hasHash, hashText, isSameOperation, type Key } from "./key.ts";
 import { conflictPauseMs, maxConflicts } from "./limits.ts";
 import type { AuthStore, MadeAccount, NewAccount, StoredKey } from "./store.ts";
 import {
@@ -11,6 +12,7 @@ import {
   accountOf,
   authCollections,
   authMongoSchema,
+  changingFields,
   type KeyDocument,
   keyFields,
   keyOf,
@@ -87,18 +89,13 @@ function changeAccount(
       const doc = await keys.findOne({ accountId, place: 1 });
       if (!doc) refuse(ErrorReason.ACCOUNT_NOT_FOUND);
       const account = next(accountOf(doc));
-      const { name, suspendedAtMs, closingAtMs, closedAtMs } = account;
-      const isClosing = closingAtMs !== undefined && closedAtMs === undefined;
-      const fields = {
-        ...{ suspendedAtMs, closingAtMs, closedAtMs },
-        isClosing: isClosing ? true : undefined,
-      };
-      const present = Object.entries(fields).filter(([, value]) => value !== undefined);
-      const absent = Object.entries(fields).filter(([, value]) => value === undefined);
+      const fields = Object.entries(changingFields(account));
+      const present = fields.filter(([, value]) => value !== undefined);
+      const absent = fields.filter(([, value]) => value === undefined);
       const path = (list: [string, unknown][], value?: string) =>
         Object.fromEntries(list.map(([field, own]) => [`account.${field}`, value ?? own]));
       const { matchedCount } = await keys.updateOne({ _id: doc._id, v: doc.v }, {
-        $set: { "account.name": name, "account.nameKey": nameKeyOf(name), ...path(present) },
+        $set: path(present),
         ...(absent.length > 0 ? { $unset: path(absent, "") } : {}),
         $max: { revision, "account.stateRevision": revision },
         $inc: { v: 1 },
@@ -119,9 +116,9 @@ async function replayOf(
   if (operationId === undefined) return undefined;
   const doc = await db.attempt(() => keys.findOne({ "account.operationId": operationId }));
   if (!doc) return undefined;
-  const { name, firstHash } = doc.account ?? {};
-  refuseOtherAccount(command, { name, hasSecret: (sha256) => hashText(sha256) === firstHash });
-  return { account: accountOf(doc), key: keyOf(doc), replayed: true };
+  const account = accountOf(doc);
+  refuseOtherAccount(command, account, (sha256) => hashText(sha256) === doc.account?.firstHash);
+  return { account, key: keyOf(doc), replayed: true };
 }
 
 /** Makes an account with its first key. Refuses as `createAccount` does. */

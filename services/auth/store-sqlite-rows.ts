@@ -1,7 +1,8 @@
 import { storedLimitReset } from "#common/words/key-limits.ts";
 import type { SqlRow, SqlValue } from "#kit/store/sqlite.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Account, KeyOperation } from "./key.ts";
+import type { Account } from "./account.ts";
+import type { KeyOperation } from "./key.ts";
 import type { StoredKey } from "./store.ts";
 
 /** The tables of auth, step by step. The revision begins at 1, because 0 means "from now" in a watch. */
@@ -60,12 +61,16 @@ export const authSchema: readonly string[] = [
    CREATE INDEX auth_key_by_age ON auth_key (created_at_ms, key_id);`,
   // Limits of earlier versions are for a month. Their `limit_reset` is null.
   "ALTER TABLE auth_key ADD COLUMN limit_reset INTEGER;",
+  "ALTER TABLE auth_account ADD COLUMN rate_is_set INTEGER NOT NULL DEFAULT 0;",
+  `ALTER TABLE auth_account ADD COLUMN first_name TEXT;
+   ALTER TABLE auth_account ADD COLUMN notes TEXT;`,
 ];
 
 /** Columns of an account, from `auth_account a`. */
 export const accountColumns = `a.account_id AS a_id, a.name AS a_name, a.created_at_ms AS a_created_at_ms,
   a.requests_per_minute AS a_requests_per_minute, a.suspended_at_ms AS a_suspended_at_ms,
-  a.closing_at_ms AS a_closing_at_ms, a.closed_at_ms AS a_closed_at_ms`;
+  a.closing_at_ms AS a_closing_at_ms, a.closed_at_ms AS a_closed_at_ms,
+  a.rate_is_set AS a_rate_is_set, a.first_name AS a_first_name, a.notes AS a_notes`;
 
 const names = [
   "key_id",
@@ -172,8 +177,11 @@ export function accountOf(row: SqlRow): Account {
   return {
     accountId: String(row.a_id),
     name: String(row.a_name),
+    ...(row.a_first_name === null ? {} : { firstName: String(row.a_first_name) }),
+    ...(row.a_notes === null ? {} : { notes: String(row.a_notes) }),
     createdAtMs: Number(row.a_created_at_ms),
     requestsPerMinute: Number(row.a_requests_per_minute),
+    ...(Number(row.a_rate_is_set) === 0 ? {} : { rateIsSet: true }),
     ...(row.a_suspended_at_ms === null ? {} : { suspendedAtMs: Number(row.a_suspended_at_ms) }),
     ...(row.a_closing_at_ms === null ? {} : { closingAtMs: Number(row.a_closing_at_ms) }),
     ...(row.a_closed_at_ms === null ? {} : { closedAtMs: Number(row.a_closed_at_ms) }),

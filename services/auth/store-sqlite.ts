@@ -1,7 +1,8 @@
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { SqliteDatabase, SqlRunner } from "#kit/store/sqlite.ts";
-import { type Account, isSameOperation, type Key, nameKeyOf } from "./key.ts";
+import { type Account, nameKeyOf } from "./account.ts";
+import { isSameOperation, type Key } from "./key.ts";
 import {
   type AuthReads,
   type AuthStore,
@@ -87,6 +88,11 @@ function createReads(db: SqliteDatabase): AuthReads {
     async findAccount(accountId) {
       return findAccount(db, accountId);
     },
+    findAccounts: async (accountIds) => {
+      const sql = `SELECT ${accountColumns} FROM auth_account a
+        WHERE a.account_id IN (SELECT value FROM json_each(?))`;
+      return db.all(sql, JSON.stringify(accountIds)).map(accountOf);
+    },
     async listAccounts({ after, limit }) {
       return db
         .all(
@@ -171,7 +177,7 @@ function replayOf(
   if (!row) return undefined;
   const account = accountOf(row);
   const first = bytesOf(row.first_secret_sha256);
-  refuseOtherAccount(command, { name: account.name, hasSecret: (sha256) => first.equals(sha256) });
+  refuseOtherAccount(command, account, (sha256) => first.equals(sha256));
   return { account, key: mustFindKey(tx, String(row.first_key_id)), replayed: true };
 }
 
@@ -230,12 +236,17 @@ function changeAccount(
   if (next === account) return account;
   tx.run(
     `UPDATE auth_account SET name = ?, name_key = ?, suspended_at_ms = ?, closing_at_ms = ?,
-       closed_at_ms = ? WHERE account_id = ?`,
+       closed_at_ms = ?, requests_per_minute = ?, rate_is_set = ?, first_name = ?, notes = ?
+       WHERE account_id = ?`,
     next.name,
     nameKeyOf(next.name),
     next.suspendedAtMs ?? null,
     next.closingAtMs ?? null,
     next.closedAtMs ?? null,
+    next.requestsPerMinute,
+    next.rateIsSet ? 1 : 0,
+    next.firstName ?? null,
+    next.notes ?? null,
     accountId,
   );
   const revision = nextRevision(tx);

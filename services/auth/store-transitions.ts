@@ -1,16 +1,7 @@
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import {
-  type Account,
-  closed,
-  closing,
-  hasHash,
-  isRepeated,
-  type Key,
-  revoked,
-  rotated,
-  withState,
-} from "./key.ts";
+import { type Account, closed, closing, withState } from "./account.ts";
+import { hasHash, isRepeated, type Key, revoked, rotated } from "./key.ts";
 import type { AuthStore, NewAccount, StoredKey } from "./store.ts";
 
 /** The changes of one key or one account in a database. */
@@ -30,7 +21,13 @@ export function createTransitions({
   changeAccount,
 }: AuthChanges): Pick<
   AuthStore,
-  "rotateKey" | "revokeKey" | "changeKey" | "setAccountState" | "beginClosing" | "endClosing"
+  | "rotateKey"
+  | "revokeKey"
+  | "changeKey"
+  | "changeAccount"
+  | "setAccountState"
+  | "beginClosing"
+  | "endClosing"
 > {
   return {
     rotateKey: ({ keyId, secret, graceMs, nowMs, allow, operation }) =>
@@ -43,6 +40,7 @@ export function createTransitions({
       }),
     revokeKey: ({ keyId, nowMs }) => changeKey(keyId, (key) => revoked(key, nowMs)),
     changeKey,
+    changeAccount,
     setAccountState: ({ accountId, suspended, nowMs }) =>
       changeAccount(accountId, (account) => withState(account, suspended, nowMs)),
     beginClosing: ({ accountId, nowMs }) =>
@@ -55,11 +53,13 @@ export function createTransitions({
 /** Refuses a repeat of an account's creation with another name or secret than those of the first call. */
 export function refuseOtherAccount(
   { account, key, secretBrought }: NewAccount,
-  first: { name: string | undefined; hasSecret: (sha256: Uint8Array) => boolean },
+  made: Account,
+  hadSecret: (sha256: Uint8Array) => boolean,
 ): void {
-  // Compares with the first secret, not the present one, so that a repeat after a rotation is still accepted.
-  const isSameSecret = !secretBrought || first.hasSecret(key.secret.sha256);
-  if (first.name !== account.name || !isSameSecret) refuse(ErrorReason.OPERATION_MISMATCH);
+  // Compares with the first name and secret, so that a repeat after a change of them is still accepted.
+  const isSameName = (made.firstName ?? made.name) === account.name;
+  const isSameSecret = !secretBrought || hadSecret(key.secret.sha256);
+  if (!isSameName || !isSameSecret) refuse(ErrorReason.OPERATION_MISMATCH);
 }
 
 /** The refusal of a secret that another key has. */

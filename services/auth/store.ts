@@ -1,4 +1,5 @@
-import type { Account, Key, KeyOperation, SecretDigest } from "./key.ts";
+import type { Account } from "./account.ts";
+import type { Key, KeyOperation, SecretDigest } from "./key.ts";
 
 /** A key in the store. */
 export interface StoredKey extends Key {
@@ -25,7 +26,7 @@ export interface MadeAccount {
 }
 
 /** A key found by its secret, at one revision. */
-interface FoundKey {
+export interface FoundKey {
   readonly key: StoredKey;
   readonly account: Account;
   /** `key` contains every change up to this revision, and may contain later ones. Never above the store's own revision. */
@@ -116,7 +117,13 @@ export interface AuthStore {
    */
   changeKey(keyId: string, next: (key: StoredKey) => Key): Promise<StoredKey>;
   /**
-   * Applies `withState` of key.ts. All keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND, and as `withState`
+   * Replaces an account by the one that `next` makes of it. Where `next` answers the same object, nothing changes. `next` may run
+   * several times, and keeps the id. An error that `next` throws is thrown. All keys of the account count as changed. Refuses with
+   * ACCOUNT_NOT_FOUND.
+   */
+  changeAccount(accountId: string, next: (account: Account) => Account): Promise<Account>;
+  /**
+   * Applies `withState` of account.ts. All keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND, and as `withState`
    * does.
    */
   setAccountState(command: {
@@ -124,9 +131,9 @@ export interface AuthStore {
     suspended: boolean;
     nowMs: number;
   }): Promise<Account>;
-  /** Applies `closing` of key.ts. All keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND. */
+  /** Applies `closing` of account.ts. All keys of the account count as changed. Refuses with ACCOUNT_NOT_FOUND. */
   beginClosing(command: { accountId: string; nowMs: number }): Promise<Account>;
-  /** Applies `closed` of key.ts. Refuses with ACCOUNT_NOT_FOUND, and as `closed` does. */
+  /** Applies `closed` of account.ts. Refuses with ACCOUNT_NOT_FOUND, and as `closed` does. */
   endClosing(command: { accountId: string; nowMs: number }): Promise<Account>;
   /** Accounts that are being closed and not closed yet, the longest first, by an index. */
   closingAccounts(limit: number): Promise<Account[]>;
@@ -145,6 +152,8 @@ export interface AuthStore {
   findBySecretHash(sha256: Uint8Array): Promise<FoundKey | undefined>;
   /** One account. */
   findAccount(accountId: string): Promise<Account | undefined>;
+  /** The accounts with these ids, in no order. Unknown ones are left out. */
+  findAccounts(accountIds: readonly string[]): Promise<Account[]>;
   /** At most `limit` accounts after `after`, by age, then id. Without `after`, from the first. */
   listAccounts(page: { after?: AccountCursor; limit: number }): Promise<Account[]>;
   /**
@@ -173,6 +182,7 @@ export type AuthReads = Pick<
   | "findKey"
   | "findKeyMadeBy"
   | "findAccount"
+  | "findAccounts"
   | "listAccounts"
   | "searchAccounts"
   | "closingAccounts"

@@ -44,6 +44,7 @@ const routes = [
   ["POST", "/accounts/acc_1/refund"],
   ["POST", "/accounts/acc_1/take-back"],
   ["POST", "/accounts/acc_1/close"],
+  ["PATCH", "/accounts/acc_1"],
   ["PATCH", "/accounts/acc_1/alerts"],
   ["POST", "/keys"],
   ["POST", "/operators"],

@@ -2,6 +2,7 @@ import type { Document } from "mongodb";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { manualClock } from "#kit/time/clock.ts";
+import { withRate } from "../../services/auth/account.ts";
 import type { Key } from "../../services/auth/key.ts";
 import { revisionLostMs } from "../../services/auth/limits.ts";
 import type { AuthStore } from "../../services/auth/store.ts";
@@ -50,6 +51,11 @@ await describeMongo("keys on a bad wire", (mongo) => {
       expect(await store.setAccountState(command)).toMatchObject({ suspendedAtMs: t0 });
       return { keyId: "key_a" };
     },
+    "a change of an account": async () => {
+      const changed = await store.changeAccount("acct_a", (account) => withRate(account, 7));
+      expect(changed).toMatchObject({ requestsPerMinute: 7, rateIsSet: true });
+      return { keyId: "key_a" };
+    },
     "a closing": async () => {
       const command = { accountId: "acct_a", nowMs: t0 };
       expect(await store.beginClosing(command)).toMatchObject({ closingAtMs: t0, name: "" });
@@ -87,6 +93,7 @@ await describeMongo("keys on a bad wire", (mongo) => {
       if (what === "a revocation") expect(left?.revokedAtMs).toBe(t0);
       else if (what === "an update") expect(left?.name).toBe("told");
       else if (what === "a closing") expect(account).toMatchObject({ closingAtMs: t0, name: "" });
+      else if (what === "a change of an account") expect(account?.requestsPerMinute).toBe(7);
       else if (what === "a suspension") expect(account?.suspendedAtMs).toBe(t0);
       else expect((await find("sb"))?.keyId).toBe(keyId);
     },

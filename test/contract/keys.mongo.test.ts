@@ -3,6 +3,7 @@ import type { AuthStore } from "../../services/auth/store.ts";
 import { createMongoAuthStore } from "../../services/auth/store-mongo.ts";
 import { authMongoSchema } from "../../services/auth/store-mongo-docs.ts";
 import { describeMongo } from "../support/mongo.ts";
+import { accountChangeContract } from "./keys.accounts.suite.ts";
 import { operatorStoreContract } from "./keys.closing.suite.ts";
 import { managedKeyContract } from "./keys.managed.suite.ts";
 import { keyStoreContract } from "./keys.suite.ts";
@@ -20,6 +21,7 @@ await describeMongo("keys in MongoDB", (mongo) => {
   keyStoreContract(open);
   managedKeyContract(open);
   operatorStoreContract(open);
+  accountChangeContract(open);
 
   // This test is the last, because it checks the queries of the tests above.
   test("every query is served by a declared index, and every index serves one", async () => {

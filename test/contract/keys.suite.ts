@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Account, Key } from "../../services/auth/key.ts";
+import type { Account } from "../../services/auth/account.ts";
+import type { Key } from "../../services/auth/key.ts";
 import type { AuthStore } from "../../services/auth/store.ts";
 import { digest, newAccount, newKey, t0 } from "./keys.shapes.ts";
 

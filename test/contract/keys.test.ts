@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createSqliteAuthStore } from "../../services/auth/store-sqlite.ts";
 import { sqliteFiles } from "../support/sqlite-files.ts";
+import { accountChangeContract } from "./keys.accounts.suite.ts";
 import { operatorStoreContract } from "./keys.closing.suite.ts";
 import { managedKeyContract } from "./keys.managed.suite.ts";
 import { keyStoreContract } from "./keys.suite.ts";
@@ -16,6 +17,7 @@ describe("keys in SQLite", () => {
   keyStoreContract(open);
   managedKeyContract(open);
   operatorStoreContract(open);
+  accountChangeContract(open);
 
   test("a key is found by an index, never by a scan", async () => {
     const db = connect(await newFile());

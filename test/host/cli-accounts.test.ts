@@ -46,6 +46,45 @@ test("account suspend and resume", async () => {
   expect({ code, err: err.startsWith("genmesh: ") }).toEqual({ code: 1, err: true });
 });
 
+test("account set changes what is named, and says what is wrong", async () => {
+  const { accountId } = await json("account", "create", "--name", "Set");
+  const set = ["account", "set", accountId];
+  expect((await json(...set, "--rate", "60")).account).toMatchObject({
+    ...{ accountId, name: "Set", requestsPerMinute: 60, rateIsSet: true },
+  });
+  expect((await genmesh([...set, "--rate", "61"])).out).toBe(`${accountId} is changed.\n`);
+  expect((await json(...set, "--rate", "default")).account).toMatchObject({
+    ...{ requestsPerMinute: 6_000, rateIsSet: false },
+  });
+  const texts = ["--name", "Renamed", "--note", "pays\nby invoice"];
+  expect((await json(...set, ...texts)).account).toMatchObject({
+    ...{ name: "Renamed", notes: "pays\nby invoice" },
+  });
+  expect((await genmesh(["account", "show", accountId])).out).toMatch(
+    /name +Renamed\nstate +active\n.*\nrate +6000 requests a minute \(default\)\nnotes +pays by invoice\n/,
+  );
+  expect((await json(...set, "--note", "none")).account.notes).toBe("");
+  for (const [words, code, told] of [
+    [[], 1, /name what to change/],
+    [["--rate", "0"], 2, /whole number from 1 to 1000000/],
+  ] as const) {
+    const said = await genmesh([...set, ...words]);
+    expect(said).toMatchObject({ code, err: expect.stringMatching(told) });
+  }
+  expect((await genmesh(["account", "set", "acct_none", "--rate", "9"])).err).toMatch(
+    /there is no such account/,
+  );
+  const { actions } = await json("audit", "list", accountId);
+  expect(actions[0]).toMatchObject({ action: "account.update", outcome: "done" });
+  expect(
+    actions.slice(0, 3).map(({ details }: { details: string }) => JSON.parse(details)),
+  ).toEqual([
+    { changed: "notes", notes: null },
+    { changed: "name, notes" },
+    { changed: "requestsPerMinute", requestsPerMinute: null },
+  ]);
+});
+
 test("--secret-file takes a secret, and prints it nowhere", async () => {
   await using folder = await tempFolder();
   const [first, second, third] = ["a", "b", "c"].map((name) => join(folder.path, name));

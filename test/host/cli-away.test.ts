@@ -80,6 +80,7 @@ test("every call of the other commands is repeated", async () => {
     ["UpdateAlerts", "account", "alerts", accountId, "--low-balance-usd", "1"],
     ["SetAccountState", "account", "suspend", accountId],
     ["SetAccountState", "account", "resume", accountId],
+    ["UpdateAccount", "account", "set", accountId, "--rate", "9"],
     ["ListKeys", "key", "list", accountId],
     ["UpdateKey", "key", "update", keyId, "--name", "n"],
     ["RevokeKey", "key", "revoke", keyId],

@@ -1,10 +1,11 @@
 import type { FastifyInstance } from "fastify";
 import { driveClosing } from "#common/agreements/account-closing.ts";
-import { accountDocument } from "#common/documents/account-document.ts";
+import { accountDocument, listedAccountDocument } from "#common/documents/account-document.ts";
 import { unitName } from "#common/documents/answer-values.ts";
+import { accountChangeDetails } from "#common/words/account-change.ts";
 import { optionalBoolean, optionalNumber, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import type { JsonObject } from "#kit/base/json.ts";
+import { type JsonObject, settingsBody } from "#kit/base/json.ts";
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
@@ -22,6 +23,8 @@ import { maxAmount } from "./limits.ts";
 export function accountRoutes(app: FastifyInstance, edge: Edge): void {
   const get = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
     adminRoute(app, edge, { method: "GET", url, handle });
+  const patch = (url: string, handle: (call: AdminCall) => Promise<unknown>) =>
+    adminRoute(app, edge, { method: "PATCH", url, asksSecret: true, handle });
   const post = (url: string, handle: (call: AdminCall) => Promise<unknown>, asksSecret = false) =>
     adminRoute(app, edge, { method: "POST", url, asksSecret, handle });
 
@@ -29,9 +32,13 @@ export function accountRoutes(app: FastifyInstance, edge: Edge): void {
     const { auth } = call.peers;
     const asked = { ...call.page(), query: call.query("query") };
     const { accounts, nextPageToken } = await auth.listAccounts(asked, call.options);
-    return listOf(await Promise.all(accounts.map((one) => shown(call, one))), nextPageToken);
+    const listed = accounts.map(async (one) =>
+      listedAccountDocument(one, await balanceOf(call, one.accountId)),
+    );
+    return listOf(await Promise.all(listed), nextPageToken);
   });
   get("/accounts/:accountId", async (call) => shown(call, await findAccount(call)));
+  patch("/accounts/:accountId", change);
   post("/accounts", create, true);
   post("/accounts/:accountId/top-up", topUp, true);
   post("/accounts/:accountId/refund", refund, true);
@@ -51,14 +58,25 @@ export function accountRoutes(app: FastifyInstance, edge: Edge): void {
   }
 }
 
-/** An account with its wallets. They are null where billing does not answer. */
+async function change(call: AdminCall) {
+  const accountId = call.param("accountId");
+  const asked = await call.body();
+  const { account } = await call.audited(
+    { action: "account.update", accountId, details: accountChangeDetails(asked) },
+    () => call.peers.auth.updateAccount({ accountId, body: settingsBody(asked) }, call.options),
+  );
+  return shown(call, account);
+}
+
+/** An account with its wallets. */
 async function shown(call: AdminCall, account: Account | undefined) {
   if (!account) throw new Error("auth answered no account and did not refuse");
-  const { accountId } = account;
-  const balance = await call.peers.billing
-    .getBalance({ accountId }, call.options)
-    .catch(() => undefined);
-  return accountDocument(account, balance);
+  return accountDocument(account, await balanceOf(call, account.accountId));
+}
+
+/** Undefined where billing does not answer. */
+function balanceOf({ peers, options }: AdminCall, accountId: string) {
+  return peers.billing.getBalance({ accountId }, options).catch(() => undefined);
 }
 
 /** The amount to add to each wallet. */

@@ -7,7 +7,8 @@ import { type JsonObject, settingsBody } from "#kit/base/json.ts";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { keyBodyFields, setLowBalance } from "../../keys.ts";
-import { type AdminCall, adminRoute, listOf } from "./context.ts";
+import { namedListOf } from "./account-names.ts";
+import { type AdminCall, adminRoute } from "./context.ts";
 import { keyPagesSearched, pageSizes } from "./limits.ts";
 
 /** Routes of the keys of all accounts. */
@@ -34,7 +35,7 @@ async function list(call: AdminCall) {
   }
   if (accountId === "") {
     const found = await auth.listAllKeys({ ...call.page(), query }, call.options);
-    return listOf(shown(call, found.keys), found.nextPageToken);
+    return namedListOf(call, shown(call, found.keys), found.nextPageToken);
   }
   // One answer of auth has all keys, at most 1,000.
   const { pageSize, pageToken } = call.page();
@@ -46,7 +47,7 @@ async function list(call: AdminCall) {
   if (pageToken !== "" && from === 0) refuse(ErrorReason.INVALID_VALUE, { param: "after" });
   const page = matching.slice(from, from + pageSize);
   const isLast = from + pageSize >= matching.length;
-  return listOf(shown(call, page), isLast ? "" : (page.at(-1)?.keyId ?? ""));
+  return namedListOf(call, shown(call, page), isLast ? "" : (page.at(-1)?.keyId ?? ""));
 }
 
 /** All ids of keys begin with it. Other texts are looked for in names. */
@@ -64,7 +65,7 @@ async function searchNames(call: AdminCall, text: string) {
     after = found.nextPageToken;
     if (after === "" || matching.length >= pageSize) break;
   }
-  return listOf(shown(call, matching), after);
+  return namedListOf(call, shown(call, matching), after);
 }
 
 function shown({ clock }: AdminCall, keys: readonly ApiKey[]) {

@@ -5,7 +5,8 @@ import type { Line } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { queryOneOf, queryRange } from "../../query.ts";
 import { toRequestDocument, usageKinds, usageStatuses } from "../../usage-query.ts";
-import { type AdminCall, adminRoute, listOf } from "./context.ts";
+import { namedListOf } from "./account-names.ts";
+import { type AdminCall, adminRoute } from "./context.ts";
 import { findKey } from "./keys.ts";
 import { linePagesSearched } from "./limits.ts";
 
@@ -23,7 +24,7 @@ async function list(call: AdminCall) {
   const id = call.query("id");
   if (id !== "") {
     const { lines } = await billing.searchLines({ id }, call.options);
-    return listOf(lines.map(requestDocument));
+    return namedListOf(call, lines.map(requestDocument));
   }
   const kind = queryOneOf(call.request, "kind", kinds);
   const asked = {
@@ -45,7 +46,7 @@ async function list(call: AdminCall) {
     after = found.nextPageToken;
     if (after === "") break;
   }
-  return listOf(lines.map(requestDocument), after);
+  return namedListOf(call, lines.map(requestDocument), after);
 }
 
 /** A key belongs to one account, so that its lines are found along the account's. */

@@ -8,6 +8,7 @@ import {
 } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import type { Edge } from "../../context.ts";
 import { queryOneOf } from "../../query.ts";
+import { namedListOf } from "./account-names.ts";
 import { snapshotOf } from "./catalog.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
 
@@ -21,7 +22,7 @@ export function systemRoutes(app: FastifyInstance, edge: Edge): void {
   get("/audit", async (call) => {
     const asked = { ...call.page(), accountId: call.query("account") };
     const { actions, nextPageToken } = await call.peers.auth.listActions(asked, call.options);
-    return listOf(actions.map(actionDocument), nextPageToken);
+    return namedListOf(call, actions.map(actionDocument), nextPageToken);
   });
 }
 

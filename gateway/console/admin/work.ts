@@ -10,7 +10,8 @@ import { JobKind, JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/med
 import type { Edge } from "../../context.ts";
 import { kindFilter, statusFilter } from "../../jobs.ts";
 import { queryOneOf, queryRange } from "../../query.ts";
-import { type AdminCall, adminRoute, listOf, readOperationId, readUnit } from "./context.ts";
+import { namedListOf } from "./account-names.ts";
+import { type AdminCall, adminRoute, readOperationId, readUnit } from "./context.ts";
 import { auditMs, maxDifferences } from "./limits.ts";
 
 /** Routes of jobs, holds, reviews and the ledger. */
@@ -26,21 +27,21 @@ export function workRoutes(app: FastifyInstance, edge: Edge): void {
     const which = { accountId: call.query("account"), status, kind, ...queryRange(call.request) };
     const asked = { ...call.page(), ...which };
     const { jobs, nextPageToken } = await call.peers.media.listAccountJobs(asked, call.options);
-    return listOf(jobs.map(operatorsJobDocument), nextPageToken);
+    return namedListOf(call, jobs.map(operatorsJobDocument), nextPageToken);
   });
   get("/jobs/:jobId", inspect);
   paid("/jobs/:jobId/retry", retry);
   get("/holds", async (call) => {
     const asked = { ...call.page(), accountId: call.query("account") };
     const { holds, nextPageToken } = await call.peers.billing.listHolds(asked, call.options);
-    return listOf(holds.map(holdDocument), nextPageToken);
+    return namedListOf(call, holds.map(holdDocument), nextPageToken);
   });
   paid("/holds/:holdId/settle", (call) => endHold(call, "settle"));
   paid("/holds/:holdId/release", (call) => endHold(call, "release"));
   get("/reviews", async (call) => {
     const asked = { accountId: call.query("account") };
     const { reviews } = await call.peers.text.listReviews(asked, call.options);
-    return listOf(reviews.map(reviewDocument));
+    return namedListOf(call, reviews.map(reviewDocument));
   });
   adminRoute(app, edge, {
     ...{ method: "GET", url: "/ledger/audit", timeoutMs: auditMs },

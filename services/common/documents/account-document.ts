@@ -2,8 +2,13 @@ import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { GetBalanceResponse, Wallet } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { isoTime, isoTimeOrNull } from "./answer-values.ts";
 
-/** An account as operators see it in the console, with its wallets where billing answered. */
+/** One account as operators see it in the console, with its wallets where billing answered. A list lacks the notes. */
 export function accountDocument(account: Account, balance: GetBalanceResponse | undefined) {
+  return { ...listedAccountDocument(account, balance), notes: account.notes };
+}
+
+/** An account in the console's list of them. */
+export function listedAccountDocument(account: Account, balance: GetBalanceResponse | undefined) {
   return {
     object: "account",
     id: account.accountId,
@@ -13,6 +18,7 @@ export function accountDocument(account: Account, balance: GetBalanceResponse | 
     suspendedAt: isoTimeOrNull(account.suspendTime),
     closedAt: isoTimeOrNull(account.closeTime),
     requestsPerMinute: account.requestsPerMinute,
+    rateIsSet: account.rateIsSet,
     usdMicros: walletDocument(balance?.usdMicros),
     credits: walletDocument(balance?.credits),
   };
@@ -31,12 +37,14 @@ function walletDocument(wallet: Wallet | undefined) {
   return { available, reserved, spendable, monthSpent, granted, spent };
 }
 
-/** An account as the command prints it for scripts. */
+/** An account as the command prints it for scripts, in a list of them. */
 export function printedAccount(account: Account) {
   return {
     accountId: account.accountId,
     name: account.name,
     createdAt: isoTime(account.createTime),
+    requestsPerMinute: account.requestsPerMinute,
+    rateIsSet: account.rateIsSet,
     suspendedAt: account.suspendTime && isoTime(account.suspendTime),
     ...(account.closingTime ? { closingAt: isoTime(account.closingTime) } : {}),
     ...(account.closeTime ? { closedAt: isoTime(account.closeTime) } : {}),

@@ -12,6 +12,7 @@ import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { makeSecret } from "../../auth/key.ts";
 import { alertsCommand } from "./account-alerts.ts";
 import { balance, balances } from "./account-balance.ts";
+import { setCommand } from "./account-set.ts";
 import { takeBackCommand } from "./account-take-back.ts";
 import {
   amount,
@@ -38,6 +39,7 @@ export function accountCommands(program: Command, cli: Cli): void {
     "account balance acct_…",
   );
   createCommand(account, cli);
+  setCommand(account, cli);
   alertsCommand(account, cli);
   topUpCommand(account, cli);
   refundCommand(account, cli);

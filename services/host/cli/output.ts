@@ -39,7 +39,7 @@ function printable(text: string): string {
 /** Prints names and values, a line each. */
 export function printFacts(output: Output, facts: [string, string][]): void {
   const width = Math.max(...facts.map(([name]) => name.length));
-  for (const [name, value] of facts) output.out(`${name.padEnd(width)}  ${value}\n`);
+  for (const [name, value] of facts) output.out(`${name.padEnd(width)}  ${printable(value)}\n`);
 }
 
 /** "$12.345678" */
