@@ -3,38 +3,9 @@ import sharp from "sharp";
 import { beforeEach, describe, expect, test } from "vitest";
 import { pdf, wav, withReaders } from "../e2e/file-parts.ts";
 import { chromiumPath, openPage } from "../support/browser.ts";
+import { type Given, give } from "./give.ts";
 import { lookFindings, signIn, visit } from "./screens.ts";
 import { startConsole } from "./start-console.ts";
-
-interface Given {
-  name: string;
-  type: string;
-  bytes: Uint8Array;
-}
-
-/** Gives files to the page as a reader's paste does, or as a drop on the element. */
-function give(page: Page, how: "paste" | "drop", selector: string, files: readonly Given[]) {
-  const sent = files.map(({ bytes, ...rest }) => ({
-    ...rest,
-    base64: Buffer.from(bytes).toString("base64"),
-  }));
-  return page.locator(selector).evaluate(
-    (element, [kind, all]) => {
-      const transfer = new DataTransfer();
-      for (const { name, type, base64 } of all) {
-        const content = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-        transfer.items.add(new File([content], name, { type }));
-      }
-      const options = { bubbles: true, cancelable: true };
-      element.dispatchEvent(
-        kind === "paste"
-          ? new ClipboardEvent("paste", { ...options, clipboardData: transfer })
-          : new DragEvent("drop", { ...options, dataTransfer: transfer }),
-      );
-    },
-    [how, sent] as const,
-  );
-}
 
 describe.skipIf(chromiumPath === undefined)("files given to the console's playground", () => {
   const on = startConsole({ catalog: withReaders });

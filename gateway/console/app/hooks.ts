@@ -86,12 +86,25 @@ export function usePages() {
   };
 }
 
+/**
+ * Gives the focus back after an action or a dialog, unless it is elsewhere by then. A button loses it while it is off. Where the button is
+ * gone, as with the row that it deleted, the screen's heading gets the focus.
+ */
+export function giveFocusBack(before: Element | null): void {
+  requestAnimationFrame(() => {
+    if (document.activeElement !== document.body) return;
+    if (before instanceof HTMLElement && before.isConnected) before.focus();
+    else document.querySelector("h1")?.focus();
+  });
+}
+
 /** Runs an action of the reader, once at a time. A failure is `error`. */
 export function useAction<A extends unknown[]>(act: (...values: A) => Promise<void>) {
   const [state, setState] = useState<{ error?: unknown; isBusy: boolean }>({ isBusy: false });
   const run = async (...values: A) => {
     if (state.isBusy) return;
     setState({ isBusy: true });
+    const pressed = document.activeElement;
     const wasSignedIn = Boolean(session.value);
     try {
       await act(...values);
@@ -102,6 +115,7 @@ export function useAction<A extends unknown[]>(act: (...values: A) => Promise<vo
       const isSilent = error instanceof Cancelled || hasLeft;
       setState(isSilent ? { isBusy: false } : { error, isBusy: false });
     }
+    giveFocusBack(pressed);
   };
   return { ...state, run };
 }

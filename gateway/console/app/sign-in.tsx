@@ -41,8 +41,8 @@ export function SignIn() {
           </a>
         )}
         <p class="fine">
-          No key yet? <code>npm start</code> prints one of a demo account; for others the operator
-          runs <code>genmesh key create</code>.
+          No key yet? <code>npm start</code> prints one of a demo account. An operator makes others,
+          here or with <code>genmesh key create</code>.
         </p>
       </div>
     </main>

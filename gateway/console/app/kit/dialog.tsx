@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
-import { useAction } from "../hooks.ts";
+import { giveFocusBack, useAction } from "../hooks.ts";
 import { ErrorText } from "./states.tsx";
 
 /**
@@ -28,6 +28,7 @@ export function Dialog({
     dialog.current?.showModal();
     return () => {
       if (opener instanceof HTMLElement) opener.focus();
+      giveFocusBack(opener);
     };
   }, []);
   return (

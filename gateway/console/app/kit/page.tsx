@@ -1,10 +1,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-/** False until the reader has gone to a second screen. The browser itself sets the focus of the first one. */
-let hasNavigated = false;
-
-/** A screen. Its heading gets the focus when the reader comes from another screen, so that the keyboard continues there. */
+/**
+ * A screen. Its heading gets the focus when the reader comes from another screen or the sign-in, so that the keyboard continues there. The
+ * browser itself sets the focus of a page that nobody has touched yet.
+ */
 export function Page({
   title,
   lead,
@@ -19,8 +19,7 @@ export function Page({
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · genmesh`;
-    if (hasNavigated) heading.current?.focus();
-    hasNavigated = true;
+    if (navigator.userActivation.hasBeenActive) heading.current?.focus();
   }, [title]);
   return (
     <>

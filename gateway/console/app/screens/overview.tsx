@@ -16,6 +16,7 @@ import type {
   Key,
   LimitReset,
   List,
+  Model,
   RequestRecord,
   UsagePage,
   UsageResult,
@@ -247,7 +248,9 @@ function Running({
           {jobs.map((job) => (
             <li key={job.id}>
               <div class="row spread">
-                <Id>{job.id}</Id>
+                <a href={`/console/jobs?id=${encodeURIComponent(job.id)}`}>
+                  <ShortId id={job.id} />
+                </a>
                 <Status of="job" value={job.status} />
               </div>
               <progress
@@ -315,12 +318,16 @@ function LastErrors({
   );
 }
 
+/** A request to copy, of a model that this key may use. */
 function FirstCall() {
+  const models = useApi<List<Model>>(may("models") ? "/models" : null).data?.data ?? [];
+  const chats = models.filter(({ kind }) => kind === "chat");
+  const model = (chats.find((one) => one.default) ?? chats[0])?.id ?? "MODEL";
   const text = [
     "export KEY=gm_…",
     `curl -N ${location.origin}/v1/responses \\`,
     '  -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\',
-    `  -d '{"model": "chat-1", "input": "Why is the sky blue?", "stream": true}'`,
+    `  -d '{"model": "${model}", "input": "Why is the sky blue?", "stream": true}'`,
   ].join("\n");
   return (
     <Section title="The first request" actions={<a href="/docs">API documentation</a>}>

@@ -218,6 +218,11 @@ function OneRequest({ id }: { id: string }) {
               <Id>{record.requestId}</Id>
             </Fact>
           )}
+          {id.startsWith("job_") && (
+            <Fact name="Job">
+              <a href={`/console/jobs?id=${encodeURIComponent(id)}`}>{id}</a>
+            </Fact>
+          )}
         </dl>
       )}
     </section>

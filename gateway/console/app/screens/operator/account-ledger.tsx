@@ -7,7 +7,11 @@ import { Section } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { Id, StatusWord, When } from "../../kit/values.tsx";
+import { requestPath } from "./requests.tsx";
 import type { AdminList, LedgerEntry } from "./types.ts";
+
+/** A hold and its end name the request. Others name an operation. */
+const requestId = /^(req|job)_/;
 
 const columns: Column<LedgerEntry>[] = [
   {
@@ -26,7 +30,13 @@ const columns: Column<LedgerEntry>[] = [
     head: "For",
     cell: (entry) => (
       <>
-        {entry.ref && <Id>{entry.ref}</Id>}
+        {entry.ref && requestId.test(entry.ref) ? (
+          <a href={requestPath(entry.ref)}>
+            <Id>{entry.ref}</Id>
+          </a>
+        ) : (
+          entry.ref && <Id>{entry.ref}</Id>
+        )}
         {entry.refundOf !== null && <span class="sub">gives back entry {entry.refundOf}</span>}
         {entry.takeBackOf !== null && <span class="sub">takes back entry {entry.takeBackOf}</span>}
       </>
@@ -95,12 +105,16 @@ export function AccountLedger({
   const loaded = useApi<AdminList<LedgerEntry>>(
     `${path}/entries${queryOf({ after: pages.after, limit: 25 })}`,
   );
+  const rows = loaded.data?.data;
+  // A charge is given back once. A refund is newer than its charge, so it is on the same page or an earlier one.
+  const isRefunded = ({ unit, number }: LedgerEntry) =>
+    rows?.some((one) => one.unit === unit && one.refundOf === number);
   const actions: Column<LedgerEntry> = {
     head: "Actions",
     isActions: true,
     cell: (entry) => (
       <>
-        {Number(entry.spentDelta) > 0 && (
+        {Number(entry.spentDelta) > 0 && !isRefunded(entry) && (
           <button type="button" class="small" onClick={() => onRefund(entry)}>
             Refund
           </button>
@@ -120,7 +134,7 @@ export function AccountLedger({
         caption="Entries of the account's ledger"
         columns={[...columns, actions]}
         loaded={loaded}
-        rowsOf={loaded.data?.data}
+        rowsOf={rows}
         keyOf={(entry) => `${entry.unit}-${entry.number}`}
         empty={
           <Empty title="No entries yet">

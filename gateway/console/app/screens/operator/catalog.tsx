@@ -22,10 +22,10 @@ export function OperatorCatalog() {
   const loaded = useApi<Catalog>(`${admin}/catalog`);
   const text = useApi<CatalogText>(`${admin}/catalog/text`);
   const versions = useApi<AdminList<CatalogVersion>>(`${admin}/catalog/versions`);
-  const reload = () => {
-    for (const one of [loaded, text, versions]) one.reload();
-  };
   const upstreams = useApi<Upstreams>(`${admin}/upstreams`);
+  const reload = () => {
+    for (const one of [loaded, text, versions, upstreams]) one.reload();
+  };
   const stateOf = new Map(upstreams.data?.data.map(({ name, state }) => [name, state]));
   const models = loaded.data?.models;
   // One part would push the others down when it came.

@@ -11,17 +11,19 @@ export function ProbeUpstream({ name, onClose }: { name: string; onClose(): void
   const { data, error, isLoading, reload } = useApi<UpstreamProbe>(path, ask);
   return (
     <Dialog title={`Probe ${name}`} onClose={onClose} wide>
-      <p>It is asked for its models, with its key, by a server. Nothing is generated.</p>
-      <ErrorText error={error} />
-      {data && !isLoading && <Answers probe={data} />}
-      {isLoading && <Waiting lines={4} />}
-      <div class="dialog-actions">
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
-        <button type="button" class="primary" disabled={isLoading} onClick={reload}>
-          Ask again
-        </button>
+      <div class="stack">
+        <p>It is asked for its models, with its key, by a server. Nothing is generated.</p>
+        <ErrorText error={error} />
+        {data && !isLoading && <Answers probe={data} />}
+        {isLoading && <Waiting lines={4} />}
+        <div class="dialog-actions">
+          <button type="button" onClick={onClose}>
+            Close
+          </button>
+          <button type="button" class="primary" disabled={isLoading} onClick={reload}>
+            Ask again
+          </button>
+        </div>
       </div>
     </Dialog>
   );
@@ -73,9 +75,8 @@ function headline(
 ): string {
   if (list?.fault) return `The upstream could not be asked: ${list.fault}.`;
   if (faults.length > 0) return "It answers, and differs from the catalog.";
-  const has =
-    models === 0
-      ? "No active model is served there."
-      : `It has all ${count(models)} of its models.`;
-  return list ? `The key works. ${has}` : `It answers. ${has}`;
+  const has = models === 1 ? "the model" : `all ${count(models)} models`;
+  const served =
+    models === 0 ? "No active model is served there." : `It has ${has} of the catalog there.`;
+  return list ? `The key works. ${served}` : `It answers. ${served}`;
 }

@@ -1,6 +1,6 @@
 import { queryOf } from "../../api.ts";
 import { localZone } from "../../format.ts";
-import { useApi, useFilters, usePages } from "../../hooks.ts";
+import { useApi, useFilters, usePages, useReloading } from "../../hooks.ts";
 import { TextField } from "../../kit/form.tsx";
 import { Page } from "../../kit/page.tsx";
 import { SearchField } from "../../kit/search.tsx";
@@ -14,7 +14,8 @@ import { accountPath } from "./accounts.tsx";
 import { keyPath } from "./keys.tsx";
 import { type AdminList, type AdminRequest, admin } from "./types.ts";
 
-const pathOf = (id: string) =>
+/** The record of a request, or the job of that id. */
+export const requestPath = (id: string) =>
   id.startsWith("job_")
     ? `/console/operator/jobs?id=${encodeURIComponent(id)}`
     : `/console/operator/requests?id=${encodeURIComponent(id)}`;
@@ -26,7 +27,7 @@ const columns: Column<AdminRequest>[] = [
       <>
         <When at={row.createdAt} style="second" />
         <span class="sub">
-          <a href={pathOf(row.id)}>
+          <a href={requestPath(row.id)}>
             <ShortId id={row.id} />
           </a>
         </span>
@@ -162,6 +163,7 @@ export function OperatorRequests() {
 function Found({ id }: { id: string }) {
   const loaded = useApi<AdminList<AdminRequest>>(`${admin}/requests${queryOf({ id })}`);
   const rows = loaded.data?.data;
+  useReloading(rows?.length === 0, loaded.reload);
   return (
     <>
       <p>
@@ -174,8 +176,9 @@ function Found({ id }: { id: string }) {
       {rows?.length === 0 && (
         <Empty title="No request has this id">
           <p>
-            A request is found some seconds after its end. One that was refused before a model was
-            asked, such as for its key or its balance, is not kept.
+            A request is found some seconds after its end, and is looked for again by itself. One
+            that was refused before a model was asked, such as for its key or its balance, is not
+            kept.
           </p>
         </Empty>
       )}
@@ -241,7 +244,7 @@ function OneRequest({ row }: { row: AdminRequest }) {
         )}
         {row.id.startsWith("job_") && (
           <Fact name="Job">
-            <a href={pathOf(row.id)}>{row.id}</a>
+            <a href={requestPath(row.id)}>{row.id}</a>
           </Fact>
         )}
       </dl>
