@@ -46,7 +46,7 @@ describe.skipIf(chromiumPath === undefined)("an operator's day, without a shell"
   let tab: Tab;
   let page: Tab["page"];
   let origin: string;
-  /** The customer's application. */
+  /** The account's application. */
   let customer: Caller;
 
   beforeAll(async () => {

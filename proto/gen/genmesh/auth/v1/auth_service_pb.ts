@@ -1026,7 +1026,7 @@ export type ListAccountsRequest = Message<"genmesh.auth.v1.ListAccountsRequest">
   query: string;
 
   /**
-   * Only the accounts with these ids, in no order, without those that do not exist. The other fields then have no effect. At most 100.
+   * Only the accounts with these ids, in any order. Ids of no account are left out. The other fields then have no effect. At most 100.
    *
    * @generated from field: repeated string account_ids = 61;
    */
