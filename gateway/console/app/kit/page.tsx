@@ -2,8 +2,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 /**
- * A screen. Its heading gets the focus when the reader comes from another screen or the sign-in, so that the keyboard continues there. The
- * browser itself sets the focus of a page that nobody has touched yet.
+ * A screen. Its heading gets the focus when the reader comes from another screen or the sign-in, so that the keyboard continues there. On a
+ * fresh page the browser itself sets the focus.
  */
 export function Page({
   title,
