@@ -124,10 +124,10 @@ export function readPageSize(size: number): number {
   return size >= 1 && size <= maxPageSize ? size : invalid("page_size");
 }
 
-/** Ids of accounts that are looked for. */
+/** Ids of accounts that are looked for, without those that no account can have. */
 export function readAccountIds(ids: readonly string[]): readonly string[] {
-  const fits = ids.length <= maxNamedAccounts && ids.every((id) => accountOrKeyIdPattern.test(id));
-  return fits ? ids : invalid("account_ids");
+  if (ids.length > maxNamedAccounts) return invalid("account_ids");
+  return ids.filter((id) => accountOrKeyIdPattern.test(id));
 }
 
 /** The start of a page. Empty means the first account. */

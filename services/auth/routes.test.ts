@@ -61,7 +61,7 @@ describe("accounts", () => {
     const lists = [
       await world.admin.listAccounts({}),
       await world.admin.listAccounts({ query: "love" }),
-      await world.admin.listAccounts({ accountIds: [accountId, "acct_none"] }),
+      await world.admin.listAccounts({ accountIds: [accountId, "acct_none", "no id"] }),
     ];
     for (const { accounts } of lists) {
       expect(accounts.map((one) => [one.name, one.notes])).toEqual([["Lovelace", ""]]);
