@@ -73,6 +73,7 @@ auth | who a caller is and what a key may do: accounts, keys, sessions, the audi
 billing | how billing starts, and what it answers: its methods, its sweeper | kit, common, billing
 billing/base | bounds, events and periods that all of billing goes by | kit, common
 billing/ledger | whether money moves: wallets, holds, the journal | kit, common, billing/base
+billing/grants | what an account gets each month, and that it gets it once | kit, common, billing/base, billing/ledger
 billing/usage | what an account used, by key, model and day, counted from the journal | kit, billing/base, billing/ledger
 billing/alerts | when an account is told that money or a limit is nearly gone | kit, common, billing/base, billing/ledger
 

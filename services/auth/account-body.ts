@@ -1,9 +1,9 @@
-import { accountProperties } from "#common/words/account-change.ts";
+import { accountProperties } from "#common/agreements/account-change.ts";
 import { type NumberRule, optionalNumber, optionalString } from "#common/words/body.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { type Account, withName, withNotes, withRate } from "./account.ts";
 import { has, readNamePart, refuseUnknown } from "./key-body.ts";
-import { maxNotesChars, maxRequestsPerMinute } from "./limits.ts";
+import { maxMonthlyGrant, maxNotesChars, maxRequestsPerMinute } from "./limits.ts";
 
 /** The values that a change of an account asks for. An absent part stays unchanged. */
 export interface AskedAccount {
@@ -12,6 +12,9 @@ export interface AskedAccount {
   notes?: string;
   /** Null means the default. */
   requestsPerMinute?: number | null;
+  /** Billing keeps this, and the next. 0 means none. */
+  grantUsdMicros?: bigint;
+  grantCredits?: bigint;
 }
 
 /** Reads the body of a change of an account. */
@@ -26,6 +29,30 @@ export function readAccountChange(body: JsonObject): AskedAccount {
     ...(has(body, "requestsPerMinute")
       ? { requestsPerMinute: optionalNumber(body, "requestsPerMinute", rate) ?? null }
       : {}),
+    ...(has(body, usdGrant) ? { grantUsdMicros: readGrant(body, usdGrant) } : {}),
+    ...(has(body, creditsGrant) ? { grantCredits: readGrant(body, creditsGrant) } : {}),
+  };
+}
+
+const usdGrant = "monthlyGrantUsdMicros";
+const creditsGrant = "monthlyGrantCredits";
+
+function readGrant(body: JsonObject, name: string): bigint {
+  const rule: NumberRule = { min: 0, max: Number(maxMonthlyGrant), integer: true };
+  return BigInt(optionalNumber(body, name, rule) ?? 0);
+}
+
+/** The part of a change that billing keeps. */
+export function monthlyGrantField({
+  grantUsdMicros: usdMicros,
+  grantCredits: credits,
+}: AskedAccount) {
+  if (usdMicros === undefined && credits === undefined) return {};
+  return {
+    monthlyGrant: {
+      ...(usdMicros === undefined ? {} : { usdMicros }),
+      ...(credits === undefined ? {} : { credits }),
+    },
   };
 }
 

@@ -7,7 +7,7 @@ export interface Account {
   readonly name: string;
   /** The name in the call that made it, where it has been renamed since. A repeat of that call has it. */
   readonly firstName?: string;
-  /** Notes of operators about it. No caller sees it. */
+  /** The operators' notes about it. No caller sees them. */
   readonly notes?: string;
   readonly createdAtMs: number;
   /** For all its keys together. A key with more raises it, unless the rate is set. */

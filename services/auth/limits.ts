@@ -18,6 +18,8 @@ export const defaultKeyRequestsPerMinute = 3_000;
 export const defaultAccountRequestsPerMinute = 6_000;
 /** Highest limit of a key in USD micros: nine billion dollars, exact as a number of JSON. */
 export const maxLimitUsdMicros = 9_000_000_000_000_000n;
+/** Highest monthly grant, in USD micros or credits: that of any grant of billing. */
+export const maxMonthlyGrant = 9_000_000_000_000_000n;
 /** Rotations of a key that are recognized by their idempotency keys. A client repeats its last call, not its ninth. */
 export const maxRotationsKept = 8;
 /** Uses of keys in one message: a few ms of a synchronous store's time. */

@@ -16,7 +16,7 @@ import {
   WatchKeysResponseSchema,
 } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { nameKeyOf, refuseClosing } from "./account.ts";
-import { accountWith, readAccountChange } from "./account-body.ts";
+import { accountWith, monthlyGrantField, readAccountChange } from "./account-body.ts";
 import { createClosingRoutes } from "./account-closing.ts";
 import type { ActionStore } from "./action.ts";
 import { createActionRoutes } from "./actions.ts";
@@ -97,7 +97,7 @@ export function createAuthRoutes(context: RoutesContext): ServiceImpl<typeof Aut
         return accountWith(asked, before);
       });
       events.accountChanged(account);
-      return { account: toWholeAccountMessage(account) };
+      return { account: toWholeAccountMessage(account), ...monthlyGrantField(asked) };
     },
     async noteKeyUses(req) {
       await store.noteUses(read.readUses(req.uses));

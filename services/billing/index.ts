@@ -9,6 +9,8 @@ import type { Clock } from "#kit/time/clock.ts";
 import { createAlerts, isKeyLimitReached } from "./alerts/alerts.ts";
 import { createAlertStore } from "./alerts/store-documents.ts";
 import { createBillingEvents } from "./base/events.ts";
+import { runMonthlyGrants } from "./grants/monthly.ts";
+import { createGrantStore } from "./grants/store-documents.ts";
 import type { LedgerContext } from "./ledger/apply.ts";
 import { createLocalHolds } from "./ledger/apply.ts";
 import type { LedgerStore } from "./ledger/store.ts";
@@ -67,6 +69,7 @@ export function createBilling(deps: BillingDeps): Service & { holds: HoldOperati
   });
   const usage = createUsageStore(deps.database);
   const alertStore = createAlertStore(deps.database);
+  const grants = createGrantStore(deps.database);
   const alerts = createAlerts({ store: alertStore, clock, events });
   const counting = createCounting({ store, usage, alerts, clock, events });
   const ledger: LedgerContext = {
@@ -94,15 +97,17 @@ export function createBilling(deps: BillingDeps): Service & { holds: HoldOperati
   return {
     name: "billing",
     holds: createLocalHolds(ledger),
-    rpc: [createBillingRoutes({ ...ledger, usage, counting, alerts })],
+    rpc: [createBillingRoutes({ ...ledger, usage, counting, alerts, grants })],
     async start() {
       await store.open();
       await usage.open();
       await alertStore.open();
+      await grants.open();
       running = Promise.all([
         sweeper.run(life.signal),
         counting.run(life.signal),
         alerts.run(life.signal),
+        runMonthlyGrants({ ...ledger, grants }, life.signal),
       ]);
     },
     notReady: () => (running ? undefined : "billing: the ledger is not open yet"),

@@ -9,6 +9,7 @@ import {
   BillingService,
 } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Alerts } from "./alerts/alerts.ts";
+import { createGrantRoutes, type MonthlyGrantsContext } from "./grants/monthly.ts";
 import { applyEach, applyOne, type LedgerContext } from "./ledger/apply.ts";
 import { type AuditRead, auditWallet } from "./ledger/audit.ts";
 import { readAccountEntries } from "./ledger/entries-page.ts";
@@ -32,7 +33,7 @@ import { createUsageRoutes } from "./usage/usage-routes.ts";
 import type { UsageStore } from "./usage/usage-store.ts";
 
 /** The parts that the methods need. */
-export interface BillingRoutesContext extends LedgerContext {
+export interface BillingRoutesContext extends MonthlyGrantsContext {
   usage: UsageStore;
   counting: Counting;
   alerts: Alerts;
@@ -46,6 +47,11 @@ export function createBillingRoutes(ctx: BillingRoutesContext): RpcService {
     ...operationRoutes(ctx),
     ...readRoutes(ctx),
     ...operatorRoutes(ctx),
+    ...createGrantRoutes(ctx),
+    async eraseAlerts(request, call) {
+      await ctx.grants.erase(requests.readAccountId(request.accountId));
+      return ctx.alerts.methods.eraseAlerts(request, call);
+    },
   });
 }
 

@@ -12,6 +12,7 @@ ownWorldOnly();
 
 const operator = operatorSession(world);
 const settings = { name: "An account", notes: "owes-us-a-crab", requestsPerMinute: 500 };
+const grant = { monthlyGrantCredits: 3 };
 let owner: Caller;
 let session: string;
 
@@ -22,7 +23,8 @@ beforeAll(async () => {
   session = operator.cookie;
   operator.cookie = "";
   await operator.signIn();
-  expect((await operator.patch(`/accounts/${owner.accountId}`, settings)).status).toBe(200);
+  const { status } = await operator.patch(`/accounts/${owner.accountId}`, { ...settings, ...grant });
+  expect(status).toBe(200);
 });
 
 test("no answer to a key with every scope has the operators' notes about its account", async () => {
@@ -43,7 +45,10 @@ test("no answer to a key with every scope has the operators' notes about its acc
 test("an account's own key reads and changes nothing of what operators set", async () => {
   const { accountId } = owner;
   const path = `/admin/accounts/${accountId}`;
-  const change = { name: "Mine", notes: null, requestsPerMinute: null };
+  const change = {
+    ...{ name: "Mine", notes: null, requestsPerMinute: null },
+    ...{ monthlyGrantUsdMicros: 9_000_000, monthlyGrantCredits: 9_000 },
+  };
   for (const [method, body] of [
     ["GET", undefined],
     ["PATCH", change],
@@ -54,5 +59,7 @@ test("an account's own key reads and changes nothing of what operators set", asy
   for (const route of [`/accounts/${accountId}`, "/account", `/admin/accounts/${accountId}`]) {
     expect((await send(owner, "PATCH", route, change)).status, route).toBe(404);
   }
-  expect((await operator.get(`/accounts/${accountId}`)).json).toMatchObject(settings);
+  expect((await operator.get(`/accounts/${accountId}`)).json).toMatchObject({
+    ...{ ...settings, monthlyGrant: { usdMicros: 0, credits: 3 } },
+  });
 });

@@ -70,6 +70,35 @@ test("a name and notes: every list has the name, none has the notes, and the log
   }
 });
 
+test("a monthly grant is set with the rest, shown, logged by its figures, and cleared", async () => {
+  const { accountId } = await world.caller();
+  const path = `/accounts/${accountId}`;
+  expect((await get(path)).json.monthlyGrant).toBeNull();
+  const set = { monthlyGrantUsdMicros: 25_000_000, monthlyGrantCredits: 40 };
+  const now = new Date(world.now());
+  const nextAt = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString();
+  const monthlyGrant = { usdMicros: 25_000_000, credits: 40, nextAt };
+  expect((await patch(path, { ...set, name: "Funded" })).json).toMatchObject({
+    ...{ name: "Funded", monthlyGrant },
+  });
+  expect((await get(path)).json).toMatchObject({ monthlyGrant });
+  const { json: log } = await get(`/audit?account=${accountId}&limit=1`);
+  expect(log.data[0].details).toEqual({
+    ...{ changed: "monthlyGrantUsdMicros, monthlyGrantCredits, name", ...set },
+  });
+  const wrong = { monthlyGrantUsdMicros: -1, monthlyGrantCredits: 5 };
+  expect((await patch(path, wrong)).json.error.param).toBe("monthlyGrantUsdMicros");
+  expect((await patch(path, { monthlyGrantCredits: 0.5 })).code).toBe("invalid_type");
+  expect((await get(path)).json).toMatchObject({ monthlyGrant });
+  const credits = { usdMicros: 0, credits: 40, nextAt };
+  const without = await patch(path, { monthlyGrantUsdMicros: null });
+  expect(without.json.monthlyGrant).toEqual(credits);
+  expect((await patch(path, { monthlyGrantCredits: 0 })).json.monthlyGrant).toBeNull();
+  // Setting it moved no money.
+  const { entries } = await world.admin.billing.listEntries({ accountId });
+  expect(entries).toHaveLength(1);
+});
+
 test("a wrong change is refused with its field, and changes nothing", async () => {
   const { accountId } = await world.caller();
   const path = `/accounts/${accountId}`;

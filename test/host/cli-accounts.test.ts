@@ -64,6 +64,15 @@ test("account set changes what is named, and says what is wrong", async () => {
     /name +Renamed\nstate +active\n.*\nrate +6000 requests a minute \(default\)\nnotes +pays by invoice\n/,
   );
   expect((await json(...set, "--note", "none")).account.notes).toBe("");
+  const funds = ["--monthly-grant", "25.5", "--monthly-grant-credits", "7"];
+  expect((await json(...set, ...funds)).account.monthlyGrant).toEqual({
+    ...{ usdMicros: 25_500_000, credits: 7, nextAt: expect.stringMatching(/-01T00:00:00.000Z$/) },
+  });
+  expect((await genmesh(["account", "show", accountId])).out).toMatch(
+    /monthly grant +\$25\.50 and 7 credits, next at \S+-01T00:00:00.000Z\n/,
+  );
+  const none = ["--monthly-grant-micros", "none", "--monthly-grant-credits", "none"];
+  expect((await json(...set, ...none)).account.monthlyGrant).toBeNull();
   for (const [words, code, told] of [
     [[], 1, /name what to change/],
     [["--rate", "0"], 2, /whole number from 1 to 1000000/],
@@ -77,7 +86,7 @@ test("account set changes what is named, and says what is wrong", async () => {
   const { actions } = await json("audit", "list", accountId);
   expect(actions[0]).toMatchObject({ action: "account.update", outcome: "done" });
   expect(
-    actions.slice(0, 3).map(({ details }: { details: string }) => JSON.parse(details)),
+    actions.slice(2, 5).map(({ details }: { details: string }) => JSON.parse(details)),
   ).toEqual([
     { changed: "notes", notes: null },
     { changed: "name, notes" },

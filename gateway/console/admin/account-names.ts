@@ -7,23 +7,23 @@ interface Row {
 }
 
 /**
- * A page of a list, each row with its account's name. It is "" for an account without a name, and null where auth did not tell it. A
- * list without pages has the names of its first hundred accounts.
+ * Rows with the names of their accounts, at most of the first hundred accounts. A name is "" for an account without one, and null where
+ * auth did not tell it.
  */
-export async function namedListOf(call: AdminCall, rows: readonly Row[], nextPageToken = "") {
-  const { auth } = call.peers;
+export async function withNames<R extends Row>({ peers, options }: AdminCall, rows: readonly R[]) {
   const ids = new Set(rows.flatMap(({ accountId }) => accountId || []));
   const accountIds = [...ids].slice(0, pageSizes.most);
   const names = new Map<string, string>();
   if (accountIds.length > 0) {
-    const { accounts } = await auth
-      .listAccounts({ accountIds }, call.options)
+    const { accounts } = await peers.auth
+      .listAccounts({ accountIds }, options)
       .catch(() => ({ accounts: [] }));
     for (const { accountId, name } of accounts) names.set(accountId, name);
   }
-  const named = rows.map((row) => ({
-    ...row,
-    accountName: names.get(row.accountId ?? "") ?? null,
-  }));
-  return listOf(named, nextPageToken);
+  return rows.map((row) => ({ ...row, accountName: names.get(row.accountId ?? "") ?? null }));
+}
+
+/** A page of a list, its rows with the names of their accounts. */
+export async function namedListOf(call: AdminCall, rows: readonly Row[], nextPageToken = "") {
+  return listOf(await withNames(call, rows), nextPageToken);
 }

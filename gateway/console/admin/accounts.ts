@@ -1,11 +1,11 @@
 import type { FastifyInstance } from "fastify";
+import { accountChangeDetails, changeAccount } from "#common/agreements/account-change.ts";
 import { driveClosing } from "#common/agreements/account-closing.ts";
 import { accountDocument, listedAccountDocument } from "#common/documents/account-document.ts";
 import { unitName } from "#common/documents/answer-values.ts";
-import { accountChangeDetails } from "#common/words/account-change.ts";
 import { optionalBoolean, optionalNumber, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import { type JsonObject, settingsBody } from "#kit/base/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Edge } from "../../context.ts";
@@ -61,17 +61,21 @@ export function accountRoutes(app: FastifyInstance, edge: Edge): void {
 async function change(call: AdminCall) {
   const accountId = call.param("accountId");
   const asked = await call.body();
-  const { account } = await call.audited(
+  const account = await call.audited(
     { action: "account.update", accountId, details: accountChangeDetails(asked) },
-    () => call.peers.auth.updateAccount({ accountId, body: settingsBody(asked) }, call.options),
+    () => changeAccount(call.peers, accountId, asked, call.options),
   );
   return shown(call, account);
 }
 
-/** An account with its wallets. */
+/** An account with its wallets and its monthly grant. */
 async function shown(call: AdminCall, account: Account | undefined) {
   if (!account) throw new Error("auth answered no account and did not refuse");
-  return accountDocument(account, await balanceOf(call, account.accountId));
+  const { accountId } = account;
+  const grant = call.peers.billing
+    .getMonthlyGrant({ accountId }, call.options)
+    .catch(() => undefined);
+  return accountDocument(account, await balanceOf(call, accountId), (await grant)?.monthlyGrant);
 }
 
 /** Undefined where billing does not answer. */

@@ -10,7 +10,7 @@ import { JobKind, JobStatus, JobWait_Refusal } from "#proto/genmesh/media/v1/med
 import type { Edge } from "../../context.ts";
 import { kindFilter, statusFilter } from "../../jobs.ts";
 import { queryOneOf, queryRange } from "../../query.ts";
-import { namedListOf } from "./account-names.ts";
+import { namedListOf, withNames } from "./account-names.ts";
 import { type AdminCall, adminRoute, readOperationId, readUnit } from "./context.ts";
 import { auditMs, maxDifferences } from "./limits.ts";
 
@@ -126,10 +126,20 @@ async function endHold(call: AdminCall, how: "settle" | "release") {
   };
 }
 
+/** A difference, as the console shows it. */
+interface Difference {
+  accountId: string;
+  unit: string;
+  field: string;
+  entry: bigint;
+  recorded: bigint;
+  computed: bigint;
+}
+
 async function audit(call: AdminCall) {
   const accountId = call.query("account");
   if (accountId !== "") await call.peers.auth.getAccount({ accountId }, call.options);
-  const differences: unknown[] = [];
+  const differences: Difference[] = [];
   for await (const { finding } of call.peers.billing.auditLedger({ accountId }, call.options)) {
     if (finding.case === "difference" && differences.length < maxDifferences) {
       const { entryNumber, field, recorded, computed } = finding.value;
@@ -142,7 +152,8 @@ async function audit(call: AdminCall) {
     if (finding.case !== "summary") continue;
     const { wallets, entries, differences: all } = finding.value;
     const more = all > BigInt(differences.length);
-    return { object: "ledger.audit", ok: all === 0n, wallets, entries, differences, more };
+    const named = await withNames(call, differences);
+    return { object: "ledger.audit", ok: all === 0n, wallets, entries, differences: named, more };
   }
   // An audit that was interrupted has proved nothing.
   return refuse(ErrorReason.SERVICE_UNAVAILABLE);

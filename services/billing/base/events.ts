@@ -42,6 +42,8 @@ export interface BillingEvents {
   alertFailed(accountId: string, error: unknown): void;
   /** Alerts are left out, because too many of their account are kept. */
   alertsLeftOut(accountId: string, count: number): void;
+  /** A monthly grant of an account ("": it is unknown which) could not be given. It is tried again. */
+  monthlyGrantFailed(accountId: string, error: unknown): void;
   /** An audit found something. */
   auditDifference(wallet: WalletRef, difference: Difference): void;
 }
@@ -103,6 +105,9 @@ export function createBillingEvents(deps: {
     },
     alertsLeftOut(accountId, count) {
       log.warn({ accountId, count }, "an account has too many alerts, and is not told more");
+    },
+    monthlyGrantFailed(accountId, error) {
+      log[levelOf(error)]({ err: error, accountId }, "a monthly grant could not be given");
     },
     auditDifference(wallet, difference) {
       count.differences.of(difference.field).value++;

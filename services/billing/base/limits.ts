@@ -165,3 +165,8 @@ export const alertsOfAccountAtOnce = 5;
 export const forgetAlertsMs = 60_000;
 /** Alerts that are deleted at once. */
 export const alertsForgottenAtOnce = 1_000;
+
+/** Milliseconds between two searches for monthly grants that are due: one small read by an index. So a month's grant comes in this time. */
+export const grantLookMs = 10_000;
+/** Monthly grants that are given at once, each with up to two writes of the ledger. All accounts wait for the first of a month. */
+export const grantsAtOnce = 20;

@@ -1,10 +1,29 @@
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
-import type { GetBalanceResponse, Wallet } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type {
+  GetBalanceResponse,
+  MonthlyGrant,
+  Wallet,
+} from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { isoTime, isoTimeOrNull } from "./answer-values.ts";
 
-/** One account as operators see it in the console, with its wallets where billing answered. A list lacks the notes. */
-export function accountDocument(account: Account, balance: GetBalanceResponse | undefined) {
-  return { ...listedAccountDocument(account, balance), notes: account.notes };
+/** One account as operators see it in the console, with its wallets where billing answered. A list lacks notes and monthly grant. */
+export function accountDocument(
+  account: Account,
+  balance: GetBalanceResponse | undefined,
+  grant: MonthlyGrant | undefined,
+) {
+  return {
+    ...listedAccountDocument(account, balance),
+    notes: account.notes,
+    monthlyGrant: monthlyGrantDocument(grant),
+  };
+}
+
+/** An account's monthly grant. Null: none. */
+export function monthlyGrantDocument(grant: MonthlyGrant | undefined) {
+  if (!grant) return null;
+  const { usdMicros, credits, nextTime } = grant;
+  return { usdMicros, credits, nextAt: isoTimeOrNull(nextTime) };
 }
 
 /** An account in the console's list of them. */

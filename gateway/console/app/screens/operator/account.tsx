@@ -10,11 +10,12 @@ import { Credits, Id, Money, Status, When } from "../../kit/values.tsx";
 import { AlertForm } from "../alert-form.tsx";
 import { CloseAccount, Refund, SuspendAccount, TakeBack, TopUp } from "./account-dialogs.tsx";
 import { AccountLedger } from "./account-ledger.tsx";
+import { AccountSettings, EditAccount } from "./account-settings.tsx";
 import { AccountWebhooks } from "./account-webhooks.tsx";
-import { type Account, type AdminAlerts, admin, type LedgerEntry } from "./types.ts";
+import { type Account, type AccountInFull, type AdminAlerts, admin, type LedgerEntry } from "./types.ts";
 
 type Open =
-  | { dialog: "top-up" | "close" | "suspend" }
+  | { dialog: "top-up" | "edit" | "close" | "suspend" }
   | { dialog: "refund" | "take-back"; entry: LedgerEntry }
   | null;
 
@@ -30,12 +31,12 @@ export function OneAccount() {
   const tab = tabs.find(({ value }) => value === query.tab)?.value ?? "ledger";
   const id = useRoute().params.id ?? "";
   const path = `${admin}/accounts/${encodeURIComponent(id)}`;
-  const loaded = useApi<Account>(path);
+  const loaded = useApi<AccountInFull>(path);
   const [open, setOpen] = useState<Open>(null);
   // Counts the changes of money. Each makes the list of entries again.
   const [changes, setChanges] = useState(0);
   const resume = useAction(async () => {
-    const changed = await call<Account>(`${path}/resume`, { method: "POST", body: {} });
+    const changed = await call<AccountInFull>(`${path}/resume`, { method: "POST", body: {} });
     loaded.set(() => changed);
     toast("The account is active.");
   });
@@ -57,6 +58,9 @@ export function OneAccount() {
             <button type="button" class="primary" onClick={() => setOpen({ dialog: "top-up" })}>
               Top up
             </button>
+            <button type="button" onClick={() => setOpen({ dialog: "edit" })}>
+              Edit
+            </button>
             <button
               type="button"
               disabled={resume.isBusy}
@@ -77,6 +81,7 @@ export function OneAccount() {
       <ErrorText error={resume.error} />
       {!account && !loaded.error && <Waiting lines={4} />}
       {account && <Facts account={account} />}
+      {account && <AccountSettings account={account} />}
       {account && (
         <div class="filters">
           <Segments
@@ -99,6 +104,9 @@ export function OneAccount() {
       {account && tab === "alerts" && <AccountAlerts path={path} mayChange={isOpen} />}
       {account && open?.dialog === "top-up" && (
         <TopUp account={account} onClose={() => setOpen(null)} onDone={done} />
+      )}
+      {account && open?.dialog === "edit" && (
+        <EditAccount account={account} onClose={() => setOpen(null)} onDone={done} />
       )}
       {account && open?.dialog === "suspend" && (
         <SuspendAccount account={account} onClose={() => setOpen(null)} onDone={done} />

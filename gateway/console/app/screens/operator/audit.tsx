@@ -5,7 +5,7 @@ import { Page } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { ShortId, Status, When } from "../../kit/values.tsx";
-import { accountPath } from "./accounts.tsx";
+import { AccountLink } from "./account-link.tsx";
 import { type AdminList, type AuditRecord, admin } from "./types.ts";
 
 const columns: Column<AuditRecord>[] = [
@@ -30,11 +30,7 @@ const columns: Column<AuditRecord>[] = [
     head: "Of",
     cell: (record) => (
       <>
-        {record.accountId && (
-          <a href={accountPath(record.accountId)}>
-            <ShortId id={record.accountId} />
-          </a>
-        )}
+        {record.accountId && <AccountLink of={{ ...record, accountId: record.accountId }} />}
         {record.target && record.target !== record.accountId && (
           <span class="sub">
             <ShortId id={record.target} />

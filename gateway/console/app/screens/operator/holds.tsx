@@ -12,8 +12,8 @@ import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { Id, Money, ShortId, StatusWord, When } from "../../kit/values.tsx";
 import type { Unit } from "../../types.ts";
-import { accountPath } from "./accounts.tsx";
-import { type AdminHold, type AdminList, admin, type Review } from "./types.ts";
+import { AccountLink } from "./account-link.tsx";
+import { type AdminHold, type AdminList, admin, type OfAccount, type Review } from "./types.ts";
 
 /** A hold that an operator can end by hand, from a list of holds or from a review. */
 interface Ending {
@@ -86,11 +86,7 @@ function EndButtons({ hold, onEnd }: { hold: Ending["hold"]; onEnd(ending: Endin
   );
 }
 
-const accountCell = ({ accountId }: { accountId: string }) => (
-  <a href={accountPath(accountId)}>
-    <ShortId id={accountId} />
-  </a>
-);
+const accountCell = (row: OfAccount) => <AccountLink of={row} />;
 
 function HoldList({ account, onEnd }: ListProps) {
   const pages = usePages();

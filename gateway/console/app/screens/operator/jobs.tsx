@@ -11,6 +11,7 @@ import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { Credits, Fact, Id, ShortId, Status, StatusWord, When } from "../../kit/values.tsx";
 import { RangeFilter, useTimeRange } from "../../time-range.tsx";
+import { AccountLink } from "./account-link.tsx";
 import { accountPath } from "./accounts.tsx";
 import { keyPath } from "./keys.tsx";
 import { type AdminJob, type AdminJobDetails, type AdminList, admin } from "./types.ts";
@@ -33,9 +34,7 @@ const columns: Column<AdminJob>[] = [
     head: "Account, key",
     cell: (job) => (
       <>
-        <a href={accountPath(job.accountId)}>
-          <ShortId id={job.accountId} />
-        </a>
+        <AccountLink of={job} />
         <span class="sub">
           <a href={keyPath(job.keyId)}>
             <ShortId id={job.keyId} />

@@ -11,7 +11,7 @@ import { toast } from "../../kit/toast.tsx";
 import { Money, ShortId, Status, When } from "../../kit/values.tsx";
 import { periodWords } from "../../limit-resets.ts";
 import { implied, rightsOf } from "../../scopes.ts";
-import { accountPath } from "./accounts.tsx";
+import { AccountLink } from "./account-link.tsx";
 import { CreateKey, DisableKey, EditKey, RevokeKey, RotateKey } from "./key-dialogs.tsx";
 import { type AdminKey, type AdminList, admin } from "./types.ts";
 
@@ -143,11 +143,7 @@ const columns: Column<AdminKey>[] = [
   },
   {
     head: "Account",
-    cell: (key) => (
-      <a href={accountPath(key.accountId)}>
-        <ShortId id={key.accountId} />
-      </a>
-    ),
+    cell: (key) => <AccountLink of={key} />,
   },
   { head: "State", cell: (key) => <Status of="key" value={key.state} /> },
   {

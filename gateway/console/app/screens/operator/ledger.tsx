@@ -7,8 +7,7 @@ import { TextField } from "../../kit/form.tsx";
 import { Page } from "../../kit/page.tsx";
 import { Empty, ErrorText, Notice, Waiting } from "../../kit/states.tsx";
 import { type Column, Table } from "../../kit/table.tsx";
-import { ShortId } from "../../kit/values.tsx";
-import { accountPath } from "./accounts.tsx";
+import { AccountLink } from "./account-link.tsx";
 import { admin, type LedgerAudit } from "./types.ts";
 
 type Difference = LedgerAudit["differences"][number];
@@ -16,11 +15,7 @@ type Difference = LedgerAudit["differences"][number];
 const columns: Column<Difference>[] = [
   {
     head: "Account",
-    cell: (one) => (
-      <a href={accountPath(one.accountId)}>
-        <ShortId id={one.accountId} />
-      </a>
-    ),
+    cell: (one) => <AccountLink of={one} />,
   },
   { head: "Field", cell: (one) => one.field },
   { head: "Entry", numeric: true, cell: (one) => one.entry ?? "–" },

@@ -10,6 +10,7 @@ import { Fact, Id, ShortId, Status, When } from "../../kit/values.tsx";
 import { requestStatuses } from "../../statuses.ts";
 import { RangeFilter, useTimeRange } from "../../time-range.tsx";
 import { AmountOf, Cost, Duration, KindAndStatus } from "../requests.tsx";
+import { AccountLink } from "./account-link.tsx";
 import { accountPath } from "./accounts.tsx";
 import { keyPath } from "./keys.tsx";
 import { type AdminList, type AdminRequest, admin } from "./types.ts";
@@ -38,9 +39,7 @@ const columns: Column<AdminRequest>[] = [
     head: "Account, key",
     cell: (row) => (
       <>
-        <a href={accountPath(row.accountId)}>
-          <ShortId id={row.accountId} />
-        </a>
+        <AccountLink of={row} />
         <span class="sub">
           <a href={keyPath(row.keyId)}>
             <ShortId id={row.keyId} />

@@ -19,6 +19,12 @@ export interface AdminWallet {
   spent: Sum;
 }
 
+/** A row of an account. A list has the account's name. Null: it is not known. */
+export interface OfAccount {
+  accountId: string;
+  accountName?: string | null;
+}
+
 export interface Account {
   id: string;
   name: string;
@@ -26,8 +32,17 @@ export interface Account {
   createdAt: string;
   suspendedAt: string | null;
   closedAt: string | null;
+  requestsPerMinute: number;
+  /** False: the rate is the default. */
+  rateIsSet: boolean;
   usdMicros: AdminWallet | null;
   credits: AdminWallet | null;
+}
+
+/** An account, with the fields that a list lacks. */
+export interface AccountInFull extends Account {
+  notes: string;
+  monthlyGrant: { usdMicros: Sum; credits: Sum; nextAt: string } | null;
 }
 
 export interface LedgerEntry {
@@ -56,9 +71,8 @@ export interface AdminOperator {
   codesRefusedUntil: string | null;
 }
 
-export interface AdminKey {
+export interface AdminKey extends OfAccount {
   id: string;
-  accountId: string;
   name: string;
   label: string;
   scopes: string[];
@@ -78,9 +92,8 @@ export interface AdminKeyInFull extends AdminKey {
   lowBalanceUsdMicros: Sum | null;
 }
 
-export interface AdminJob {
+export interface AdminJob extends OfAccount {
   id: string;
-  accountId: string;
   keyId: string;
   kind: "image" | "video" | "music";
   model: string;
@@ -114,8 +127,7 @@ export interface AdminAlerts {
 export type AdminWebhook = Omit<Webhook, "url">;
 
 /** A request or job of any account that ended. */
-export interface AdminRequest extends RequestRecord {
-  accountId: string;
+export interface AdminRequest extends RequestRecord, OfAccount {
   /** The upstream that answered. */
   upstream: string | null;
   /** The tries at upstreams that failed, the first one first. */
@@ -126,9 +138,8 @@ export interface AdminRequest extends RequestRecord {
   entry: Sum;
 }
 
-export interface AdminHold {
+export interface AdminHold extends OfAccount {
   id: string;
-  accountId: string;
   unit: Unit;
   amount: Sum;
   kind: string;
@@ -138,9 +149,8 @@ export interface AdminHold {
   checkAt: string | null;
 }
 
-export interface Review {
+export interface Review extends OfAccount {
   requestId: string;
-  accountId: string;
   holdId: string;
   model: string;
   reportedUsage: unknown;
@@ -152,14 +162,13 @@ export interface LedgerAudit {
   ok: boolean;
   wallets: number;
   entries: number;
-  differences: {
-    accountId: string;
+  differences: (OfAccount & {
     unit: Unit;
     field: string;
     entry: number | null;
     recorded: Sum;
     computed: Sum;
-  }[];
+  })[];
   more: boolean;
 }
 
@@ -331,6 +340,7 @@ export interface AuditRecord {
   actor: string;
   action: string;
   accountId: string | null;
+  accountName?: string | null;
   target: string | null;
   details: Record<string, unknown>;
   outcome: "done" | "refused" | "started";

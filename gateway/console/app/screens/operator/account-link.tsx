@@ -1,0 +1,12 @@
+import { ShortId } from "../../kit/values.tsx";
+import { accountPath } from "./accounts.tsx";
+import type { OfAccount } from "./types.ts";
+
+/** A link to an account, by its name where it has one, otherwise by its id. */
+export function AccountLink({ of: { accountId, accountName } }: { of: OfAccount }) {
+  return (
+    <a href={accountPath(accountId)} title={accountId}>
+      {accountName ? <span class="break">{accountName}</span> : <ShortId id={accountId} />}
+    </a>
+  );
+}
