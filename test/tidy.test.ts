@@ -23,7 +23,7 @@ const maxImportChain = 22;
 const drivers: [pattern: RegExp, allowed: RegExp][] = [
   [
     /^node:sqlite$/,
-    /^services\/kit\/store\/sqlite\.ts$|^services\/host\/data-dir\.ts$|\.test\.ts$|^(test|bench)\//,
+    /^services\/kit\/store\/sqlite(-copy)?\.ts$|^services\/host\/data-dir\.ts$|\.test\.ts$|^(test|bench)\//,
   ],
   [/^mongodb$/, /mongo[a-z-]*\.ts$|^services\/kit\/store\/mongo\/|\.test\.ts$|^test\//],
   [/^@nats-io\//, /^services\/kit\/queue\/|\.test\.ts$|^test\//],

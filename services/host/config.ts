@@ -83,8 +83,8 @@ export interface OperatorConfig {
   peers: PeerUrls;
   /** Certificates for services that speak TLS. */
   tls: TlsConfig | undefined;
-  /** For `genmesh migrate`. Undefined: the embedded database. */
-  databaseUrl: string | undefined;
+  /** The stores that the service on this machine has. Throws ConfigError. */
+  stores: () => StoresConfig;
   /** Base URL and key for `genmesh generate`. */
   baseUrl: string | undefined;
   apiKey: string | undefined;
@@ -147,14 +147,15 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
 /** Reads the settings of the operator command. */
 export function envToOperatorConfig(env: Env): OperatorConfig {
   const read = envReader(env);
+  const dataDir = resolve(read.text("GENMESH_DATA_DIR") ?? ".genmesh");
   return {
     adminToken: token(read, "GENMESH_ADMIN_TOKEN"),
-    dataDir: resolve(read.text("GENMESH_DATA_DIR") ?? ".genmesh"),
+    dataDir,
     peers: Object.fromEntries(
       peerNames.map((name) => [name, peerUrls(read, name)]).filter(([, urls]) => urls?.length),
     ),
     tls: tlsConfig(read),
-    databaseUrl: read.text("GENMESH_DATABASE_URL"),
+    stores: () => storesConfig(read, "all", dataDir, true),
     baseUrl: read.text("GENMESH_BASE_URL"),
     apiKey: read.text("GENMESH_API_KEY"),
     secret: secretsOf(env),

@@ -1,4 +1,12 @@
-import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import {
@@ -8,23 +16,36 @@ import {
   openPrivately,
   privateFileMode,
 } from "#kit/base/private-files.ts";
+import { syncPath } from "#kit/base/sync-path.ts";
 import { ConfigError } from "./env.ts";
+
+/** The small files of a data directory that a backup keeps. Its other files are stores, or belong to the running process. */
+export const keptFiles = ["admin-token", "mesh-token", "bootstrapped", "bootstrap-key"] as const;
+export type KeptFile = (typeof keptFiles)[number];
+
+/** Present while a backup is brought back. No process serves a state of which a part may be missing. */
+const restoringFile = "restoring";
+const [lockName, holderName] = ["lock.sqlite", "holder"];
 
 /** The embedded state of a run in one process. One process at a time holds it. */
 export interface DataDir extends Disposable {
   readonly path: string;
   /** Can other users of the machine read its files, except those that are closed themselves? */
   readonly isOpenToOthers: boolean;
+  /** Is nothing in it but what opening it makes? */
+  isNew(): boolean;
   /** The text of a small private file, or undefined. */
-  read(name: string): string | undefined;
+  read(name: KeptFile): string | undefined;
   /** Writes a small private file (mode 0600), whole or not at all. */
-  write(name: string, text: string): void;
-  remove(name: string): void;
+  write(name: KeptFile, text: string): void;
+  remove(name: KeptFile): void;
+  /** Runs `work`, which fills the directory. Where it does not end well, the directory can no longer be opened. */
+  fill(work: () => Promise<void>): Promise<void>;
 }
 
 /**
- * Opens (and makes) a data directory. Throws ConfigError where another process holds it, and names that process. The lock is a SQLite
- * lock of the operating system, so it ends with its process, however that dies.
+ * Opens (and makes) a data directory. Throws ConfigError where another process holds it, and names that process, and where a restore
+ * into it broke off. The lock is a SQLite lock of the operating system, so it ends with its process, however that dies.
  */
 export function openDataDir(path: string): DataDir {
   try {
@@ -34,8 +55,8 @@ export function openDataDir(path: string): DataDir {
       `GENMESH_DATA_DIR must be a folder that can be written: ${(error as Error).message}`,
     );
   }
-  const holderFile = join(path, "holder");
-  const lockFile = join(path, "lock.sqlite");
+  const holderFile = join(path, holderName);
+  const lockFile = join(path, lockName);
   openPrivately(lockFile);
   const lock = new DatabaseSync(lockFile);
   try {
@@ -46,11 +67,19 @@ export function openDataDir(path: string): DataDir {
       `GENMESH_DATA_DIR ${path} is in use by ${readText(holderFile) ?? "another process"}: stop it, or choose another directory`,
     );
   }
+  const restoring = join(path, restoringFile);
+  if (existsSync(restoring)) {
+    lock.close();
+    throw new ConfigError(
+      `GENMESH_DATA_DIR ${path} has a restore that broke off: remove all that is in it, and restore again`,
+    );
+  }
   openPrivately(holderFile);
   writeFileSync(holderFile, `process ${process.pid}`);
   return {
     path,
     isOpenToOthers: isOpenToOthers(path),
+    isNew: () => readdirSync(path).every(isOfOpening),
     read(name) {
       const file = join(path, name);
       closeToOthers(file);
@@ -63,11 +92,22 @@ export function openDataDir(path: string): DataDir {
       renameSync(`${file}.new`, file);
     },
     remove: (name) => rmSync(join(path, name), { force: true }),
+    async fill(work) {
+      openPrivately(restoring);
+      await syncPath(path);
+      await work();
+      rmSync(restoring);
+    },
     [Symbol.dispose]() {
       rmSync(holderFile, { force: true });
       lock.close();
     },
   };
+}
+
+/** SQLite has a journal beside a locked file. */
+function isOfOpening(name: string): boolean {
+  return name === holderName || name.startsWith(lockName);
 }
 
 function readText(file: string): string | undefined {

@@ -1,6 +1,6 @@
 import type { Ids } from "#kit/base/ids.ts";
 import type { AccessTokens } from "#kit/rpc/access.ts";
-import type { DataDir } from "./data-dir.ts";
+import type { DataDir, KeptFile } from "./data-dir.ts";
 
 /** Files of the data directory in which a run in one process keeps the tokens that it made. */
 export const adminTokenFile = "admin-token";
@@ -12,7 +12,7 @@ export function loadTokens(
   given: { mesh: string[]; admin: string | undefined },
   ids: Ids,
 ): AccessTokens & { admin: string } {
-  const kept = (name: string) => {
+  const kept = (name: KeptFile) => {
     const known = dir.read(name)?.trim();
     if (known) return known;
     const made = ids.secret();

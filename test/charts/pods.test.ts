@@ -143,7 +143,7 @@ describe.each(examples)("%s", (example) => {
     for (const { name, spec } of podsOf(manifests)) {
       if (!/bootstrap|smoke|migrate|toolbox/.test(name)) continue;
       const config = envToOperatorConfig(envOf(spec.containers[0]));
-      if (name.includes("migrate")) expect(config.databaseUrl).toBeDefined();
+      if (name.includes("migrate")) expect(config.stores().database?.kind).toBe("mongodb");
       else expect(Object.keys(config.peers)).toHaveLength(5);
     }
   });

@@ -18,13 +18,13 @@ export function migrateCommand(program: Command, cli: Cli): void {
 }
 
 async function migrate(cli: Cli): Promise<void> {
-  const { databaseUrl } = cli.config;
-  if (!databaseUrl?.startsWith("mongodb")) {
+  const { database } = cli.config.stores();
+  if (database?.kind !== "mongodb") {
     throw new ConfigError(
       "GENMESH_DATABASE_URL must be mongodb://HOST/DATABASE: an embedded database is brought up to date by the process that opens it",
     );
   }
-  const migrated = await migrateMesh(databaseUrl);
+  const migrated = await migrateMesh(database.url);
   if (cli.json) return printJson(cli, { migrated });
   printFacts(
     cli,

@@ -6,6 +6,7 @@ import { accountCommands } from "./account.ts";
 import { alertCommands } from "./alert.ts";
 import { withExamples } from "./arguments.ts";
 import { auditCommands } from "./audit.ts";
+import { backupCommands } from "./backup.ts";
 import { catalogCommands } from "./catalog.ts";
 import { defaultServer, operatorPeers } from "./client.ts";
 import { completionCommand } from "./completion.ts";
@@ -60,6 +61,7 @@ const groups = [
   catalogCommands,
   generateCommands,
   migrateCommand,
+  backupCommands,
   completionCommand,
 ];
 

@@ -1,3 +1,4 @@
+import type { Ids } from "#kit/base/ids.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { BlobStore, ListedBlob } from "#kit/store/blobs.ts";
 import type { Clock } from "#kit/time/clock.ts";
@@ -19,9 +20,12 @@ import type { JobStore } from "./store.ts";
 /** Prefix of the blob keys of outputs. */
 const outputsPrefix = "outputs/";
 
-/** The write-once name of an attempt's object. No two attempts ever have the same. */
-export function outputKey(jobId: string, fence: number, index: number): string {
-  return `${outputsPrefix}${jobId}/${fence}-${index}`;
+/**
+ * A write-once name for an attempt's object, new at each call. No two attempts ever have the same, not even where a restored database
+ * gives a fence a second time.
+ */
+export function outputKey({ jobId, fence }: Pick<Job, "jobId" | "fence">, ids: Ids): string {
+  return `${outputsPrefix}${jobId}/${fence}-${ids.make("output")}`;
 }
 
 /**

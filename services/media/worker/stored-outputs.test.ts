@@ -1,15 +1,23 @@
 import { Readable } from "node:stream";
 import { expect, test, vi } from "vitest";
+import { type Ids, randomIds } from "#kit/base/ids.ts";
 import type { BlobStore } from "#kit/store/blobs.ts";
 import { systemClock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";
 import { noFailPoints } from "../fail-points.ts";
 import type { Job, JobOutput } from "../jobs/job.ts";
+import { outputKey } from "../jobs/outputs.ts";
 import type { JobStore } from "../jobs/store.ts";
 import { createMarks } from "./marks.ts";
 import { createStoredOutputs } from "./stored-outputs.ts";
 
 const job = { jobId: "job_a", fence: 2, state: "running", outputs: [] } as unknown as Job;
+
+/** Ids in their order: `output_0`, `output_1`. */
+function countingIds(): Ids {
+  let made = 0;
+  return { make: (prefix) => `${prefix}_${made++}`, secret: () => "" };
+}
 
 /** An attempt that has stored two outputs, and the answer of the job store about it. */
 async function attempt(find: () => Promise<Partial<Job> | undefined>) {
@@ -18,6 +26,7 @@ async function attempt(find: () => Promise<Partial<Job> | undefined>) {
   const trouble = vi.fn();
   const stored = createStoredOutputs(job, new AbortController().signal, {
     clock: systemClock,
+    ids: countingIds(),
     store: store as unknown as JobStore,
     blobs: {
       async put(key: string, source: AsyncIterable<Uint8Array>) {
@@ -40,7 +49,7 @@ async function attempt(find: () => Promise<Partial<Job> | undefined>) {
   return { blobs, stored, find: store.find, trouble };
 }
 
-const [first, second] = ["outputs/job_a/2-0", "outputs/job_a/2-1"];
+const [first, second] = ["outputs/job_a/2-output_0", "outputs/job_a/2-output_1"];
 const outputs = [{ blobKey: second }] as JobOutput[];
 
 test("what was never offered to the job is removed without a look at it", async () => {
@@ -95,4 +104,8 @@ test("what is stored when the attempt is over does not stay", async () => {
   await expect(late).rejects.toThrow("the attempt is over");
   expect([...blobs]).toEqual([]);
   await expect(stored.store(Uint8Array.of(4), "image/png")).rejects.toThrow("the attempt is over");
+});
+
+test("a name is not had twice, even where a restored database gives a fence a second time", () => {
+  expect(outputKey(job, randomIds)).not.toBe(outputKey(job, randomIds));
 });

@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import type { Ids } from "#kit/base/ids.ts";
 import { piecesOf } from "#kit/base/in-turns.ts";
 import { BlobExistsError, type BlobStore } from "#kit/store/blobs.ts";
 import type { Clock } from "#kit/time/clock.ts";
@@ -15,6 +16,7 @@ import type { Marks } from "./marks.ts";
 /** The parts that storing needs. */
 interface StoringContext {
   clock: Clock;
+  ids: Ids;
   store: JobStore;
   blobs: BlobStore;
   events: JobEvents;
@@ -43,7 +45,7 @@ export interface StoredOutputs {
 export function createStoredOutputs(
   job: Job,
   signal: AbortSignal,
-  { clock, store, blobs, events, failPoints, marks }: StoringContext,
+  { clock, ids, store, blobs, events, failPoints, marks }: StoringContext,
 ): StoredOutputs {
   const { jobId, fence } = job;
   const over = new AbortController();
@@ -51,13 +53,12 @@ export function createStoredOutputs(
   const keys = new Set<string>();
   /** Keys of all outputs whose storing was begun. A write that failed may still have been carried out. */
   const begun = new Set<string>();
-  let objects = 0;
   let isOffered = false;
   let kept: readonly JobOutput[] = [];
 
   const put = async (bytes: Readable) => {
     either.throwIfAborted();
-    const blobKey = outputKey(jobId, fence, objects++);
+    const blobKey = outputKey(job, ids);
     begun.add(blobKey);
     try {
       const stored = { blobKey, ...(await blobs.put(blobKey, bytes, either)) };

@@ -12,6 +12,7 @@ import {
   privateFileMode,
   privateFolderMode,
 } from "#kit/base/private-files.ts";
+import { syncPath } from "#kit/base/sync-path.ts";
 import {
   BlobExistsError,
   BlobNotFoundError,
@@ -34,7 +35,7 @@ export interface FolderBlobsOptions {
 /** Unfinished writes of a process that died are older than this. One write never takes that long. */
 const staleAfterMs = 60 * 60_000;
 /** A folder beside the shards. A part of a key never begins with a dot. */
-const unfinished = ".unfinished";
+export const unfinished = ".unfinished";
 
 /**
  * Blobs as files: `<folder>/<2 hex>/<key with ~ for />`, so that a million of them are 4,000 a folder. Each is written beside its
@@ -98,13 +99,13 @@ async function writeAll(file: Awaited<ReturnType<typeof open>>, chunk: Uint8Arra
 async function publish(folder: string, draft: string, path: string, key: string): Promise<void> {
   const shard = join(folder, shardOf(key));
   // The new folder's own entry must survive a crash too.
-  if (await mkdir(shard, { recursive: true, mode: privateFolderMode })) await syncFolder(folder);
+  if (await mkdir(shard, { recursive: true, mode: privateFolderMode })) await syncPath(folder);
   try {
     await link(draft, path);
   } catch (error) {
     throw isCode(error, "EEXIST") ? new BlobExistsError(`the key is taken: ${key}`) : error;
   }
-  await syncFolder(shard);
+  await syncPath(shard);
 }
 
 async function openFile(
@@ -154,11 +155,6 @@ async function removeStale(scratch: string, beforeMs: number): Promise<void> {
     const found = await statOf(path);
     if (found && found.storedAtMs < beforeMs) await rm(path, { force: true });
   }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  await using folder = await open(path, "r");
-  await folder.sync();
 }
 
 function shardOf(key: string): string {
