@@ -26,6 +26,7 @@ const long = [
   "test/clients/{agents,c2pa,cog,grpc-docs,grpc-examples,grpc-reflection,openai-socket-drain,python,typed-clients}.test.ts",
   "test/e2e/{console*,crash,declared,large-bodies,lifecycle,media-jobs,media-restart,pools,usage-crashes,webhooks}.test.ts",
   "test/host/**/!(mesh|migrate).test.ts",
+  "test/image/container.test.ts",
   "test/{docs-site,proof/**/*,support/promptly}.test.ts",
   "test/upgrade/**/*.test.ts",
 ];

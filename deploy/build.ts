@@ -1,11 +1,10 @@
 // `npm run build`: makes dist/, which the image runs. It has genmesh's code and the packages that it imports, in as few modules as lazy
 // loading allows. So a process searches, reads and compiles a tenth of the sources' files at its start.
-import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { type OutputChunk, rolldown } from "rolldown";
+import { buildConsole } from "../gateway/console/build.ts";
 import { bundledLicences } from "./bundled-licences.ts";
 import { ownFiles } from "./own-files.ts";
 
@@ -66,31 +65,13 @@ export async function build(folder: string, more: readonly string[] = []): Promi
     // The extension is the type. For `.js` Node looks for the package.json above each, which takes 2 % of a start.
     chunkFileNames: "chunks/[name].mjs",
   });
-  await buildConsole(join(folder, "gateway/console/app"));
+  // In the folder in which the gateway looks for it. It replaces the page that the bundle copied from the sources.
+  const ofConsole = await buildConsole(join(folder, "gateway/console/app"));
   const chunks = output.filter((file): file is OutputChunk => file.type === "chunk");
   const modules = chunks.flatMap(({ moduleIds }) => moduleIds);
-  const ofConsole = consolePackages.map((one) => join(root, "node_modules", one, "package.json"));
   const licences = await bundledLicences([...modules, ...ofConsole]);
   await writeFile(join(folder, "THIRD-PARTY-LICENCES.txt"), licences);
   await writeFile(join(folder, "package.json"), await manifest());
-}
-
-/** Packages of the console's page. */
-const consolePackages = [
-  "marked",
-  "preact",
-  "@preact/signals",
-  "@preact/signals-core",
-  "preact-iso",
-  "uplot",
-];
-
-/**
- * The console for browsers, in the folder in which the gateway looks for it. It replaces the page that the bundle copied from the sources.
- */
-async function buildConsole(folder: string): Promise<void> {
-  const program = join(root, "gateway/console/build.ts");
-  await promisify(execFile)(process.execPath, [program, folder], { cwd: root });
 }
 
 /** The package.json of dist/. With it `npm prune` leaves the unbundled packages and their dependencies. */

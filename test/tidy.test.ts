@@ -157,7 +157,7 @@ describe("the house is tidy", () => {
   test("nothing that is run here takes the ports that a server has by default", () => {
     // Files that may name the default ports: those that read the settings, their tests, and those for a cluster or a container.
     const theirPlace =
-      /^services\/host\/config|^services\/host\/cli\/(client|generate)\.ts$|^charts\/|^deploy\/|^test\/(charts|cluster)\/|^test\/host\/(readme|api-page)\.test\.ts$|^test\/tidy\.test\.ts$/;
+      /^services\/host\/config|^services\/host\/cli\/(client|generate)\.ts$|^charts\/|^deploy\/|^test\/(charts|cluster|image)\/|^test\/host\/(readme|api-page)\.test\.ts$|^test\/tidy\.test\.ts$/;
     const run = tracked.filter(
       (file) =>
         /(^|\/)[^.]+$|\.(tsx?|m?js|sh|ya?ml|json)$/.test(file) &&

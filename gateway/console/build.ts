@@ -12,9 +12,9 @@ const assetsPath = "/console/assets/";
 
 /**
  * Builds the console into `folder`, which is emptied before. It makes `index.html`, and in `assets/` the files that it loads. Each
- * file's name has a hash of its bytes, so that a browser may keep it for ever.
+ * file's name has a hash of its bytes, so that a browser may keep it for ever. Resolves with the paths of the modules in the scripts.
  */
-export async function buildConsole(folder: string): Promise<void> {
+export async function buildConsole(folder: string): Promise<string[]> {
   await rm(folder, { recursive: true, force: true });
   await mkdir(join(folder, "assets"), { recursive: true });
   const scripts = await buildScripts(folder);
@@ -26,6 +26,7 @@ export async function buildConsole(folder: string): Promise<void> {
     .replace("{{main}}", assetsPath + entryOf(scripts, "main"))
     .replace("{{preloads}}", preloadsOf(scripts));
   await writeFile(join(folder, "index.html"), page);
+  return scripts.flatMap(({ moduleIds }) => moduleIds);
 }
 
 async function buildScripts(folder: string): Promise<OutputChunk[]> {
@@ -41,6 +42,8 @@ async function buildScripts(folder: string): Promise<OutputChunk[]> {
     },
     // A screen is a lazy import. Code that two screens share becomes a separate chunk.
     checks: { ineffectiveDynamicImport: false },
+    // A missing package would only be warned of, and its screens would not load.
+    onLog: (level, log, handle) => handle(log.code === "UNRESOLVED_IMPORT" ? "error" : level, log),
   });
   const { output } = await bundle.write({
     dir: join(folder, "assets"),

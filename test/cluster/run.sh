@@ -85,7 +85,9 @@ trap finish EXIT
 load_images() {
   local version images image name
   version=$(sed -n 's/^appVersion: //p' charts/genmesh/Chart.yaml)
+  if [ -n "${BACKING_CACHE:-}" ]; then must "stand-in for the image's base" test/image/base.sh; fi
   must "image" docker build --network host -f deploy/Dockerfile -t "genmesh:$version" .
+  step "the image in a container" env GENMESH_TEST_IMAGE="genmesh:$version" npx vitest run --project long test/image
   images=("genmesh:$version")
   if [ -n "${BACKING_CACHE:-}" ]; then
     must "stand-ins for the backing's images" test/cluster/stand-ins.sh "$BACKING_CACHE"
@@ -98,7 +100,7 @@ load_images() {
     must "load $image" $load "$work/image.tar"
   done
   # The stand-ins have other products' names. Other tests would take them for those products.
-  if [ "${#images[@]}" -gt 1 ]; then docker image rm "${images[@]:1}" mongodb-root >/dev/null; fi
+  if [ "${#images[@]}" -gt 1 ]; then docker image rm "${images[@]:1}" mongodb-root "$(test/image/base.sh --name)" >/dev/null; fi
 }
 [ "$loaded" = yes ] || load_images
 
