@@ -23,6 +23,8 @@ export interface MemoryFigures {
 
 /** A round in which every one of the worst images is shown. */
 export interface WorstRound {
+  /** The most while they are shown. */
+  most: number;
   /** At its end, when there are no further requests. */
   after: number;
   /** When decoders and threads have ended, and V8 has collected. */
@@ -79,14 +81,17 @@ async function showWorst(target: Target, signal: AbortSignal): Promise<WorstRoun
   const [pid = 0] = target.pids;
   const images = await worstImages();
   const rounds: WorstRound[] = [];
-  while (rounds.length < worstRounds) {
+  const showAll = async () => {
     for (const image of images) {
       signal.throwIfAborted();
       await show(target, image);
     }
+  };
+  while (rounds.length < worstRounds) {
+    const most = await mostWhile(pid, showAll);
     const after = weightOf(pid);
     await delay(restMs, undefined, { signal });
-    rounds.push({ after, atRest: weightOf(pid) });
+    rounds.push({ most, after, atRest: weightOf(pid) });
   }
   return rounds;
 }
@@ -153,7 +158,7 @@ async function mostWhile(pid: number, work: () => Promise<void>): Promise<number
   return most;
 }
 
-/** MiB of a process and all its children. A child that has ended meanwhile has none. */
+/** MiB of a process and all its children, with pages that they share counted in each. A child that has ended meanwhile has none. */
 function weightOf(pid: number): number {
   return familyOf(pid).reduce((sum, one) => sum + (residentBytesOf(one) || 0), 0) / mib;
 }

@@ -106,14 +106,20 @@ const memoryGoals = {
   afterLoad: 300e6 / 2 ** 20,
   largeImages: 600e6 / 2 ** 20,
   atRest: 300e6 / 2 ** 20,
+  /** What V8 and malloc keep differs by as much from rest to rest. */
+  addedByRound: 16,
 };
 
 /** Memory of one process with its decoders, and its bounds. */
 export function memoryReport(figures: MemoryFigures): string {
   const { idle, afterLoad, largeImages, afterImages } = figures;
-  const worst = figures.rounds.flatMap(({ after, atRest }, i) => [
-    [`after round ${i + 1} of the worst images`, after] as const,
+  const worst = figures.rounds.flatMap(({ most, after, atRest }, i, { [i - 1]: before }) => [
+    [`in round ${i + 1} of the worst images, at most`, most] as const,
+    [`after round ${i + 1}`, after] as const,
     [`at rest behind round ${i + 1}`, atRest, memoryGoals.atRest] as const,
+    ...(before
+      ? [[`added by round ${i + 1}`, atRest - before.atRest, memoryGoals.addedByRound] as const]
+      : []),
   ]);
   const rows: (readonly [label: string, value: number, goal?: number])[] = [
     ["with nothing to do", idle],

@@ -117,8 +117,8 @@ const job: Schema = {
       queuePosition: integer(
         "While it is queued: jobs of its kind that wait for the same places and would be served before it, plus one. These are jobs " +
           "of its upstream, or of its model where no place of the model is free. Accounts take turns, so a job of an account " +
-          "that has few may stand before older ones. Absent beyond 1,000, in the first second or so, and while its upstream " +
-          "takes no jobs.",
+          "that has few may stand before older ones. Absent beyond 1,000, in its first second (some seconds where thousands wait), " +
+          "and while its upstream takes no jobs.",
         { minimum: 1, maximum: 1_000 },
       ),
       estimatedStartAt: string(

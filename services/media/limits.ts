@@ -195,11 +195,18 @@ export const linePage = maxQueuePosition;
 export const maxLinePages = 16;
 /** Waiting accounts in one reading of the line. Each is looked up once. Where more wait, no place is shown. */
 export const maxLineAccounts = 1_000;
-/** How long a process uses one reading of a kind's line, in ms. */
+/** How long a process uses one reading of a kind's line, in ms. A reading that took long is used for longer. */
 export const lineLookMs = 1_000;
+/**
+ * A reading is used for at least this many times as long as it took. So reading takes a tenth of the time at most, however long the line
+ * is and however slowly a database reads it.
+ */
+export const lookShare = 9;
+/** The most by which {@link lookShare} delays the next reading, in ms. Places and estimates change within seconds. */
+export const maxLookPauseMs = 15_000;
 /** The newest completed jobs of a kind, which show how long jobs of one line take: a few of each of some upstreams. */
 export const measuredJobs = 128;
-/** How long a process uses one reading of these, in ms. */
+/** How long a process uses one reading of these, in ms. A reading that took long is used for longer. */
 export const measuredLookMs = 15_000;
 
 /** Searches of one claim. Each except the last found a job, or a place, that another worker took meanwhile. */

@@ -1,7 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { type Job, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
-import { lineLookMs } from "../../services/media/limits.ts";
+import { lineLookMs, maxLookPauseMs } from "../../services/media/limits.ts";
 import { until } from "../support/until.ts";
 import { worldsOf } from "./jobs.opening.ts";
 import { gated, scriptedUpstream, succeed } from "./jobs.upstream.ts";
@@ -27,6 +27,9 @@ const narrowModel = JSON.stringify({
     { ...common, id: "wide", upstream: "studio" },
   ],
 });
+
+/** After this the line is read anew, however long the reading before took. */
+const untilNextLookMs = lineLookMs + maxLookPauseMs;
 
 /** The duration of a completed job in ms. */
 const tookOf = ({ startTime, completeTime }: Job) =>
@@ -54,7 +57,7 @@ export function queuePlacesContract(createWorld: typeof createJobsWorld): void {
       const next = (await world.submit()).job;
       world.clock.jump(5);
       const other = (await world.submit(undefined, { principal: bob })).job;
-      world.clock.jump(1_100);
+      world.clock.jump(untilNextLookMs);
       const placeOf = async ({ jobId }: Job, principal = alice) =>
         (await world.get(jobId, principal)).queuePosition;
       // Bob's job came last, but he runs none.
@@ -77,7 +80,7 @@ export function queuePlacesContract(createWorld: typeof createJobsWorld): void {
       })();
       await until("the place as it stands", () => seen.length === 1);
       await world.cancel(first.jobId);
-      world.clock.jump(1_100);
+      world.clock.jump(untilNextLookMs);
       await until("the next place", () => seen.length === 2);
       expect(seen).toEqual([3, 2]);
       gate.resolve();
@@ -155,7 +158,7 @@ export function queuePlacesContract(createWorld: typeof createJobsWorld): void {
       await submit("wide");
       await until("the other model to run", () => world.upstream.tasks.length === 2);
       const behind = await submit("wide");
-      world.clock.jump(1_100);
+      world.clock.jump(untilNextLookMs);
       const placeOf = async ({ jobId }: Job) => (await world.get(jobId)).queuePosition;
       expect([await placeOf(before[0] as Job), await placeOf(before[1] as Job)]).toEqual([1, 2]);
       // No job of the narrow model comes before it, because those wait for a place of their model.

@@ -5,7 +5,7 @@ import { setTimeout as delay, setImmediate as turn } from "node:timers/promises"
 import { expect, test } from "vitest";
 import { type Job, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { JobStore } from "../../services/media/jobs/store.ts";
-import { watchPollMs } from "../../services/media/limits.ts";
+import { lineLookMs, maxLookPauseMs, watchPollMs } from "../../services/media/limits.ts";
 import { chanceOf } from "../support/chance.ts";
 import type { JumpClock } from "../support/jump-clock.ts";
 import { until } from "../support/until.ts";
@@ -13,15 +13,15 @@ import { query } from "./jobs.shapes.ts";
 import { alice, as, createJobsWorld, type JobsWorld } from "./jobs.world.ts";
 
 /** A store whose reads take as long as the test wants. Their answers show the state of their beginning. */
-function slowReads(wait: () => Promise<unknown>) {
-  const begun = { jobs: 0, marks: 0 };
-  const slowly = async <T>(read: Promise<T>): Promise<T> => {
+function slowReads(wait: () => Promise<unknown>, waitForLine = wait) {
+  const begun = { jobs: 0, marks: 0, lines: 0 };
+  const slowly = async <T>(read: Promise<T>, waits = wait): Promise<T> => {
     const found = await read;
-    await wait();
+    await waits();
     return found;
   };
   return {
-    /** The number of reads of a job, and of looks at marks, that have begun. */
+    /** The number of reads of a job, of looks at marks, and of readings of a line, that have begun. */
     begun,
     beforeStore: (store: JobStore): JobStore => ({
       ...store,
@@ -32,6 +32,10 @@ function slowReads(wait: () => Promise<unknown>) {
       marks(jobIds) {
         begun.marks++;
         return slowly(store.marks(jobIds));
+      },
+      line(kind) {
+        begun.lines++;
+        return slowly(store.line(kind), waitForLine);
       },
       list: (asked) => slowly(store.list(asked)),
     }),
@@ -51,12 +55,12 @@ function gate() {
   };
 }
 
-/** Two replicas of media without a worker, on one store. The reads of the second are slow. */
-async function twoReplicas(wait: () => Promise<unknown>) {
+/** Two replicas of media without a worker, on one store. The reads of the second are slow. Default: all of them alike. */
+async function twoReplicas(wait: () => Promise<unknown>, waitForLine = wait) {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-reads-"));
   stack.defer(() => rm(folder, { recursive: true }));
-  const slow = slowReads(wait);
+  const slow = slowReads(wait, waitForLine);
   const first = stack.use(await createJobsWorld({ folder, workerCount: 0 }));
   const second = stack.use(
     await createJobsWorld({ folder, workerCount: 0, beforeStore: slow.beforeStore }),
@@ -139,6 +143,29 @@ test("nor what another one's look at its mark did not see", async () => {
   await until("the other one to see it too", () => seen.at(-1) === JobStatus.RUNNING);
   leave.abort();
   await other;
+});
+
+test("a line that is read slowly is read once for all who ask, and not again for a while", async () => {
+  const lines = gate();
+  await using world = await twoReplicas(turn, lines.passed);
+  const { first, second, slow } = world;
+  const clock = second.clock as JumpClock;
+  const { jobId } = (await first.submit()).job;
+  const placeNow = async () => (await second.get(jobId)).queuePosition;
+  lines.close();
+  const early = placeNow();
+  await until("a reading", () => slow.begun.lines === 1);
+  clock.jump(3 * lineLookMs);
+  const late = [placeNow(), placeNow()];
+  await arrives();
+  lines.open();
+  expect(await Promise.all([early, ...late])).toEqual([1, 1, 1]);
+  clock.jump(5 * lineLookMs);
+  expect(await placeNow()).toBe(1);
+  expect(slow.begun.lines).toBe(1);
+  clock.jump(maxLookPauseMs);
+  expect(await placeNow()).toBe(1);
+  expect(slow.begun.lines).toBe(2);
 });
 
 /** An answer: the times of its request and of its arrival, and the state of the job. */

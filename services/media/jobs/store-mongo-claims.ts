@@ -130,6 +130,7 @@ export function readWaitingLine(
         )
         .sort({ lane: 1, createdAt: 1, _id: 1 })
         .limit(linePage)
+        .batchSize(linePage)
         .toArray();
       return found.map(({ lane = "", createdAt }) => ({ lane: namesOf(lane), createdAt }));
     },

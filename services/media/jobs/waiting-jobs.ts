@@ -5,8 +5,10 @@ import type { JobEvents } from "../events.ts";
 import {
   lineLookMs,
   linePage,
+  lookShare,
   maxLineAccounts,
   maxLinePages,
+  maxLookPauseMs,
   maxQueuePosition,
   measuredJobs,
   measuredLookMs,
@@ -160,7 +162,8 @@ interface OneLine {
 }
 
 /**
- * Makes it. With any number of questions, one process reads a kind's line at most once a second, and only while there are questions.
+ * Makes it. With any number of questions, one process reads a kind's line at most once a second, for at most a tenth of the time, and
+ * only while there are questions.
  */
 export function createQueuePlaces({
   clock,
@@ -251,21 +254,38 @@ function usualMs(took: readonly Took[]): number | undefined {
   return times[Math.floor(times.length / 2)];
 }
 
-/** A read of a kind that began less than `ms` ago is not repeated, so an answer is at most that old. A failure is not kept. */
+/** A reading of a kind, and when the next may begin: not before it has ended. */
+interface Look<T> {
+  found: Promise<T>;
+  nextAtMs: number;
+}
+
+/**
+ * Readings of a kind, one at a time. The next begins `ms` after the last one began, or, where that one took long, after a pause that is
+ * {@link lookShare} times as long. A failure is not kept.
+ */
 function keptLooks<T>(
   clock: Clock,
   ms: number,
   read: (kind: MediaKind) => Promise<T>,
 ): (kind: MediaKind) => Promise<T> {
-  const looks = new Map<MediaKind, { atMs: number; found: Promise<T> }>();
+  const looks = new Map<MediaKind, Look<T>>();
+  const begin = (kind: MediaKind): Look<T> => {
+    const beganMs = clock.steady();
+    const look = { found: read(kind), nextAtMs: Number.POSITIVE_INFINITY };
+    look.found.then(
+      () => {
+        const endedMs = clock.steady();
+        const pauseMs = Math.min(lookShare * (endedMs - beganMs), maxLookPauseMs);
+        look.nextAtMs = Math.max(beganMs + ms, endedMs + pauseMs);
+      },
+      () => looks.delete(kind),
+    );
+    looks.set(kind, look);
+    return look;
+  };
   return (kind) => {
     const known = looks.get(kind);
-    if (known && clock.steady() - known.atMs < ms) return known.found;
-    const look = { atMs: clock.steady(), found: read(kind) };
-    looks.set(kind, look);
-    look.found.catch(() => {
-      if (looks.get(kind) === look) looks.delete(kind);
-    });
-    return look.found;
+    return (known && clock.steady() < known.nextAtMs ? known : begin(kind)).found;
   };
 }

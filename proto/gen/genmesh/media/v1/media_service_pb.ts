@@ -253,8 +253,9 @@ export type Job = Message<"genmesh.media.v1.Job"> & {
   metadata: { [key: string]: string };
 
   /**
-   * Its place in the queue, 1 to 1,000, as of about a second ago. It counts jobs of its kind that wait for the same upstream's or
-   * model's places and come before it, plus one. Absent where it does not wait for a worker, or the place is unknown.
+   * Its place in the queue, 1 to 1,000, as of about a second ago, or some seconds ago where thousands wait. It counts jobs of its kind
+   * that wait for the same upstream's or model's places and come before it, plus one. Absent where it does not wait for a worker, or the
+   * place is unknown.
    *
    * @generated from field: optional int32 queue_position = 25;
    */
