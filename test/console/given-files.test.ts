@@ -103,4 +103,25 @@ describe.skipIf(chromiumPath === undefined)("files given to the console's playgr
     await expect.poll(() => page.locator(".tiles > li").count()).toBe(3);
     expect(opened.faults).toEqual([]);
   });
+
+  test("a reference that is taken out while another is uploaded stays out", async () => {
+    await visit(page, on.origin, "/console/playground?kind=video&model=svc-video-1-5");
+    await give(page, "drop", "form", [image]);
+    const first = page.getByAltText("Reference 1");
+    const before = await first.getAttribute("src");
+    const { promise: isOut, resolve: takenOut } = Promise.withResolvers<void>();
+    await page.route("**/v1/files", async (route) => {
+      await isOut;
+      await route.continue();
+    });
+    await give(page, "drop", "form", [image]);
+    await page.getByRole("button", { name: "Uploading…" }).waitFor();
+    await page.getByRole("button", { name: "Take out reference 1" }).click();
+    await expect.poll(() => first.count()).toBe(0);
+    takenOut();
+    await first.waitFor();
+    expect(await first.getAttribute("src")).not.toBe(before);
+    expect(await page.getByAltText("Reference 2").count()).toBe(0);
+    expect(opened.faults).toEqual([]);
+  });
 });

@@ -16,10 +16,13 @@ export interface ReferencesOf {
 
 /** The references of a form: files of the account, of which the form has the ids. */
 export function useReferences({ ids, max, onIds }: Omit<ReferencesOf, "upload">): ReferencesOf {
+  // Others may be added or taken out while a file is uploaded.
+  const present = useRef(ids);
+  present.current = ids;
   const upload = useAction(async (files: File[]) => {
     const made: string[] = [];
     for (const file of files.slice(0, max - ids.length)) made.push((await uploadImage(file)).id);
-    onIds([...ids, ...made]);
+    onIds([...present.current, ...made].slice(0, max));
   });
   return { ids, max, onIds, upload };
 }
