@@ -1,3 +1,5 @@
+// Opens the folder with the embedded state of a process, and keeps a second process out of it.
+
 import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";

@@ -1,3 +1,5 @@
+// Names, checks and finds the output files of jobs, and removes jobs and blobs whose time is over.
+
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { BlobStore, ListedBlob } from "#kit/store/blobs.ts";
 import type { Clock } from "#kit/time/clock.ts";
