@@ -1,4 +1,4 @@
-// Reports now and then how many jobs stand in each state, for metrics.
+// Reports now and then how many jobs are in each state, for metrics.
 
 import type { Clock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";
