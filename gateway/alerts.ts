@@ -1,3 +1,5 @@
+// The public document of an account's alerts of low funds, and its schema. Two routes of billing share it.
+
 import { maxWebhookUrlLength } from "#common/words/request-bounds.ts";
 import type { GetAlertsResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { integer, json, nullable, object, string } from "./schemas.ts";

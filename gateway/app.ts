@@ -1,3 +1,6 @@
+// Builds the public edge: an HTTP server with the rules that every request passes, and all routes. The host opens it. Rules are
+// in plugins, operations in routes.
+
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyServerOptions } from "fastify";

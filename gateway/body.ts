@@ -1,3 +1,6 @@
+// Reads request bodies as bytes, and shares the memory for them among accounts, so that slow or large bodies of one do not stop
+// others.
+
 import type { IncomingMessage } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Awaitable } from "#kit/base/awaitable.ts";

@@ -1,3 +1,5 @@
+// Writes the end of a text stream whose service disappeared in its middle. Each of the three protocols has its own form of that.
+
 import type { RefusalError } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";

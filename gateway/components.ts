@@ -1,3 +1,5 @@
+// Collects the schemas that operations share in the OpenAPI document.
+
 import { chatComponents } from "./chat-schemas.ts";
 import { chargedFields, messagesError, moneyFields } from "./error-answers.ts";
 import { managedKeySchema } from "./keys.ts";

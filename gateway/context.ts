@@ -1,3 +1,5 @@
+// Says what the gateway needs from the host, and what each route gets. Nearly all files of the gateway import these types.
+
 import type { RequestListener, Server, ServerOptions } from "node:http";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { CatalogView } from "#common/agreements/catalog-client.ts";

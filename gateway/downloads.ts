@@ -1,3 +1,6 @@
+// Shares the files, and repeated answers, that are being sent among accounts, and ends a download whose caller takes nothing
+// while others wait.
+
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { turn } from "#kit/base/in-turns.ts";
 import { createFairShare, type FairShareBounds } from "#kit/share/fair-share.ts";

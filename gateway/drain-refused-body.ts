@@ -1,3 +1,5 @@
+// Answers a request whose body is still coming, so that the caller reads the refusal and not a reset connection.
+
 import type { IncomingMessage } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "#kit/time/clock.ts";

@@ -1,3 +1,5 @@
+// Describes the errors that each operation may answer, for the OpenAPI document. `errors.ts` writes the real ones.
+
 import { messagesErrorOf } from "#common/words/messages-errors.ts";
 import { ErrorReason, errorRow, type Reason } from "#kit/base/errors.ts";
 import {

@@ -1,3 +1,6 @@
+// Writes docs/errors.md and the table of errors in the OpenAPI document from the registry of errors. Run it after a change of the
+// registry.
+
 import { mkdir, writeFile } from "node:fs/promises";
 import { Code } from "@connectrpc/connect";
 import { allReasons, type ErrorRow, errorRow, reasonName } from "#kit/base/errors.ts";

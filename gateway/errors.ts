@@ -1,3 +1,6 @@
+// Turns a refusal into the error of the public API: status, headers, body. `messages-errors.ts` does the same in Anthropic's
+// form.
+
 import {
   ErrorReason,
   type ErrorType,

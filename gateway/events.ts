@@ -1,3 +1,5 @@
+// Logs and counts requests of the public edge, without anything that a caller wrote.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { Clock } from "#kit/time/clock.ts";

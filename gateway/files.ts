@@ -1,3 +1,5 @@
+// Sends stored files to callers: names, caches, ranges. The document of an uploaded file is here too.
+
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { unixSeconds } from "#common/documents/answer-values.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Follows a job at media until it ends, also across replicas that stop. The event stream and calls that wait for images use it.
+
 import { equals, type MessageInitShape } from "@bufbuild/protobuf";
 import { isTerminal } from "#common/documents/job-document.ts";
 import { ErrorReason, isRefusal, type RefusalError, unavailable } from "#kit/base/errors.ts";

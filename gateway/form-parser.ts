@@ -1,3 +1,6 @@
+// Parses multipart forms, and turns each way to break one into a refusal. `form.ts` reads a form into memory, and
+// `upload-form.ts` streams one.
+
 import { Busboy, type BusboyConfig, type BusboyInstance, type Dicer } from "@fastify/busboy";
 import type { FastifyRequest } from "fastify";
 import { ErrorReason, type RefusalError, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Reads a whole multipart form into memory: images to edit, audio to transcribe.
+
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { plainFileName } from "#common/words/file-name.ts";
 import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";

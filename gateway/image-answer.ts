@@ -1,3 +1,5 @@
+// Waits for an image job, and answers like OpenAI's image route: with URLs, or with the images in base64.
+
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { unixSeconds } from "#common/documents/answer-values.ts";

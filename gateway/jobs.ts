@@ -1,3 +1,5 @@
+// Says how the three kinds of jobs are called in paths, scopes and documents, so that one route serves all of them.
+
 import type { FastifyRequest } from "fastify";
 import {
   type JobNames,

@@ -1,3 +1,5 @@
+// The public document of a key, with what it was charged, and the schemas of the routes for keys.
+
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type KeyCharges, toKeyDocument } from "#common/documents/key-document.ts";

@@ -1,3 +1,5 @@
+// The bounds and times of the public edge, each with its unit and reason.
+
 import { maxSettingsBytes } from "#kit/base/json.ts";
 import type { FairShareBounds } from "#kit/share/fair-share.ts";
 

@@ -1,3 +1,5 @@
+// Sends files that are made while they are sent: usage as CSV, entries of a journal as CSV or lines of JSON.
+
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import {

@@ -1,3 +1,5 @@
+// Recognizes requests of Anthropic's API, and writes errors in its form. `errors.ts` writes all others.
+
 import type { FastifyRequest } from "fastify";
 import { messagesErrorOf, tooLongMessage } from "#common/words/messages-errors.ts";
 import { ErrorReason, type RefusalError } from "#kit/base/errors.ts";

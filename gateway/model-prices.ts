@@ -1,3 +1,5 @@
+// Shows the prices of a chat model under the names of the catalog file, for callers and for operators.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import type {
   ChatSpec,

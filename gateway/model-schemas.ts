@@ -1,3 +1,5 @@
+// Describes the models of `GET /models` for the OpenAPI document. `models.ts` makes them.
+
 import {
   arrayOf,
   boolean,

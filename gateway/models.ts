@@ -1,3 +1,5 @@
+// Makes the public entry of a model of the catalog. The operator's secrets and costs never get into it.
+
 import {
   imageRatios,
   maxImages,

@@ -1,3 +1,5 @@
+// Describes webhooks for the OpenAPI document. Media sends them.
+
 import { dateTime, integer, nullable, object, type Schema, string } from "./schemas.ts";
 
 const micros = (description: string) => integer(`${description}, in USD micros.`);

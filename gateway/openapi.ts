@@ -1,3 +1,5 @@
+// Makes the OpenAPI document of the public API from the schemas of the routes. `npm run openapi` writes it to openapi.json.
+
 import { readFile, writeFile } from "node:fs/promises";
 import swagger from "@fastify/swagger";
 import Fastify from "fastify";

@@ -1,3 +1,5 @@
+// Shows a model of the catalog to operators, with its upstreams and costs. `models.ts` shows it to callers.
+
 import type { Model, Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { listPricing } from "./model-prices.ts";
 import { toCatalogEntry } from "./models.ts";

@@ -1,3 +1,5 @@
+// Makes the URLs of answers, by the operator's setting or by the host that the request names.
+
 import type { FastifyRequest } from "fastify";
 import { malformed } from "./errors.ts";
 

@@ -1,3 +1,5 @@
+// Closes connections whose callers do not read their answers, because memory and upstreams are kept for them.
+
 import type { Socket } from "node:net";
 import type { Clock } from "#kit/time/clock.ts";
 import { readerSweepMs, stalledReaderMs } from "./limits.ts";

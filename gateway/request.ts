@@ -1,3 +1,6 @@
+// Small steps that many routes share: who calls, options of internal calls, when the caller leaves, headers of answers, answers
+// that break off.
+
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import type { CallOptions } from "@connectrpc/connect";

@@ -1,3 +1,5 @@
+// Describes the events of a streamed response for the OpenAPI document. `response-schemas.ts` has the response itself.
+
 import {
   arrayOf,
   type Fields,

@@ -1,3 +1,5 @@
+// Describes the body of a response for the OpenAPI document. Nothing is validated by it: the text service reads bodies.
+
 import {
   anyObject,
   arrayOf,

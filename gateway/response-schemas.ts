@@ -1,3 +1,5 @@
+// Describes the answers of OpenAI's Responses for the OpenAPI document.
+
 import { responseEvents } from "./response-event-schemas.ts";
 import {
   anyObject,

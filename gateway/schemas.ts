@@ -1,3 +1,5 @@
+// Small functions that write the JSON schemas of the OpenAPI document. They describe. Nothing is validated by them.
+
 import { maxIdempotencyKeyLength } from "#common/words/idempotency.ts";
 
 /** A JSON schema. It only describes: it validates, coerces, filters and serialises nothing. */

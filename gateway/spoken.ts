@@ -1,3 +1,5 @@
+// Sends a speech to its caller while it is spoken, as bytes or events, and the rest from the store. Media speaks.
+
 import { Readable } from "node:stream";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";

@@ -1,3 +1,5 @@
+// Writes server-sent events to a caller, and notices answers that are silent for too long to send a sign of life.
+
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import type { FastifyReply } from "fastify";

@@ -1,3 +1,5 @@
+// Runs one search over a changing set of open things, such as bodies or connections, in place of a timer for each.
+
 import type { Clock } from "#kit/time/clock.ts";
 
 /**

@@ -1,3 +1,5 @@
+// Answers with a document and its ETag, so that a caller who has it already gets no body.
+
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { JsonObject } from "#kit/base/json.ts";

@@ -1,3 +1,6 @@
+// Sends the answers of the text service to callers, as events or JSON. All operations of text over HTTP end here.
+// `websocket/create.ts` does it on a socket.
+
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { TextAnswer, TextRequest, WholeText } from "#common/agreements/text-port.ts";

@@ -1,3 +1,5 @@
+// Says whether an address is one of the proxies that the operator trusts.
+
 import { BlockList, isIP } from "node:net";
 
 /** Does a connection come from one of the trusted proxies? `list`: addresses and networks, with commas. */

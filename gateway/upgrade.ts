@@ -1,3 +1,6 @@
+// Makes a plain request of a WebSocket's handshake, so that it passes the same rules. The folder websocket takes the connection
+// over.
+
 import { type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 

@@ -1,3 +1,5 @@
+// Reads the form of an upload while it comes, and hands its file on in pieces. `form.ts` reads other forms whole.
+
 import type { BusboyFileStream } from "@fastify/busboy";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { plainFileName } from "#common/words/file-name.ts";

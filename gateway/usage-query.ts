@@ -1,3 +1,6 @@
+// Says which keys' usage a caller may see, and makes the public document of an ended request. All operations about usage and
+// entries share it.
+
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
 import { isoTime } from "#common/documents/answer-values.ts";

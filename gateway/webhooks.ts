@@ -1,3 +1,5 @@
+// The public documents of webhooks and their secret, and who sees those of other keys.
+
 import type { FastifyRequest } from "fastify";
 import { isoTimeOrNull } from "#common/documents/answer-values.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";

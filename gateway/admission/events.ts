@@ -1,3 +1,5 @@
+// Logs and counts what admission does: look-ups of keys, refusals, broken watches.
+
 import { type Reason, reasonName } from "#kit/base/errors.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";

@@ -1,3 +1,6 @@
+// Decides whether a request is let in: its key, its scope, its rate. `plugins/authentication.ts` calls it for each request. The
+// parts are in files of their own.
+
 import type { Client } from "@connectrpc/connect";
 import { scopeName } from "#common/words/scopes.ts";
 import { ErrorReason, isRefusal, RefusalError, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Finds the key of a secret, from this gateway's memory where auth keeps it up to date, else by asking auth.
+
 import { hash } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";

@@ -1,3 +1,5 @@
+// Tells auth when keys were last used, in few messages. No request waits for it.
+
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import type { Clock } from "#kit/time/clock.ts";

@@ -1,3 +1,5 @@
+// Follows auth's changes of keys, so that `key-cache.ts` may use what it remembers, and forgets it where changes may be missing.
+
 import type { Client } from "@connectrpc/connect";
 import { untilAborted } from "#kit/base/abort.ts";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// The bounds and times of admission, each with its reason. Tests bring others.
+
 /** The bounds of admission. */
 export interface AdmissionLimits {
   /** Valid secrets in the cache. The one not used for longest is removed first. */

@@ -1,3 +1,6 @@
+// Counts the requests of keys and accounts, in this gateway alone or shared with others by auth, and words the rate for the
+// answer's headers.
+
 import type { Client } from "@connectrpc/connect";
 import { createBoundedMap } from "#kit/base/bounded-map.ts";
 import { affinityHeader } from "#kit/rpc/affinity.ts";

@@ -1,3 +1,6 @@
+// Finds the built files of the console, and builds them in a clone where they are missing or old. `app-files.ts` sends them, and
+// `build.ts` is the program that builds.
+
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { access, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";

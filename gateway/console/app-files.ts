@@ -1,3 +1,5 @@
+// Sends the console's page and the files that it loads, or a page that waits while they are built.
+
 import { readdir, readFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";

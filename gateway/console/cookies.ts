@@ -1,3 +1,5 @@
+// Sets and reads the two cookies of the console: that of a session, and that of a sign-in under way at an identity provider.
+
 import type { FastifyReply, FastifyRequest } from "fastify";
 
 /** A cookie of the console. Over HTTPS its name binds it to this host, and to HTTPS. On a loopback that is not possible. */

@@ -1,3 +1,5 @@
+// Protects the console in a browser: headers for every answer, and refusal of requests from other sites or without TLS.
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { originOf } from "../public-url.ts";

@@ -1,3 +1,6 @@
+// Joins the parts of the console, below `/console`: the app's files, sign-in, the public API for sessions, the operator's routes.
+// `app.ts` mounts it where the console is on.
+
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Edge } from "../context.ts";

@@ -1,3 +1,5 @@
+// Signs people in by an identity provider (OpenID Connect), and decides by its claims which account and rights they get.
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Configuration, IDToken, UserInfoResponse } from "openid-client";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";

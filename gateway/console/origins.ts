@@ -1,3 +1,5 @@
+// Shows in the console what a stored file says of its own origin (C2PA).
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { readInTurns } from "#kit/base/in-turns.ts";
 import { type FoundOrigin, hasOrigin, readHeadBytes, readOrigin } from "#kit/provenance/index.ts";

@@ -1,3 +1,6 @@
+// The routes for signing in with a secret or by name, signing out, and asking who is signed in. `oidc.ts` has those for an
+// identity provider.
+
 import type { FastifyInstance } from "fastify";
 import { requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

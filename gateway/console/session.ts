@@ -1,3 +1,5 @@
+// Says what a session is within a request, who acts in it, and how an operator's internal calls are made. `sessions.ts` finds it.
+
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Begins, finds and ends sessions by asking auth, which stores them, and asks for the secret again before risky acts.
+
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";

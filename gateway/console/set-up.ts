@@ -1,3 +1,5 @@
+// The routes of the page where a new operator sets up a password and an authenticator by a link. There is no session yet.
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { requiredString } from "#common/words/body.ts";
 import { audited } from "#common/words/operator-actions.ts";

@@ -1,3 +1,6 @@
+// Rules that each request to the API passes first: its key is admitted, its account is active, its headers are sent once.
+// Admission decides about the key.
+
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { noteValidKey } from "#kit/edge/connection-bounds.ts";

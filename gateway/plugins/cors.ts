@@ -1,3 +1,5 @@
+// Lets pages of other origins call the API, where the operator allows theirs.
+
 import type { FastifyRequest } from "fastify";
 import type { Edge } from "../context.ts";
 import type { Rule } from "./rules.ts";

@@ -1,3 +1,6 @@
+// Answers the pages without a key that lead on from the bare address: the front page, llms.txt, security.txt, the icon. `docs.ts`
+// has the documentation itself.
+
 import { readFile } from "node:fs/promises";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { madeOnce } from "#kit/base/memo.ts";

@@ -1,3 +1,5 @@
+// Serves the OpenAPI document and a page to browse it. The viewer is loaded only when that page is opened.
+
 import { readFile } from "node:fs/promises";
 import Fastify, { type FastifyInstance } from "fastify";
 import { madeOnce } from "#kit/base/memo.ts";

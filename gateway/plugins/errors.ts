@@ -1,3 +1,6 @@
+// Sends each error of a route or rule in the form of the API, and logs those that are our own faults. `errors.ts` beside this
+// folder makes the form.
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, errorRow, RefusalError } from "#kit/base/errors.ts";
 import type { Edge } from "../context.ts";

@@ -1,3 +1,5 @@
+// Refuses requests that break HTTP in ways that Node and Fastify let pass, and answers bytes that never became a request.
+
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyReply, FastifyRequest, preParsingHookHandler } from "fastify";

@@ -1,3 +1,6 @@
+// Has the lists and reports of an account take turns, because each blocks the event loop for a moment and costs its caller
+// nothing.
+
 import type { FastifyInstance, onSendAsyncHookHandler, preHandlerAsyncHookHandler } from "fastify";
 import { turn } from "#kit/base/in-turns.ts";
 import type { FairShare, Turn } from "#kit/share/fair-share.ts";

@@ -1,3 +1,5 @@
+// Gives each request an id, and logs and counts it when its answer is over.
+
 import { errorRow, type RefusalError } from "#kit/base/errors.ts";
 import { causesOf } from "#kit/telemetry/causes.ts";
 import type { Edge } from "../context.ts";

@@ -1,3 +1,5 @@
+// Says what a rule of arriving requests is, and runs several in order without a promise where none waits.
+
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from "fastify";
 
 /**

@@ -1,3 +1,5 @@
+// Makes a span of each request, where the operator sends traces. Otherwise it does nothing.
+
 import { createHash } from "node:crypto";
 import { METHODS } from "node:http";
 import { context, propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";

@@ -1,3 +1,5 @@
+// Refuses paths and methods that do not exist, after the key was checked, and says what to use in place of some of OpenAI's.
+
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import type { Rule } from "./rules.ts";

@@ -1,3 +1,5 @@
+// Keeps the last response of each conversation on a socket in memory, so that the next request sends only what is new.
+
 import { createBoundedMap } from "#kit/base/bounded-map.ts";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import type { FairShare, Places } from "#kit/share/fair-share.ts";

@@ -1,3 +1,5 @@
+// Runs one open WebSocket: reads its messages, answers them lane by lane, pings, and closes. `create.ts` answers a message.
+
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 import { ErrorReason, errorRow, isRefusal, RefusalError } from "#kit/base/errors.ts";

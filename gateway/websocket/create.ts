@@ -1,3 +1,6 @@
+// Answers one message on a socket: admits it, joins it with the conversation so far, and sends the text service's events as
+// frames.
+
 import { nameByBeginning } from "#common/words/conversation.ts";
 import { ErrorReason, isRefusal, type RefusalError, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";

@@ -1,3 +1,5 @@
+// Counts sockets, and how requests on them end. Without logs: each request has its line as over HTTP.
+
 import type { Metrics } from "#kit/base/metrics.ts";
 
 /** How a request of a socket ended. `warmed`: it asked for no output. `left`: its caller left before its end. */

@@ -1,3 +1,5 @@
+// Turns server-sent events into frames of a socket, and writes frames of errors.
+
 import type { RefusalError } from "#kit/base/errors.ts";
 import { toHttpError } from "../errors.ts";
 

@@ -1,3 +1,6 @@
+// Opens and ends the WebSockets of a process: the handshake, how many there may be, keys that are deleted meanwhile, a process
+// that stops.
+
 import type { IncomingMessage } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type ServerOptions, type WebSocket, WebSocketServer } from "ws";

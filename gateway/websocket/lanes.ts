@@ -1,3 +1,5 @@
+// Decides which waiting message of a socket is next. Requests of one conversation must not overtake each other.
+
 /** Items in lanes. Those of a lane go one after the other, in the order in which they came, and lanes take turns. */
 export class Lanes<T> {
   /** Lanes with an item that waits, the one whose turn is next first. */

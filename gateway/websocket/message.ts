@@ -1,3 +1,5 @@
+// Reads a message of a socket, and makes the body that the text service takes of it and the conversation so far.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { joinInTurns, jsonInTurns } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";

@@ -1,3 +1,5 @@
+// Bounds the memory of messages that have not come completely. The WebSocket library has no such bound.
+
 import type { Socket } from "node:net";
 import type { Places } from "#kit/share/fair-share.ts";
 import { bodyBytesAMs } from "../limits.ts";

@@ -1,3 +1,6 @@
+// Closes accounts for operators, step by step, so that a process that dies in between loses nothing. Here are auth's own steps:
+// the account's state and its keys. Gateways lead all services through a closing.
+
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";

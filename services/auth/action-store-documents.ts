@@ -1,3 +1,6 @@
+// Keeps the operators' audit log as documents, in SQLite or MongoDB. The first release had a table of its own, which the SQL
+// turns into documents.
+
 import { documentsIn, openDocuments } from "#kit/documents/open.ts";
 import type { Component, DocumentsSchema } from "#kit/documents/schema.ts";
 import type { Database } from "#kit/store/database.ts";

@@ -1,3 +1,5 @@
+// Says what a line of the operators' audit log is, and what its store must promise. `action-store-documents.ts` keeps the lines.
+
 /** The result of an operator's action. Undefined where nothing is known. */
 export type ActionOutcome = "done" | "refused" | undefined;
 

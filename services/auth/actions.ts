@@ -1,3 +1,6 @@
+// Answers the methods that write and list the operators' audit log. The console calls them around each act of an operator.
+// Sign-ins are written by `sign-in-log.ts`.
+
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Logs and counts what happens in auth, all of it in this one place, so that no secret gets into a log.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { Account } from "./account.ts";

@@ -1,3 +1,5 @@
+// Builds the auth service from its parts, with the stores of the process's database. The host starts and stops it.
+
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";

@@ -1,3 +1,5 @@
+// Decides which rights a key may hand on to another key of its account, and which keys may manage others at all.
+
 import { effectiveScopes, impliedScopes, scopeName } from "#common/words/scopes.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";

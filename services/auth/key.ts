@@ -1,3 +1,6 @@
+// Says what an account and a key are, when a secret is valid, and how a rotation, a deletion or a closing changes them. It is
+// pure. Both databases' stores call it, so that they agree.
+
 import { createHash, timingSafeEqual } from "node:crypto";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";

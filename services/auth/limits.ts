@@ -1,3 +1,6 @@
+// The bounds and defaults of accounts, keys, sessions and sign-ins. Those of operators who sign in by name are in
+// `operator-limits.ts`.
+
 /** Characters of an account's name: a company's full legal name fits. */
 export const maxNameChars = 200;
 /** Characters of the operators' notes about an account: a page of text. */

@@ -1,3 +1,6 @@
+// Answers the methods by which a caller's key lists, makes, changes, rotates and deletes keys of its own account. Operators'
+// methods for keys are in `routes.ts`.
+
 import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";

@@ -1,3 +1,5 @@
+// Turns accounts and keys into messages of the wire. `requests.ts` goes the other way.
+
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {

@@ -1,3 +1,6 @@
+// Signs operators in by name, password and code, and asks for both again before a risky act. `sessions.ts` has all other
+// sessions.
+
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { StopSignal } from "#kit/base/stop.ts";

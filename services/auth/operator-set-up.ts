@@ -1,3 +1,5 @@
+// Lets an operator who got a link choose a password and an authenticator. `operators.ts` makes the links.
+
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { AuthService, SetUpOperatorRequest } from "#proto/genmesh/auth/v1/auth_service_pb.ts";

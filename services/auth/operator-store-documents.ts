@@ -1,3 +1,5 @@
+// Keeps operators as documents, in SQLite or MongoDB.
+
 import { documentsIn, openDocuments } from "#kit/documents/open.ts";
 import type { Component, DocumentsSchema } from "#kit/documents/schema.ts";
 import type { Database } from "#kit/store/database.ts";

@@ -1,3 +1,5 @@
+// Declares what the store of operators must promise. `operator-store-documents.ts` keeps the promises.
+
 import type { Operator } from "./operator.ts";
 
 /**

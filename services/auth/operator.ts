@@ -1,3 +1,6 @@
+// Says what an operator who signs in by name is, and how codes, links and sign-ins change one. It is pure: the methods make these
+// changes in the store.
+
 import {
   codesWithin,
   maxKnownClients,

@@ -1,3 +1,5 @@
+// Answers the methods by which operators are added, disabled, removed and given new passwords or authenticators.
+
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

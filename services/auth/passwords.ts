@@ -1,3 +1,6 @@
+// Hashes and checks operators' passwords, few at once, so that guessing cannot use up memory or threads. Keys have random
+// secrets, and need none of this.
+
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";

@@ -1,3 +1,6 @@
+// Joins all methods of AuthService, and answers those for accounts, for look-ups by gateways, and for keys that operators change.
+// The other methods are in files of their own.
+
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";

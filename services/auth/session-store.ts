@@ -1,3 +1,5 @@
+// Declares what the store of the console's sessions must promise. `session-store-documents.ts` keeps the promises.
+
 import type { Session } from "./session.ts";
 
 /** Sessions of the console. Each transition is atomic for every client of the store, and durable when answered. */

@@ -1,3 +1,5 @@
+// Says what a session of the console is, and when it ends by age or without use. It is pure. `sessions.ts` begins and ends them.
+
 import {
   maxSeenLagMs,
   type SessionBounds,

@@ -1,3 +1,6 @@
+// Answers the methods that begin, look up and end sessions of the console: with a key's secret, by an identity provider, or as
+// operator with the admin token. `operator-sessions.ts` signs in by name.
+
 import { createHash, timingSafeEqual } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";

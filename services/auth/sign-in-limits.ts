@@ -1,3 +1,6 @@
+// Refuses sign-ins where too many have failed within a minute: from one client, from all, or for one name. It counts in the
+// memory of one replica.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import {

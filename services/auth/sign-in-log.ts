@@ -1,3 +1,6 @@
+// Writes sign-ins, sign-outs and failed sign-ins of operators into the audit log. Other acts of operators are written by
+// `actions.ts`.
+
 import { createHash } from "node:crypto";
 import type { Ids } from "#kit/base/ids.ts";
 import type { Clock } from "#kit/time/clock.ts";

@@ -1,3 +1,5 @@
+// Declares the documents and indexes of accounts and keys in MongoDB, and turns documents into keys and back.
+
 import { storedLimitReset } from "#common/words/key-limits.ts";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { isDuplicate } from "#kit/store/mongo/errors.ts";

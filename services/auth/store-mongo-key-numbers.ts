@@ -1,3 +1,6 @@
+// Finds a free place among an account's 1,000 for each new key in MongoDB. So the bound on an account's keys holds without a
+// transaction.
+
 import type { Collection } from "mongodb";
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { createSharedLooks } from "#kit/base/batching.ts";

@@ -1,3 +1,5 @@
+// Reads accounts and keys from MongoDB: by secret, by id, by pages. It changes nothing.
+
 import type { Collection, Filter } from "mongodb";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";

@@ -1,3 +1,6 @@
+// Numbers the changes of keys in MongoDB, so that gateways that watch for changes miss none. SQLite needs none of this: a
+// transaction numbers the change.
+
 import type { Collection } from "mongodb";
 import { batched } from "#kit/base/batching.ts";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";

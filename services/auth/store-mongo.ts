@@ -1,3 +1,5 @@
+// Changes accounts and keys in MongoDB, and joins the parts of that store. `store-sqlite.ts` is the other one.
+
 import type { Collection, UpdateFilter } from "mongodb";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";

@@ -1,3 +1,5 @@
+// Declares the tables of accounts and keys in SQLite, and turns rows into keys and back.
+
 import { storedLimitReset } from "#common/words/key-limits.ts";
 import type { SqlRow, SqlValue } from "#kit/store/sqlite.ts";
 import type { Scope } from "#proto/genmesh/common/v1/access_pb.ts";

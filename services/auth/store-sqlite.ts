@@ -1,3 +1,5 @@
+// Reads and changes accounts and keys in SQLite. `store-mongo.ts` is the other store.
+
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { SqliteDatabase, SqlRunner } from "#kit/store/sqlite.ts";

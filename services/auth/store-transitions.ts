@@ -1,3 +1,6 @@
+// Makes the store's transitions of a key or account from the pure functions of `key.ts`. Both databases' stores use it, and also
+// share the refusals here.
+
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { type Account, closed, closing, withState } from "./account.ts";

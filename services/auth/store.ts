@@ -1,3 +1,6 @@
+// Declares what the store of accounts and keys must promise, in SQLite and in MongoDB. `store-sqlite.ts` and `store-mongo.ts`
+// keep the promises, and one contract test holds both to them.
+
 import type { Account } from "./account.ts";
 import type { Key, KeyOperation, SecretDigest } from "./key.ts";
 

@@ -1,3 +1,6 @@
+// Tells gateways which keys have changed, within a second, so that a deleted key is refused at once. It looks at the store often,
+// because other replicas change keys too.
+
 import { ErrorReason, RefusalError, refuse, unavailable } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { AuthEvents } from "./events.ts";

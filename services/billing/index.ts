@@ -1,3 +1,6 @@
+// Builds the billing service from its parts: chooses the stores by the database, then starts and stops the sweeper, counting and
+// alerts. The host is its caller.
+
 import type { HoldOperations } from "#common/agreements/hold-client.ts";
 import type { Peers } from "#common/agreements/peers.ts";
 import type { Ids } from "#kit/base/ids.ts";

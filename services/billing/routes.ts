@@ -1,3 +1,6 @@
+// Answers the methods of BillingService that move money, list it or audit it. The methods for usage are in
+// `usage/usage-routes.ts`, those for alerts in `alerts/alerts.ts`.
+
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, isRefusal, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,6 @@
+// Looks for holds that are open longer than their owners promised, and asks the owners (text, media) what to do with each. So a
+// hold whose request died with its process ends too.
+
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Peers } from "#common/agreements/peers.ts";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";

@@ -1,3 +1,6 @@
+// The part of the catalog's schema that says how a model is called by a template, and the faults of such calls. Other keys of
+// models are in `schema.ts`.
+
 import { z } from "zod";
 import { musicModes } from "#common/words/request-bounds.ts";
 import type { JsonValue } from "#kit/base/json.ts";

@@ -1,3 +1,5 @@
+// Logs and counts each content of the catalog that came into force or was refused.
+
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Fault, faultText } from "./faults.ts";
 import type { CatalogContext } from "./source.ts";

@@ -1,3 +1,6 @@
+// Words the faults of a catalog file for its operator: what must be there, and at which path. It never shows a value, because a
+// key may have been pasted there.
+
 import type { z } from "zod";
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";
 

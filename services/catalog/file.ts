@@ -1,3 +1,5 @@
+// Reads a catalog file and its workflow files from disk, and notices when they change. It does not judge them: `parse.ts` does.
+
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";

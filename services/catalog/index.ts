@@ -1,3 +1,6 @@
+// Builds the catalog service: chooses the file or the versions in the store as master, loads it at the start and follows its
+// changes. The host is its caller.
+
 import { rpcService, type Service } from "#kit/rpc/service.ts";
 import { CatalogService } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { createDraftChecker } from "./draft/index.ts";

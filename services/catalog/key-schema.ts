@@ -1,3 +1,6 @@
+// Describes the keys of a catalog file to people: the JSON schema for editors, and the values of each key for `genmesh catalog
+// explain`. Both are made of `schema.ts` and `key-words.ts`.
+
 import { z } from "zod";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { keyWords } from "./key-words.ts";

@@ -1,3 +1,6 @@
+// Finds faults between the keys of one model that are peculiar to its kind: chat, speech, video. `rules.ts` has the rules for
+// models of all kinds.
+
 import { eachValid, type FoundFault } from "#kit/base/valid-parts.ts";
 import type { At } from "../upstreams/catalog-rules.ts";
 import { bytesPerToken } from "./limits.ts";

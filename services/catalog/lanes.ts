@@ -1,3 +1,6 @@
+// Resolves upstreams, pools and their keys to the lanes that a model's requests may take, and finds faults in them. A lane is an
+// upstream with one of its keys.
+
 import { eachValid, type FoundFault, whereValid } from "#kit/base/valid-parts.ts";
 import type { CatalogFile, CatalogModel, CatalogUpstream } from "./schema.ts";
 

@@ -1,3 +1,5 @@
+// The bounds and defaults of a catalog file and of the service that reads it, each with its unit and reason.
+
 /** Largest catalog file, in bytes: the size of a ConfigMap. */
 export const maxFileBytes = 1024 * 1024;
 /** Largest workflow file, in bytes. A workflow of a hundred nodes has 100 KiB, and every job that uses it keeps it. */

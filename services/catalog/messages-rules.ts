@@ -1,3 +1,5 @@
+// Finds faults of chat models at upstreams of Anthropic's Messages. It is a part of `rules.ts`, for one protocol.
+
 import type { FoundFault } from "#kit/base/valid-parts.ts";
 import type { At } from "../upstreams/catalog-rules.ts";
 import { membersOf } from "./lanes.ts";

@@ -1,3 +1,6 @@
+// Judges the text of a catalog from end to end: YAML, schema, rules, size. The result is a snapshot, or all its faults. The
+// service, drafts and `genmesh catalog check` all call it.
+
 import {
   type FaultPath,
   type FoundFault,

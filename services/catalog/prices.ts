@@ -1,3 +1,5 @@
+// The part of the catalog's schema that has the prices of text, their faults, and their form in a snapshot.
+
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { z } from "zod";
 import type { FaultPath, FoundFault } from "#kit/base/valid-parts.ts";

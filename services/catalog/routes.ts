@@ -1,3 +1,6 @@
+// Answers the methods by which other services read the catalog and watch it, and the method that checks a draft. `versions.ts`
+// has those that change what is in force.
+
 import { dirname } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";

@@ -1,3 +1,6 @@
+// Finds faults between parts of a catalog file, where each part alone is valid. For example, an upstream that is named and not
+// there, or that cannot do what a model offers. `schema.ts` judges each key alone.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { eachValid, type FaultPath, type FoundFault, whereValid } from "#kit/base/valid-parts.ts";
 import { chainFault } from "#kit/provenance/index.ts";

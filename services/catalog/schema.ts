@@ -1,3 +1,6 @@
+// Says which keys a catalog file may have, and the type, bounds and default of each. `rules.ts` judges how keys fit together, and
+// `key-words.ts` says what each means.
+
 import { z } from "zod";
 import { maxImages } from "#common/words/request-bounds.ts";
 import { soundFormats } from "#kit/sound/formats.ts";

@@ -1,3 +1,5 @@
+// Turns a catalog file without faults into the snapshot that other services get over the wire.
+
 import { createHash } from "node:crypto";
 import { create, type MessageInitShape, toBinary, toJson } from "@bufbuild/protobuf";
 import canonicalize from "canonicalize";

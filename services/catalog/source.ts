@@ -1,3 +1,6 @@
+// Holds the snapshot in force: takes each new content of the catalog, keeps the last good one, and tells those who watch.
+// `file.ts` and `stored.ts` read the content.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";

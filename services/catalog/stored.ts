@@ -1,3 +1,5 @@
+// Reads the catalog where the store has versions that operators put in force, in place of the file.
+
 import type { CatalogRead, CatalogReader } from "./file.ts";
 import { fileNumber, type VersionStore } from "./version.ts";
 

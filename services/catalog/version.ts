@@ -1,3 +1,5 @@
+// Says what a version of the catalog is, and what the store of versions must promise. `version-store-documents.ts` keeps them.
+
 import type { CatalogText } from "./source.ts";
 
 /** The file's own place among the versions: what was in force before the first one. */

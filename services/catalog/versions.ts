@@ -1,3 +1,6 @@
+// Answers the methods by which operators read texts of the catalog, list versions and put one in force. They refuse changes where
+// a file is the master.
+
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";

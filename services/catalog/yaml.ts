@@ -1,3 +1,5 @@
+// Reads YAML as plain data, and says where in the file each part is. `parse.ts` judges the data.
+
 import {
   type Document,
   isAlias,

@@ -1,3 +1,6 @@
+// Makes the demo account at the first start on an empty data directory, so that a newcomer has a key and a balance. A run in one
+// process and a mesh on one machine call it.
+
 import type { Peers } from "#common/agreements/peers.ts";
 import { ownerScopes } from "#common/words/scopes.ts";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";

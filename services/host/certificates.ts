@@ -1,3 +1,6 @@
+// Reads the certificates that the configuration names, for servers and for calls to peers, and takes new ones as their files
+// change.
+
 import { createServer, type ServerOptions } from "node:https";
 import {
   followTls,

@@ -1,3 +1,5 @@
+// Reads the environment's variables for notices to the operator: the webhook, and the mail server.
+
 import { isOutsideUrl, isWebPort } from "#kit/outside/url.ts";
 import type { AlertWays, MailConfig } from "../notices/index.ts";
 import { badVariable, type EnvReader } from "./env.ts";

@@ -1,3 +1,5 @@
+// Reads the environment's variables for the console and its sign-in by an identity provider.
+
 import { badVariable, type EnvReader } from "./env.ts";
 import { readSecretFile } from "./secret-file.ts";
 

@@ -1,3 +1,5 @@
+// Reads the environment's variables for `/.well-known/security.txt`.
+
 import { badVariable, type EnvReader } from "./env.ts";
 
 /** The contents of `/.well-known/security.txt` (RFC 9116). */

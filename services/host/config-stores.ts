@@ -1,3 +1,6 @@
+// Reads the environment's variables for database, queue and files, and refuses those that a role cannot use. `stores.ts` opens
+// them.
+
 import { isAbsolute, join, resolve } from "node:path";
 import { parseNatsUrl } from "#kit/queue/jetstream-url.ts";
 import { wakeNamePattern } from "#kit/queue/port.ts";

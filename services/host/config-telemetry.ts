@@ -1,3 +1,5 @@
+// Reads OpenTelemetry's own variables of the environment: what is sent, where, and how often. `telemetry.ts` sends.
+
 import { badVariable, type EnvReader } from "./env.ts";
 import type { Role } from "./roles.ts";
 

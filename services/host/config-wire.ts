@@ -1,3 +1,5 @@
+// Reads the environment's variables for ports, addresses of peers and certificates.
+
 import { isIP } from "node:net";
 import { badVariable, type EnvReader } from "./env.ts";
 import { needsOf, type PeerName, peerNames, type Role } from "./roles.ts";

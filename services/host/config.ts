@@ -1,3 +1,6 @@
+// Turns the environment into the settings of a process, or into one line that says which variable is wrong. Variables of one
+// subject are read by a `config-….ts` each.
+
 import { isIP } from "node:net";
 import { isAbsolute, resolve } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,3 +1,5 @@
+// Words the line of a start that tells the operator where the console is.
+
 import type { Config } from "./config.ts";
 
 /** The line of a start with the console's address. None where it is off. */

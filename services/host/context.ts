@@ -1,3 +1,5 @@
+// Makes what all code of a process shares: settings, log, clock, ids, metrics, threads. It also says when a process is ready.
+
 import { type Ids, randomIds } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import { createMetrics, type Metrics } from "#kit/base/metrics.ts";

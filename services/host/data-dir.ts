@@ -1,3 +1,5 @@
+// Opens the folder with the embedded state of a process, and keeps a second process out of it.
+
 import {
   chmodSync,
   existsSync,

@@ -1,3 +1,5 @@
+// Sets a process's clock by that of MongoDB, which all processes share. Services in their own process call it before they start.
+
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { HostContext } from "./context.ts";
 import type { Stores } from "./stores.ts";

@@ -1,3 +1,5 @@
+// Checks whether disks can still be written to. `store-watch.ts` runs the checks.
+
 import { statSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,3 +1,6 @@
+// Builds the public port: the gateway with its keys, its catalog, the console, and the work that a gateway drives. A run in one
+// process and the role gateway both call it.
+
 import { driveClosings } from "#common/agreements/account-closing.ts";
 import { deliverAlerts } from "#common/agreements/alert-delivery.ts";
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";

@@ -1,3 +1,5 @@
+// Reads single variables of the environment, and words the fault of one. `config.ts` and its parts say which variables there are.
+
 /** Bad configuration: one line with the variable and the values that it accepts. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";

@@ -1,3 +1,5 @@
+// Opens the port for internal callers of any language. Calls between genmesh's own processes use another port: `http-port.ts`.
+
 import type { Interceptor } from "@connectrpc/connect";
 import { type AccessTokens, callerCheck } from "#kit/rpc/access.ts";
 import { healthService } from "#kit/rpc/health.ts";

@@ -1,3 +1,6 @@
+// Makes a port of HTTP/1.1 that lets its open requests end before it closes. Calls of the mesh, metrics and health use it. The
+// public port is in `edge.ts`.
+
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";

@@ -1,3 +1,5 @@
+// Has an idle process collect its garbage, so that it does not hold memory that a load has left.
+
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 

@@ -1,3 +1,6 @@
+// Counts open requests and connections of a server, so that a port can close when its callers have left. It also explains
+// addresses that cannot be used.
+
 import { once } from "node:events";
 import {
   createServer,

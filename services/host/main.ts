@@ -1,3 +1,5 @@
+// Starts a process of any role: reads the settings, then has `serve.ts` run it.
+
 import { enableCompileCache } from "node:module";
 import { parseArgs } from "node:util";
 import { envToConfig, readEnv } from "./config.ts";

@@ -1,3 +1,5 @@
+// Starts role `all`: every service in this one process, and all its ports. `role.ts` starts the other roles.
+
 import { join } from "node:path";
 import { createCatalogView } from "#common/agreements/catalog-client.ts";
 import { createPeers } from "#common/agreements/peers.ts";

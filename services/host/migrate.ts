@@ -1,3 +1,6 @@
+// Knows the MongoDB schemas of all services together, and migrates them. `genmesh migrate` is its caller. Each role migrates its
+// own when it starts.
+
 import { isRefusal } from "#kit/base/errors.ts";
 import type { MongoSchema } from "#kit/store/mongo/migrate.ts";
 import { ConfigError } from "./env.ts";

@@ -1,3 +1,5 @@
+// Opens the operations port, which answers metrics and health, and makes the health answers that other ports give too.
+
 import type { ServerResponse } from "node:http";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { Config } from "./config.ts";

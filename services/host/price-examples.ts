@@ -1,3 +1,6 @@
+// Computes what typical requests of each model would be held and charged, for `genmesh catalog check --example`. Services' own
+// code computes the prices.
+
 import { viewOf } from "#common/agreements/catalog-client.ts";
 import type { Model, Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { BodyForm } from "#proto/genmesh/media/v1/media_service_pb.ts";

@@ -1,3 +1,6 @@
+// Answers `genmesh status` and the console about this process: its stores, its backlogs, its readiness. It reads metrics, and
+// asks no store.
+
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { MetricReading } from "#kit/base/figures.ts";
 import type { Metrics } from "#kit/base/metrics.ts";

@@ -1,3 +1,5 @@
+// Starts role `gateway` in a process of its own: the public port, with all services behind the wire.
+
 import { createCatalogView } from "#common/agreements/catalog-client.ts";
 import { createWireText } from "#common/agreements/text-wire.ts";
 import { openCertificates } from "./certificates.ts";

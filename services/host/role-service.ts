@@ -1,3 +1,6 @@
+// Starts a service in a process of its own, which other roles call over the wire. Health is answered early, and calls only when
+// the service has started.
+
 import { accessInterceptor, callerCheck } from "#kit/rpc/access.ts";
 import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
 import type { Service } from "#kit/rpc/service.ts";

@@ -1,3 +1,5 @@
+// Starts any role except `all`, and loads only that role's code.
+
 import type { Config } from "./config.ts";
 import { createHostContext, type ProcessOptions } from "./context.ts";
 

@@ -1,3 +1,5 @@
+// Says which roles there are, and which stores and peers each needs. Configuration, services and the runner of a mesh go by it.
+
 /** The roles of a process: all of the mesh, or one part of it. */
 export const roles = [
   "all",

@@ -1,3 +1,5 @@
+// Makes folders for files that a process may lose. They are gone when it ends, or empty when it starts again.
+
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,3 +1,5 @@
+// Reads a secret of the configuration from the file that a variable names.
+
 import { readFileSync } from "node:fs";
 import { badVariable } from "./env.ts";
 

@@ -1,3 +1,6 @@
+// Runs a process from its start to its end: log, signals, ready line, drain. `main.ts` calls it, and `mesh.ts` or `role.ts` start
+// what is in the process.
+
 import { createLogger } from "#kit/base/logger.ts";
 import { createMetrics } from "#kit/base/metrics.ts";
 import { traceFields } from "#kit/telemetry/spans.ts";

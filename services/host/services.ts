@@ -1,3 +1,5 @@
+// Makes the services of a role, and gives each what it needs: stores, peers, upstreams, catalog.
+
 import { availableParallelism } from "node:os";
 import { isAbsolute } from "node:path";
 import { createCatalogView, type LiveCatalog } from "#common/agreements/catalog-client.ts";

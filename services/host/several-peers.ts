@@ -1,3 +1,5 @@
+// Chooses among several URLs of one peer. Most peers have one URL, and do without this.
+
 import { affinityRank } from "#kit/rpc/affinity.ts";
 import type { DnsPeers } from "#kit/rpc/peers-dns.ts";
 import type { CallOutcome, PeerPool, PickedPeer } from "#kit/rpc/wire-pool.ts";

@@ -1,3 +1,5 @@
+// Starts services one after the other, waits for a store that is away, and explains why a process cannot start.
+
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import type { HostContext } from "./context.ts";

@@ -1,3 +1,5 @@
+// Asks a process's stores now and then whether they work, for readiness, log and metrics.
+
 import { untilAborted, withinTime } from "#kit/base/abort.ts";
 import type { HostContext, Readiness } from "./context.ts";
 

@@ -1,3 +1,5 @@
+// Opens the database, queue and files that the configuration names. `config-stores.ts` has read which ones.
+
 import { dirname } from "node:path";
 import { makePrivateFolder } from "#kit/base/private-files.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";

@@ -1,3 +1,5 @@
+// Sends lines of the log to a collector. Loaded only where one is configured for logs.
+
 import { type Attributes, logs } from "@opentelemetry/api";
 
 /** Pino's numbers of levels are 10 for `trace`, 20 for `debug`, and so on. OTLP's begin at 1 and have four for each level. */

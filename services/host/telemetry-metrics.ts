@@ -1,3 +1,5 @@
+// Puts the metrics of `/metrics` into OpenTelemetry's form. `telemetry.ts` sends them.
+
 import { type HrTime, ValueType } from "@opentelemetry/api";
 import { emptyResource } from "@opentelemetry/resources";
 import {

@@ -1,3 +1,5 @@
+// Starts and ends OpenTelemetry in a process, and bounds what it may hold and how long it may take.
+
 import { context, diag, logs, metrics as meters, propagation, trace } from "@opentelemetry/api";
 import {
   type ExportResult,

@@ -1,3 +1,5 @@
+// Finds the mesh token and the admin token: from the environment, or made once and kept in the data directory.
+
 import type { Ids } from "#kit/base/ids.ts";
 import type { AccessTokens } from "#kit/rpc/access.ts";
 import type { DataDir, KeptFile } from "./data-dir.ts";

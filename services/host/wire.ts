@@ -1,3 +1,5 @@
+// Joins a process with its peers: clients for the services that it calls, and the answer to calls of its own services.
+
 import type { Interceptor } from "@connectrpc/connect";
 import { createPeers, type Peers } from "#common/agreements/peers.ts";
 import { tokenInterceptor } from "#kit/rpc/access.ts";

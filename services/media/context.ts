@@ -1,3 +1,5 @@
+// Says what media's API and its workers need from the host, and makes what both of them share in one process.
+
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import type { HoldOperations } from "#common/agreements/hold-client.ts";

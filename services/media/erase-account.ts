@@ -1,3 +1,5 @@
+// Erases media's data of an account that is being closed: jobs, files, speech and webhooks, a batch for each call.
+
 import type { ServiceImpl } from "@connectrpc/connect";
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { ErrorReason, isRefusal, refuse } from "#kit/base/errors.ts";

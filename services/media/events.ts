@@ -1,3 +1,6 @@
+// Logs and counts what happens to jobs, all of it in this one place, so that no prompt or key gets into a log. `files/events.ts`
+// does the same for uploads.
+
 import { reasonName } from "#kit/base/errors.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";

@@ -1,3 +1,6 @@
+// Builds the media service from its parts, and starts and stops its loops: sweeping, retention, webhooks. The host is its caller.
+// Workers are built in `worker/index.ts`.
+
 import { holdClientOf } from "#common/agreements/hold-wire.ts";
 import { whenAborted } from "#kit/base/abort.ts";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";

@@ -1,3 +1,6 @@
+// The bounds and times of jobs, from submission to deletion, each with its unit and reason. Files, speech and webhooks have
+// limits of their own.
+
 import type { FairShareBounds } from "#kit/share/fair-share.ts";
 
 /**

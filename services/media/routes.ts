@@ -1,3 +1,6 @@
+// Answers the methods about jobs: submit, get, cancel, delete, list, watch, and those for billing and operators. Methods about
+// files, speech and webhooks are in their rooms.
+
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { jsonBody } from "#common/words/typed-body.ts";

@@ -1,3 +1,5 @@
+// Waits out a store that is away, for work that was paid for and must not be lost.
+
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { claimRetryMs } from "./limits.ts";

@@ -1,3 +1,6 @@
+// Looks at the metrics of this process for conditions that an operator must act on. So an installation without Prometheus has the
+// chart's alerts too.
+
 import { queuedJobSeconds } from "#common/documents/status-document.ts";
 import { emptyForMs, failingShare } from "#common/documents/upstream-document.ts";
 import type { MetricReading } from "#kit/base/figures.ts";

@@ -1,3 +1,5 @@
+// Logs and counts attempts to send notices to the operator.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { AttemptEnd, WayName } from "./way.ts";

@@ -1,3 +1,6 @@
+// Runs notices in a process: writes down what it sees, and sends what is due, every ten seconds. The host makes one for each
+// process. `conditions.ts` sees, and `way.ts` decides what is due.
+
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Service } from "#kit/rpc/service.ts";

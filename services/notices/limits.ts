@@ -1,3 +1,5 @@
+// The times and bounds of notices: how often processes look, and how often messages go to an operator.
+
 /** Ms between two looks of a process at its own metrics, and at what is to be told. */
 export const lookMs = 10_000;
 /** Ms after which a process writes again that a notice lasts. More often would only load the store. */

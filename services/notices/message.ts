@@ -1,3 +1,5 @@
+// Writes the message about some notices, for a webhook and for a mail.
+
 import { factsOf } from "./notice.ts";
 import type { Message, Told } from "./way.ts";
 

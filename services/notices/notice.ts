@@ -1,3 +1,6 @@
+// Says which kinds of notices there are, and when one begins, lasts and is over. Any number of processes may see the same
+// condition, and write one notice.
+
 import { createHash } from "node:crypto";
 import { overAfterMs, seenAgainMs } from "./limits.ts";
 

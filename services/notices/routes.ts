@@ -1,3 +1,6 @@
+// Answers the methods of MediaService by which operators list notices and send a test. Media serves them, and nothing else of
+// them is there.
+
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Ids } from "#kit/base/ids.ts";

@@ -1,3 +1,5 @@
+// Sends a message to the operator by webhook or by mail. `index.ts` says when.
+
 import { untilAborted } from "#kit/base/abort.ts";
 import { createGuardedFetcher, OutsideError } from "#kit/outside/index.ts";
 import { signedHeaders } from "#kit/outside/signed.ts";

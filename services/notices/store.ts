@@ -1,3 +1,5 @@
+// Keeps notices, and what each way has told, as documents in SQLite or MongoDB.
+
 import { documentsIn, openDocuments } from "#kit/documents/open.ts";
 import type { Component, DocumentsSchema } from "#kit/documents/schema.ts";
 import type { Database } from "#kit/store/database.ts";

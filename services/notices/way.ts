@@ -1,3 +1,6 @@
+// Decides what goes to an operator next by webhook or mail, and when a failed attempt is repeated. It is pure: `index.ts` makes
+// the steps in the store.
+
 import { createHash } from "node:crypto";
 import {
   attemptLeaseMs,

@@ -1,3 +1,6 @@
+// Builds the text service out of its parts. The host calls it. It also decides the order in which the parts stop, so that every
+// request is settled.
+
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import type { HoldOperations } from "#common/agreements/hold-client.ts";
 import { holdClientOf } from "#common/agreements/hold-wire.ts";

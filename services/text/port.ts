@@ -1,3 +1,6 @@
+// The text service for callers in its own process, and for its methods in `routes.ts`. It ends a request when its caller leaves
+// or its deadline passes.
+
 import { create } from "@bufbuild/protobuf";
 import type { TextAnswer, TextPort, TextRequest } from "#common/agreements/text-port.ts";
 import { type Awaitable, after } from "#kit/base/awaitable.ts";

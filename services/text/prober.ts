@@ -1,3 +1,5 @@
+// Asks an upstream whether it works, when an operator wants to know. Only a few such questions run at once.
+
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";
 import { createFairShare, inTurn } from "#kit/share/fair-share.ts";

@@ -1,3 +1,5 @@
+// The methods of TextService, for gateways in another process and for operators. Requests go on to `port.ts`.
+
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";

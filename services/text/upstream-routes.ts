@@ -1,3 +1,5 @@
+// The methods of TextService about upstreams: health, history and probes. Operators call them. `routes.ts` has the others.
+
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// The operator's routes for accounts: list, make, add funds, refund, take back, suspend, close.
+
 import type { FastifyInstance } from "fastify";
 import { accountChangeDetails, changeAccount } from "#common/agreements/account-change.ts";
 import { driveClosing } from "#common/agreements/account-closing.ts";

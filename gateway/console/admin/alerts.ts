@@ -1,3 +1,6 @@
+// The operator's routes for notices about the installation, and for a test of the ways by which they are sent. `notices.ts` is
+// about messages to accounts.
+
 import type { FastifyInstance } from "fastify";
 import { isoTimeOrNull } from "#common/documents/answer-values.ts";
 import type { Edge } from "../../context.ts";

@@ -1,3 +1,5 @@
+// The operator's routes for the catalog: what is in force, its text, drafts, versions.
+
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { jsonOrText } from "#common/documents/answer-values.ts";

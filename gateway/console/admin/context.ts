@@ -1,3 +1,6 @@
+// Registers a route of the operator, and gives it what such routes need: the body, the page, internal calls with the admin token,
+// the audit log.
+
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
 import type { Peers } from "#common/agreements/peers.ts";

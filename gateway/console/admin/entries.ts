@@ -1,3 +1,5 @@
+// The operator's routes for an account's ledger: a page of entries, and an export.
+
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
 import { ledgerEntryDocument } from "#common/documents/entry-document.ts";

@@ -1,3 +1,5 @@
+// Joins all routes of the operator. The console's index mounts them behind its check of the session.
+
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
 import { accountRoutes } from "./accounts.ts";

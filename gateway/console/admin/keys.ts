@@ -1,3 +1,5 @@
+// The operator's routes for the keys of all accounts: list, search, make, change, rotate, delete.
+
 import type { FastifyInstance } from "fastify";
 import { operatorsKeyDocument } from "#common/documents/key-document.ts";
 import { optionalNumber, requiredString } from "#common/words/body.ts";

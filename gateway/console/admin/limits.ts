@@ -1,3 +1,5 @@
+// The bounds of the operator's routes, each with its reason.
+
 /** Rows of a page, as many as an operator looks at. More would cost the services nothing, but the browser would have to show them. */
 export const pageSizes = { most: 100, default: 25 } as const;
 /** Operation ids of the console. They leave room for the prefix of an account's first funds. */

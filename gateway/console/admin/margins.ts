@@ -1,3 +1,5 @@
+// The operator's route for margins: charges beside the cost at the upstreams.
+
 import type { FastifyInstance } from "fastify";
 import { marginDocument } from "#common/documents/margin-document.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

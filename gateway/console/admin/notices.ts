@@ -1,3 +1,5 @@
+// The operator's routes for messages to an account: its alerts and webhooks. `alerts.ts` is about notices to the operator.
+
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { settingsBody } from "#kit/base/json.ts";

@@ -1,3 +1,5 @@
+// The operator's routes for people who sign in by name, and for the signed-in person's own password and authenticator.
+
 import type { FastifyInstance } from "fastify";
 import { operatorDocument, setUpPath } from "#common/documents/operator-document.ts";
 import { requiredString } from "#common/words/body.ts";

@@ -1,3 +1,5 @@
+// The operator's route that lists and finds requests of all accounts that have ended.
+
 import type { FastifyInstance } from "fastify";
 import { unitName } from "#common/documents/answer-values.ts";
 import { operatorPricedDocument } from "#common/documents/priced-document.ts";

@@ -1,3 +1,5 @@
+// The operator's routes for the whole installation: health of upstreams, and the audit log.
+
 import { create } from "@bufbuild/protobuf";
 import type { FastifyInstance } from "fastify";
 import { actionDocument } from "#common/documents/action-document.ts";

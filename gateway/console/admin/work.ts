@@ -1,3 +1,5 @@
+// The operator's routes for work that stands still or went wrong: jobs, holds, reviews, the audit of the ledger.
+
 import type { FastifyInstance } from "fastify";
 import { isoTimeOrNull, unitName } from "#common/documents/answer-values.ts";
 import { ledgerEntryDocument } from "#common/documents/entry-document.ts";

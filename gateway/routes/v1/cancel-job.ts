@@ -1,3 +1,5 @@
+// The operation that cancels a job. Media does it. This only describes, asks and answers.
+
 import type { FastifyInstance } from "fastify";
 import { toJobDocument } from "#common/documents/job-document.ts";
 import { ErrorReason } from "#kit/base/errors.ts";

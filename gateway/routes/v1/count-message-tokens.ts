@@ -1,3 +1,5 @@
+// The operation that counts the tokens of a message's input, in Anthropic's form. The text service counts.
+
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";

@@ -1,3 +1,6 @@
+// The operation that speaks a text and answers with its bytes, in OpenAI's form. `spoken.ts` sends them. `create-speech.ts`
+// answers with JSON.
+
 import type { FastifyInstance } from "fastify";
 import { maxSpeechCharacters, speechSpeed } from "#common/words/request-bounds.ts";
 import { soundFormats, soundTypes } from "#kit/sound/formats.ts";

@@ -1,3 +1,5 @@
+// The operation that makes a key of the caller's account. Auth makes it, and decides what it may do.
+
 import type { FastifyInstance } from "fastify";
 import { toKeyDocument } from "#common/documents/key-document.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";

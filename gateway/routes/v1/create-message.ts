@@ -1,3 +1,5 @@
+// The operation of Anthropic's Messages. The text service does it, by `text-answer.ts`.
+
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";

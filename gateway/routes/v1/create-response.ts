@@ -1,3 +1,6 @@
+// The operation of OpenAI's Responses over HTTP. The text service does it, by `text-answer.ts`. `connect-responses.ts` offers it
+// over a WebSocket.
+
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";

@@ -1,3 +1,6 @@
+// The operation that speaks a text and answers with JSON once it is stored. Media does it. `create-audio-speech.ts` answers with
+// the bytes.
+
 import type { FastifyInstance } from "fastify";
 import { unixSeconds } from "#common/documents/answer-values.ts";
 import { maxSpeechCharacters, speechSpeed } from "#common/words/request-bounds.ts";

@@ -1,3 +1,5 @@
+// The operation that transcribes audio. The form becomes the JSON that the text service takes.
+
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { joinInTurns } from "#kit/base/in-turns.ts";

@@ -1,3 +1,5 @@
+// The operation that deletes an ended job with its files. Media does it.
+
 import type { FastifyInstance } from "fastify";
 import { ErrorReason } from "#kit/base/errors.ts";
 import type { Edge } from "../../context.ts";

@@ -1,3 +1,5 @@
+// The operation that deletes a key of the caller's account. Auth does it.
+
 import type { FastifyInstance } from "fastify";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";

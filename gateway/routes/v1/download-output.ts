@@ -1,3 +1,5 @@
+// The operation that downloads a file that a job made. `files.ts` sends it.
+
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
 import { downloadAnswers } from "../../error-answers.ts";

@@ -1,3 +1,5 @@
+// The operation that downloads a stored speech. `files.ts` sends it.
+
 import type { FastifyInstance } from "fastify";
 import { soundTypes } from "#kit/sound/formats.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";

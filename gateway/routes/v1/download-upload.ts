@@ -1,3 +1,5 @@
+// The operation that downloads an uploaded file. `files.ts` sends it.
+
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";

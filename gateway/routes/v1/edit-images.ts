@@ -1,3 +1,6 @@
+// The operation of OpenAI's image edits: makes an image job of a form, and waits for its images. `submit-job.ts` takes the same
+// job as JSON.
+
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { joinInTurns } from "#kit/base/in-turns.ts";

@@ -1,3 +1,5 @@
+// The operation that shows an account's alerts of low funds. Billing keeps them.
+
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { alertsAnswer, toAlertsDocument } from "../../alerts.ts";

@@ -1,3 +1,6 @@
+// The operation that shows the balance of an account in dollars and credits. Billing answers it. `get-credits.ts` shows the
+// dollars in OpenRouter's form.
+
 import type { FastifyInstance } from "fastify";
 import type { GetBalanceResponse, Wallet } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";

@@ -1,3 +1,5 @@
+// The operation that shows the dollars of an account as OpenRouter does. `get-billing.ts` shows the whole balance.
+
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";

@@ -1,3 +1,5 @@
+// The operation that shows an uploaded file's facts. Media answers it.
+
 import type { FastifyInstance } from "fastify";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";

@@ -1,3 +1,5 @@
+// The operation that finds one ended request by an id, and says what it cost. Billing finds it. `list-requests.ts` lists many.
+
 import type { FastifyInstance } from "fastify";
 import { pricedDocument } from "#common/documents/priced-document.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

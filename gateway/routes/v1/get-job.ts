@@ -1,3 +1,5 @@
+// The operation that shows a job. Media answers it.
+
 import type { FastifyInstance } from "fastify";
 import { ErrorReason } from "#kit/base/errors.ts";
 import type { Edge } from "../../context.ts";

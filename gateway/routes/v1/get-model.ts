@@ -1,3 +1,5 @@
+// The operation that shows one model of the catalog that the key may use. `models.ts` makes the entry.
+
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";

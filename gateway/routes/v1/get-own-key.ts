@@ -1,3 +1,5 @@
+// The operation that shows the caller's own key. Auth answers it, and billing adds its charges.
+
 import type { FastifyInstance } from "fastify";
 import { toOwnKeyDocument } from "#common/documents/key-document.ts";
 import type { Edge } from "../../context.ts";

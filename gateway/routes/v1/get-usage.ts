@@ -1,3 +1,6 @@
+// The operation that adds up usage and charges by hour or day, key, model and kind, as JSON or CSV. Billing adds up. This reads
+// the query and writes the form.
+
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";

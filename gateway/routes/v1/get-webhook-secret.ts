@@ -1,3 +1,5 @@
+// The operation that shows the secret of an account's webhooks. Media keeps it.
+
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";

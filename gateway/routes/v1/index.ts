@@ -1,3 +1,6 @@
+// Joins all operations of the public API. The edge mounts them under `/v1`, and the console a second time for its sessions. The
+// OpenAPI document is made of them.
+
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
 import { sharedReads } from "../../plugins/reads.ts";

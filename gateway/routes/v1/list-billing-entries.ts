@@ -1,3 +1,5 @@
+// The operation that lists or exports changes of an account's balance. Billing has the lines.
+
 import type { FastifyInstance } from "fastify";
 import { entryDocument } from "#common/documents/entry-document.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";

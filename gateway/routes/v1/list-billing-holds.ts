@@ -1,3 +1,5 @@
+// The operation that lists the open holds of an account. Billing answers it.
+
 import type { FastifyInstance } from "fastify";
 import { holdKindName, isoTime, unitName } from "#common/documents/answer-values.ts";
 import type { Hold } from "#proto/genmesh/billing/v1/billing_service_pb.ts";

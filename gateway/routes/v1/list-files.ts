@@ -1,3 +1,5 @@
+// The operation that lists uploaded files. Media answers it.
+
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";

@@ -1,3 +1,5 @@
+// The operation that lists jobs of all kinds. Media answers it.
+
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { JobKind, JobStatus } from "#proto/genmesh/media/v1/media_service_pb.ts";

@@ -1,3 +1,5 @@
+// The operation that lists the keys of the caller's account. Auth answers it, and billing adds their charges.
+
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";

@@ -1,3 +1,5 @@
+// The operation that lists the models that the key may use. `models.ts` makes the entries.
+
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";

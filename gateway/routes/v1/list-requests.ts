@@ -1,3 +1,5 @@
+// The operation that lists requests and jobs that ended, with what each cost. Billing has the lines.
+
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Edge } from "../../context.ts";

@@ -1,3 +1,5 @@
+// The operation that lists webhooks and how their delivery went. Media answers it.
+
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
 import { errors, queryReasons } from "../../error-answers.ts";

@@ -1,3 +1,5 @@
+// The operation that gives a key a new secret. Auth does it.
+
 import type { FastifyInstance } from "fastify";
 import { toKeyDocument } from "#common/documents/key-document.ts";
 import { ErrorReason } from "#kit/base/errors.ts";

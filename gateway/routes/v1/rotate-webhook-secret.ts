@@ -1,3 +1,5 @@
+// The operation that gives an account a new secret for its webhooks. Media does it.
+
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import type { Edge } from "../../context.ts";

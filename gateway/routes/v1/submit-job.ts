@@ -1,3 +1,6 @@
+// The operation that submits an image, video or music job. Media checks and accepts it. An image job's caller may wait for the
+// images, by `image-answer.ts`.
+
 import type { FastifyInstance } from "fastify";
 import { toJobDocument } from "#common/documents/job-document.ts";
 import {

@@ -1,3 +1,5 @@
+// The operation that changes an account's alerts of low funds. Billing does it.
+
 import type { FastifyInstance } from "fastify";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { alertFields, alertsAnswer, toAlertsDocument } from "../../alerts.ts";

@@ -1,3 +1,5 @@
+// The operation that uploads an image. `upload-form.ts` reads the form, and media stores the image while it comes.
+
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { FastifyInstance } from "fastify";
 import { ErrorReason } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// The operation that streams a job's changes as events. `follow-job.ts` follows the job.
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { statusName } from "#common/documents/job-document.ts";
 import { ErrorReason } from "#kit/base/errors.ts";

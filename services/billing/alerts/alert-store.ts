@@ -1,3 +1,6 @@
+// Declares what the store of alerts must do, in SQLite and in MongoDB. `store-documents.ts` does it, and `alerts.ts` is its only
+// user.
+
 import type { Alert, AlertSettings } from "./alert.ts";
 
 /** Which waiting alerts. */

@@ -1,3 +1,6 @@
+// Computes from journal entries and refused holds which alerts an account gets, and words their bodies. It reads and writes
+// nothing. `alerts.ts` calls it and keeps what it finds.
+
 import { createHash } from "node:crypto";
 import type { LimitPeriod } from "../base/periods.ts";
 import type { Entry, KeyLimit } from "../ledger/wallet.ts";

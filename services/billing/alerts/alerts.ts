@@ -1,3 +1,6 @@
+// Finds falls of a balance and limits that are reached, writes their alerts down, and answers the methods of alerts. Counting of
+// usage and the methods for holds call it. It sends nothing: `common/agreements/alert-delivery.ts` takes waiting alerts to media.
+
 import type { ServiceImpl } from "@connectrpc/connect";
 import { optionalNumber } from "#common/words/body.ts";
 import { optionalOutsideUrl } from "#common/words/outside-url.ts";

@@ -1,3 +1,6 @@
+// Keeps alerts and their settings as documents, in SQLite or MongoDB. The SQL is there because the first releases had tables of
+// their own for them.
+
 import { documentsIn, openDocuments } from "#kit/documents/open.ts";
 import type { Component, DocumentsSchema } from "#kit/documents/schema.ts";
 import type { Database } from "#kit/store/database.ts";

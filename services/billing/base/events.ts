@@ -1,3 +1,5 @@
+// Logs and counts what happens in billing, all of it in this one place, so that lines and metrics have one form.
+
 import { ErrorReason, isRefusal, reasonName } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";

@@ -1,3 +1,5 @@
+// The bounds and intervals of all of billing, each with its unit and reason.
+
 import type { Unit } from "../ledger/wallet.ts";
 
 /** Open holds of a wallet. This bounds its document (docs/money.md). A caller beyond it is asked to try again. */

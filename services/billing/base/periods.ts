@@ -1,3 +1,6 @@
+// Counts charges by day, week and month of UTC, for keys' limits and months of wallets. It also copes with clocks that were
+// ahead, and with refunds of an earlier period.
+
 import { monthOf } from "#common/words/money.ts";
 
 /** Periods of UTC begin with a day. */

@@ -1,3 +1,6 @@
+// Hands operations to the ledger's store, alone or many at once, and reports each outcome as an event. The methods and the
+// sweeper change money only by this. `ledger.ts` decides the outcomes.
+
 import type { HoldOperations } from "#common/agreements/hold-client.ts";
 import { ErrorReason, isRefusal, type RefusalError } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";

@@ -1,3 +1,6 @@
+// Proves that a wallet matches its journal: recomputes it from the entries alone and names each difference. `genmesh ledger
+// audit` and the console run it. `audit-usage.ts` does the same for usage.
+
 import { maxTimeMs } from "../base/limits.ts";
 import { entryHash } from "./change.ts";
 import type { WalletSnapshot } from "./store.ts";

@@ -1,3 +1,6 @@
+// Has operations on one wallet that come at the same time share one write. MongoDB's ledger needs that, because each write is a
+// compare-and-set of the whole wallet.
+
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { maxBatchOperations, maxWaitingOperations } from "../base/limits.ts";
 import type { Operation, Outcome } from "./operations.ts";

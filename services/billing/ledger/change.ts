@@ -1,3 +1,6 @@
+// Makes the entry of a decided operation, numbered and chained by its hash, and all that it changes. The functions that decide
+// (`ledger.ts`, `take-back.ts`) call it, and stores write its result.
+
 import { hash } from "node:crypto";
 import { ErrorReason, type Reason } from "#kit/base/errors.ts";
 import type { Outcome, Refused } from "./operations.ts";

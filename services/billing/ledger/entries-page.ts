@@ -1,3 +1,5 @@
+// Lists the entries of an account for operators. The account's two wallets have a journal each, so this merges two.
+
 import { broken } from "./requests.ts";
 import type { LedgerStore, Page } from "./store.ts";
 import { type Entry, units, type WalletRef } from "./wallet.ts";

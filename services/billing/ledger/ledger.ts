@@ -1,3 +1,6 @@
+// Decides whether an operation on a wallet may happen, and what it changes. It is the only place that decides about money. It is
+// pure: both databases' ledgers call it, within a transaction or a compare-and-set.
+
 import { ErrorReason } from "#kit/base/errors.ts";
 import { maxGranted, maxOpenHolds, openHoldsRetryMs } from "../base/limits.ts";
 import { blank, type Folded, type LedgerView, mismatch, record, refused } from "./change.ts";

@@ -1,3 +1,6 @@
+// Turns wallets, holds, entries and outcomes into messages of the wire, and an entry's record into its stored text and back.
+// `requests.ts` goes the other way.
+
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type {

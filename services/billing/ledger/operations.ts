@@ -1,3 +1,6 @@
+// The operations that can be done to a wallet, and the outcomes that each may have. They are types alone: `requests.ts` makes
+// operations of messages, and `ledger.ts` carries them out.
+
 import type { Reason } from "#kit/base/errors.ts";
 import {
   type HoldKind,

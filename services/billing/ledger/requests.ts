@@ -1,3 +1,6 @@
+// Checks messages of the wire, and calls from the same process, before the ledger sees them. Each becomes a well-formed
+// operation, or is refused with the field at fault. `messages.ts` goes the other way.
+
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type {
   KeyLimit as AgreedKeyLimit,

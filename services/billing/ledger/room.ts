@@ -1,3 +1,6 @@
+// Says how much a new hold may take: from the free balance, and from its key's limit. A key that an earlier release counted only
+// by months is refused here first, and `usage/key-totals.ts` adds it up.
+
 import { ErrorReason } from "#kit/base/errors.ts";
 import type { LedgerView } from "./change.ts";
 import type { Outcome, Refused, Reserve } from "./operations.ts";

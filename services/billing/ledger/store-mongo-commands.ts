@@ -1,3 +1,6 @@
+// Sends reads and writes of several wallets as one command to MongoDB. `store-mongo-transition.ts` works on one wallet, and calls
+// this.
+
 import type { Collection } from "mongodb";
 import { batched } from "#kit/base/batching.ts";
 import { mongoFault } from "#kit/store/mongo/errors.ts";

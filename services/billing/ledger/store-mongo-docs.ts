@@ -1,3 +1,6 @@
+// Turns the documents of the ledger in MongoDB into wallets, holds, keys and entries, and back. `store-mongo-schema.ts` declares
+// them.
+
 import type { Periods } from "../base/periods.ts";
 import type {
   EntryDocument,

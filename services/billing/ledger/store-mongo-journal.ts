@@ -1,3 +1,6 @@
+// Finds recorded operations in MongoDB, and moves entries from a wallet's document to the journal. Entries begin in the document,
+// so that one write changes money and records it.
+
 import type { Collection } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { isDuplicate } from "#kit/store/mongo/errors.ts";

@@ -1,3 +1,5 @@
+// Reads lists from the ledger in MongoDB: due holds, open holds, entries. It changes nothing.
+
 import type { Collection, Filter } from "mongodb";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { walletBatchSize } from "../base/limits.ts";

@@ -1,3 +1,5 @@
+// Declares the collections, documents and indexes of the ledger in MongoDB, and the indexes of usage, which is migrated with it.
+
 import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";
 import type { EntryKind, HoldKind } from "./wallet.ts";
 

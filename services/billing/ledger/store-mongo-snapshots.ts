@@ -1,3 +1,5 @@
+// Reads whole wallets from MongoDB for an audit, those included that have lost their document or their journal.
+
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { auditPageSize } from "../base/limits.ts";
 import type { WalletSnapshot } from "./store.ts";

@@ -1,3 +1,6 @@
+// Carries operations on one wallet out in MongoDB: reads, decides, and writes if no other process was faster. Otherwise it begins
+// again. `store-mongo-wallets.ts` prepares the write.
+
 import type { Collection } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { awayRefusal, isDuplicate } from "#kit/store/mongo/errors.ts";

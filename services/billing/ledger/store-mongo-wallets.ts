@@ -1,3 +1,6 @@
+// Holds a wallet of MongoDB in memory while operations are decided, and makes one write of all that they changed.
+// `store-mongo-transition.ts` sends it.
+
 import type { Collection, UpdateFilter } from "mongodb";
 import type { Change, LedgerView } from "./change.ts";
 import type { WalletChange } from "./store-mongo-commands.ts";

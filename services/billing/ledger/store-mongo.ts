@@ -1,3 +1,5 @@
+// Joins the parts of MongoDB's ledger to the store that billing uses. `store-sqlite.ts` is the other one.
+
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { migrate } from "#kit/store/mongo/migrate.ts";
 import { maxTransitionOperations } from "../base/limits.ts";

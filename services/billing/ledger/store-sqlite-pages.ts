@@ -1,3 +1,5 @@
+// Reads lists from the ledger in SQLite: due holds, open holds, entries. It changes nothing.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { SqlRow, SqlRunner } from "#kit/store/sqlite.ts";
 import type { DueQuery, EntryQuery, HoldQuery, Page, WalletHold } from "./store.ts";

@@ -1,3 +1,5 @@
+// Reads and writes single rows of the ledger's tables in SQLite. It is the only place that knows their columns by name.
+
 import type { SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
 import type { Periods } from "../base/periods.ts";
 import type { WalletHold } from "./store.ts";

@@ -1,3 +1,5 @@
+// Reads whole wallets from SQLite for an audit, those included of which only entries or holds are left.
+
 import { turn } from "#kit/base/in-turns.ts";
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
 import { auditPageSize } from "../base/limits.ts";

@@ -1,3 +1,6 @@
+// Keeps wallets of SQLite in memory between transactions. So an operation writes one row, its entry, and the others' rows follow
+// many entries later.
+
 import type { SqlRow, SqlRunner } from "#kit/store/sqlite.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
 import { maxImageKeys, maxImages, newestMovedAt } from "../base/limits.ts";

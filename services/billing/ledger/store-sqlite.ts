@@ -1,3 +1,5 @@
+// Joins the parts of SQLite's ledger to the store that billing uses. `store-mongo.ts` is the other one.
+
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
 import { maxEntriesSince } from "../base/limits.ts";

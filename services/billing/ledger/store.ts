@@ -1,3 +1,6 @@
+// Declares what a ledger's store must promise, in SQLite and in MongoDB. `store-sqlite.ts` and `store-mongo.ts` keep the
+// promises, and one contract test holds both to them.
+
 import type { Operation, Outcome } from "./operations.ts";
 import type { Entry, KeyCounter, OpenHold, Wallet, WalletRef } from "./wallet.ts";
 

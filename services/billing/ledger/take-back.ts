@@ -1,3 +1,5 @@
+// Decides how much of a grant an operator may take back. It is a part of `ledger.ts`, in a file of its own for its length.
+
 import { ErrorReason } from "#kit/base/errors.ts";
 import { maxTakeBacks } from "../base/limits.ts";
 import { blank, type Folded, type LedgerView, mismatch, record, refused } from "./change.ts";

@@ -1,3 +1,6 @@
+// Says what a wallet, a hold, a key's counters and an entry are, and how an entry changes each of them. Ledger, audit and both
+// stores compute by these functions, so that they agree. `ledger.ts` decides which entries there are.
+
 import { maxClockLagMs } from "../base/limits.ts";
 import {
   type LimitPeriod,

@@ -1,3 +1,6 @@
+// Checks in an audit that usage counts what the journal says: each row of the rollups, and each key's total. `audit.ts` checks
+// wallets in the same pass.
+
 import { countedAtOnce } from "../base/limits.ts";
 import type { Difference } from "../ledger/audit.ts";
 import type { LedgerStore, WalletSnapshot } from "../ledger/store.ts";

@@ -1,3 +1,6 @@
+// Computes what some entries add to usage: sums, key totals and lines. It reads and writes nothing. `usage-counting.ts` brings it
+// the entries.
+
 import type { Entry, WalletRef } from "../ledger/wallet.ts";
 import { type ServedStep, servedStepOf } from "./served.ts";
 import {

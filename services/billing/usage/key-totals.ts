@@ -1,3 +1,6 @@
+// Adds up a key's charges where an earlier release kept only its months, and a limit by day, week or for ever needs more. It
+// wraps the ledger's store, and does nothing for keys that have their totals.
+
 import { type BoundedMap, createBoundedMap } from "#kit/base/bounded-map.ts";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { turn } from "#kit/base/in-turns.ts";

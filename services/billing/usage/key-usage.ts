@@ -1,3 +1,5 @@
+// Answers how much each key of an account was charged today, this week, this month and altogether. Lists of keys show it.
+
 import { turn } from "#kit/base/in-turns.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { keysGroupedAtOnce } from "../base/limits.ts";

@@ -1,3 +1,6 @@
+// Reads pages of an account's or all accounts' lines by the index that fits the filters, in SQLite and in MongoDB. Each
+// database's store brings the function that reads along an index.
+
 import { turn } from "#kit/base/in-turns.ts";
 import { isJsonObject } from "#kit/base/json.ts";
 import { linesReadOn, maxLookedThrough, maxSameIds } from "../base/limits.ts";

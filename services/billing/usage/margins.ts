@@ -1,3 +1,5 @@
+// Answers operators what they earned: charges beside the cost at the upstreams, by day, model or upstream.
+
 import { create } from "@bufbuild/protobuf";
 import { turn } from "#kit/base/in-turns.ts";
 import {

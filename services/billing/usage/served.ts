@@ -1,3 +1,6 @@
+// Says what the rollup by upstream counts of an entry: requests, charges, costs and the parts of a request with prices of their
+// own. `usage.ts` says it of the other rollup.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import {
   countOf,

@@ -1,3 +1,6 @@
+// Adds to the rollups in MongoDB, so that each entry counts once, and reads sums from them. `store-mongo-usage.ts` has the rest
+// of usage.
+
 import type { AnyBulkWriteOperation, Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { isDuplicate } from "#kit/store/mongo/errors.ts";

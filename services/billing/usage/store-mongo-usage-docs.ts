@@ -1,3 +1,5 @@
+// Declares the documents of usage in MongoDB, and turns them into lines and sums.
+
 import { amountOf, refOfName } from "../ledger/store-mongo-docs.ts";
 import { walletName } from "../ledger/wallet.ts";
 import {

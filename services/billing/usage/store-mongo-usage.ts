@@ -1,3 +1,5 @@
+// The store of usage in MongoDB: cursors, lines, key totals. `store-mongo-rollups.ts` keeps its rollups.
+
 import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { isDuplicate } from "#kit/store/mongo/errors.ts";

@@ -1,3 +1,6 @@
+// Adds to the two rollups in SQLite and reads sums from them. They differ only in the columns that are declared here.
+// `store-sqlite-usage.ts` has the rest of usage.
+
 import { turn } from "#kit/base/in-turns.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
 import { usageRowsPage } from "../base/limits.ts";

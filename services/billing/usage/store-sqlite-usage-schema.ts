@@ -1,3 +1,5 @@
+// Declares the tables of usage in SQLite, a step for each version.
+
 import { usualKind, usualStatus } from "./usage-store.ts";
 
 /** Columns of the sums, in the order of their names. */

@@ -1,3 +1,5 @@
+// The store of usage in SQLite: cursors, lines, key totals. `store-sqlite-rollups.ts` keeps its rollups.
+
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
 import { looksBehind } from "../base/limits.ts";
 import { type Unit, unpackedRef, type WalletRef } from "../ledger/wallet.ts";

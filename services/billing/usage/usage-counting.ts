@@ -1,3 +1,6 @@
+// Sees to it that usage is counted: reads new entries of the journals, looks for alerts in them, and adds them up. Reads of usage
+// wait for it, and otherwise it runs once a second. `count-entries.ts` computes the sums.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { turn } from "#kit/base/in-turns.ts";
 import type { Clock } from "#kit/time/clock.ts";

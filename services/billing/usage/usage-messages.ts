@@ -1,3 +1,6 @@
+// Checks requests for usage and makes their answers' messages: buckets, lines and cursors. It hides from callers what only
+// operators may see.
+
 import { create } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import {

@@ -1,3 +1,5 @@
+// Answers the methods of BillingService that read usage: sums by time, lines, searches, margins.
+
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { turn } from "#kit/base/in-turns.ts";

@@ -1,3 +1,5 @@
+// Declares what a store of usage must promise, in SQLite and in MongoDB, and the queries that it answers.
+
 import type { Unit, WalletRef } from "../ledger/wallet.ts";
 import type { CountedEntries } from "./count-entries.ts";
 import type { ServedSlot, ServedSums } from "./served.ts";

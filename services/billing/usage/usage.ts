@@ -1,3 +1,6 @@
+// Says what usage counts of an entry: to which hour, key, kind and model, and whether it is a line of the account's history. Both
+// databases and the audit go by it. `served.ts` says it of the rollup by upstream.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { countedAt, type Entry, type Unit, type WalletRef } from "../ledger/wallet.ts";
 

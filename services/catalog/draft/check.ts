@@ -1,3 +1,5 @@
+// Runs in a thread: judges a draft of the catalog, and lists how it differs from what is in force. `index.ts` sends the drafts.
+
 import { isAbsolute } from "node:path";
 import { type DescMessage, type Message, toJson } from "@bufbuild/protobuf";
 import { isJsonObject, type JsonValue } from "#kit/base/json.ts";

@@ -1,3 +1,6 @@
+// Has drafts of the catalog judged in a thread, one at a time. The methods that check a draft or put one in force call it.
+// `check.ts` judges.
+
 import { createFairShare, inTurn } from "#kit/share/fair-share.ts";
 import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import { draftShare, draftTimeoutMs, maxDraftBytes } from "../limits.ts";

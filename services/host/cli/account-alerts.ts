@@ -1,3 +1,5 @@
+// Adds `genmesh account alerts`: shows and changes when an account is warned that money runs low.
+
 import type { Command } from "commander";
 import { settingsBody } from "#kit/base/json.ts";
 import { type AmountOrNone, moneyOption, numberOrNull, withExamples } from "./arguments.ts";

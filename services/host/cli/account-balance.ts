@@ -1,3 +1,5 @@
+// Prints an account's wallets. Several commands for accounts end with it.
+
 import type { Peers } from "#common/agreements/peers.ts";
 import { printedWallets } from "#common/documents/account-document.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";

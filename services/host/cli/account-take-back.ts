@@ -1,3 +1,5 @@
+// Adds `genmesh account take-back`: removes funds of a grant that were added by mistake.
+
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import { unitName } from "#common/documents/answer-values.ts";

@@ -1,3 +1,6 @@
+// Adds the commands `genmesh account …`, by which an operator makes accounts, adds funds, refunds, suspends, closes and lists.
+// Alerts and taking back are in files of their own.
+
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import { driveClosing } from "#common/agreements/account-closing.ts";

@@ -1,3 +1,5 @@
+// Repeats a failed call of the command for some seconds, because a server that restarts is back by then.
+
 import { setTimeout as delay } from "node:timers/promises";
 
 /** Milliseconds for which a failed call is repeated. Killed processes are back within seconds. */

@@ -1,3 +1,5 @@
+// Adds the commands `genmesh alert …`, which list the operator's notices and send a test.
+
 import type { Command } from "commander";
 import { isoTime } from "#common/documents/answer-values.ts";
 import { withExamples } from "./arguments.ts";

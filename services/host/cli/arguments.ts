@@ -1,3 +1,5 @@
+// Reads the values of arguments and options that several commands share, and adds examples to their help.
+
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { limitResetOf } from "#common/words/key-limits.ts";
 import { scopeNames } from "#common/words/scopes.ts";

@@ -1,3 +1,5 @@
+// Adds up the wallets of an audit, and prints the sums. `ledger.ts` has the command that runs the audit.
+
 import { unitName } from "#common/documents/answer-values.ts";
 import { type AuditedWallet, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { type Output, printTable, sumCell, walletName } from "./output.ts";

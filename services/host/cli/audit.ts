@@ -1,3 +1,6 @@
+// Adds `genmesh audit`, which lists what operators did, and writes such a line for each act of other commands. The audit of
+// wallets is another one: `ledger.ts`.
+
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { printedAction } from "#common/documents/action-document.ts";

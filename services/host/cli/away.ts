@@ -1,3 +1,6 @@
+// Makes the command's calls wait for a server that is away, where a repeat is safe, and words the error for its operator.
+// `client.ts` wraps each service's transport in it.
+
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";

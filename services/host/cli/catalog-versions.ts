@@ -1,3 +1,6 @@
+// Adds the commands `genmesh catalog …` that ask a running server: show, list and put versions in force. `catalog.ts` has those
+// for files.
+
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";

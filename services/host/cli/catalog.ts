@@ -1,3 +1,6 @@
+// Adds the commands `genmesh catalog …` for files, which need no server: check, explain, schema. `catalog-versions.ts` has those
+// that ask a server.
+
 import { type Command, InvalidArgumentError } from "commander";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { checkCatalogFile } from "../../catalog/index.ts";

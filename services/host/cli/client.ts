@@ -1,3 +1,6 @@
+// Connects the command with the services: finds the address, the admin token and the certificates. All commands except `generate`
+// call services by it.
+
 import { readFileSync } from "node:fs";
 import type { LookupFunction } from "node:net";
 import { join } from "node:path";

@@ -1,3 +1,5 @@
+// Adds `genmesh completion`, which prints a shell's completion of all commands and options.
+
 import { Argument, type Command } from "commander";
 import { withExamples } from "./arguments.ts";
 import type { Cli } from "./program.ts";

@@ -1,3 +1,5 @@
+// Turns an error of a command into one line for its operator, with advice on what to do.
+
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorReason, isRefusal, type RefusalError, reasonName } from "#kit/base/errors.ts";
 import { ConfigError } from "../env.ts";

@@ -1,3 +1,6 @@
+// Adds `genmesh generate`, which makes an image, video, music or speech by the public API, with a key, like any client. Other
+// commands call services as an operator.
+
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { access, constants } from "node:fs/promises";

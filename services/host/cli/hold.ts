@@ -1,3 +1,5 @@
+// Adds the commands `genmesh hold …`, by which an operator lists open holds and ends one by hand.
+
 import type { Command } from "commander";
 import { holdKindName, isoTime, unitName } from "#common/documents/answer-values.ts";
 import { printedHold, printedReview } from "#common/documents/hold-document.ts";

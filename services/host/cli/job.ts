@@ -1,3 +1,6 @@
+// Adds the commands `genmesh job …`, by which an operator lists an account's jobs, looks at one with its money, and has a failed
+// one repeated.
+
 import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import { isoTime } from "#common/documents/answer-values.ts";

@@ -1,3 +1,5 @@
+// Adds `genmesh key update`. It is split off `key.ts`, because a change reaches auth and billing.
+
 import type { Command } from "commander";
 import { printedKey } from "#common/documents/key-document.ts";
 import { limitResetWord } from "#common/words/key-limits.ts";

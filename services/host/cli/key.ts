@@ -1,3 +1,6 @@
+// Adds the commands `genmesh key …`, by which an operator makes, rotates, deletes and lists the keys of an account.
+// `key-update.ts` changes one.
+
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import { isoTime } from "#common/documents/answer-values.ts";

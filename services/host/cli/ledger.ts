@@ -1,3 +1,5 @@
+// Adds the commands `genmesh ledger …`: the audit of wallets against their entries, the export, and margins.
+
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Command, Option } from "commander";
 import { unitName } from "#common/documents/answer-values.ts";

@@ -1,3 +1,5 @@
+// Starts the command `genmesh` with the streams of this process. `program.ts` makes it, so that tests can run it too.
+
 import { envToOperatorConfig, readEnv } from "../config.ts";
 import { ConfigError } from "../env.ts";
 import { createProgram } from "./program.ts";

@@ -1,3 +1,5 @@
+// Adds `genmesh ledger margin`: charges beside the cost at the upstreams.
+
 import { type Command, Option } from "commander";
 import { marginDocument } from "#common/documents/margin-document.ts";
 import type { Margin } from "#proto/genmesh/billing/v1/billing_service_pb.ts";

@@ -1,3 +1,5 @@
+// Adds `genmesh migrate`, which brings the database of a mesh up to this release before its roles start.
+
 import type { Command } from "commander";
 import { ConfigError } from "../env.ts";
 import { migrateMesh } from "../migrate.ts";

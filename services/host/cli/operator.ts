@@ -1,3 +1,5 @@
+// Adds the commands `genmesh operator …`, which manage the people who sign in to the console by name.
+
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { operatorDocument, setUpPath } from "#common/documents/operator-document.ts";

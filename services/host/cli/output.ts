@@ -1,3 +1,5 @@
+// Prints the results of commands: JSON for programs, tables for people, amounts of money. Nothing here knows a command.
+
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 
 /** The two streams of a command. */

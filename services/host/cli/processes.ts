@@ -1,3 +1,5 @@
+// Finds each process of a mesh behind the services' addresses and asks it about itself, for `genmesh status`.
+
 import { lookup } from "node:dns/promises";
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import type { AskedProcess } from "#common/documents/status-document.ts";

@@ -1,3 +1,6 @@
+// Joins all commands to `genmesh`, runs the one that was asked for, and turns its error into an exit code. Each command is in a
+// file of its own.
+
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import type { Peers } from "#common/agreements/peers.ts";
 import type { OperatorConfig } from "../config.ts";

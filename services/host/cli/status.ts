@@ -1,3 +1,5 @@
+// Adds `genmesh status`, which says in one table what runs, waits and fails. `processes.ts` finds the processes.
+
 import type { Command } from "commander";
 import { createPeers, type Peers } from "#common/agreements/peers.ts";
 import { type StatusDocument, statusDocument } from "#common/documents/status-document.ts";

@@ -1,3 +1,5 @@
+// Adds the commands `genmesh webhook …`, which list an account's webhooks and send one again.
+
 import type { Command } from "commander";
 import { isoTime } from "#common/documents/answer-values.ts";
 import { type Webhook, Webhook_State } from "#proto/genmesh/media/v1/media_service_pb.ts";

@@ -1,3 +1,5 @@
+// Runs one process of a mesh on this machine, and starts it again when it ends by itself.
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";

@@ -1,3 +1,5 @@
+// The program behind `npm run mesh`: starts a mesh on this machine and stops it on a signal. `run.ts` does the work.
+
 import { enableCompileCache } from "node:module";
 import { envToConfig, hasColours, readEnv } from "../config.ts";
 import { consoleLine } from "../console-address.ts";

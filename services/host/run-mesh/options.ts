@@ -1,3 +1,5 @@
+// Reads the arguments of `npm run mesh`.
+
 import { parseArgs } from "node:util";
 import { ConfigError } from "../env.ts";
 import { meshRoles, type Replicas } from "./plan.ts";

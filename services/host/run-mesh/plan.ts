@@ -1,3 +1,5 @@
+// Decides which processes a mesh on this machine has, on which ports, and with which variables. It starts none.
+
 import { peerVariables } from "../config-wire.ts";
 import type { Env } from "../env.ts";
 import { hostInUrl } from "../listen.ts";

@@ -1,3 +1,5 @@
+// Finds free ports for the processes of a mesh on this machine.
+
 import { once } from "node:events";
 import { createServer } from "node:net";
 

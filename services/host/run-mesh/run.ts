@@ -1,3 +1,6 @@
+// Starts all processes of a mesh on this machine, waits until they are ready, and stops them in order. `plan.ts` says which ones,
+// and `child.ts` runs each.
+
 import { randomIds } from "#kit/base/ids.ts";
 import { createLogger } from "#kit/base/logger.ts";
 import { systemClock } from "#kit/time/clock.ts";

@@ -1,3 +1,5 @@
+// Verifies images of callers before they are stored, and turns the verifier's errors into refusals of the API.
+
 import { ErrorReason, isRefusal, type Reason, RefusalError } from "#kit/base/errors.ts";
 import {
   ImageError,

@@ -1,3 +1,5 @@
+// Frees the quota and the bytes of a file that was deleted or given up. Deleting, failed uploads and the sweeper call it.
+
 import type { StorageContext } from "./context.ts";
 import { type AccountFile, blobKeyOf } from "./file.ts";
 import { goneKeptMs, pinCheckMs } from "./limits.ts";

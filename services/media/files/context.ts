@@ -1,3 +1,5 @@
+// Says what the account files need from media, and opens their stores in the process's database.
+
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";

@@ -1,3 +1,5 @@
+// Logs and counts what happens to uploads and imports.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { AccountFile, FileOrigin } from "./file.ts";

@@ -1,3 +1,5 @@
+// Says what a file of an account is, its states, and the key of its bytes among the blobs.
+
 /** The way in which an image came into an account's storage. */
 export type FileOrigin = "upload" | "import";
 

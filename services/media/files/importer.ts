@@ -1,3 +1,6 @@
+// Brings the references of a job into its account's storage: finds uploads and outputs, and fetches URLs. `jobs/drive.ts` calls
+// it before a job is accepted.
+
 import { createHash } from "node:crypto";
 import { ErrorReason, refuse, unavailable } from "#kit/base/errors.ts";
 import { isDataUri, isTooLong, readImageUri } from "#kit/images/index.ts";

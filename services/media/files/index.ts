@@ -1,3 +1,5 @@
+// Builds the storage of account files from its parts: uploads, imports, quota, sweeper. Media's index is its caller.
+
 import { whenAborted } from "#kit/base/abort.ts";
 import { createFairShare } from "#kit/share/fair-share.ts";
 import { eraseBatch } from "../limits.ts";

@@ -1,3 +1,5 @@
+// The bounds and times of uploads, imports and quotas, each with its unit and reason.
+
 import type { FairShareBounds } from "#kit/share/fair-share.ts";
 
 const kib = 1024;

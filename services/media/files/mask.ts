@@ -1,3 +1,5 @@
+// Checks that a mask fits the image that it belongs to, once both are stored.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { readInTurns } from "#kit/base/in-turns.ts";
 import { pngBeginningBytes, pngHasAlpha } from "#kit/images/index.ts";

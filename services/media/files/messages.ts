@@ -1,3 +1,5 @@
+// Reads the stream of messages that is an upload, and makes the message of a stored file.
+
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

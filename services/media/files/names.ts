@@ -1,3 +1,5 @@
+// Makes names of files: the one that is kept, and the one under which a file is downloaded.
+
 import { plainFileName } from "#common/words/file-name.ts";
 import { soundTypes } from "#kit/sound/formats.ts";
 import { maxDownloadStemBytes } from "./limits.ts";

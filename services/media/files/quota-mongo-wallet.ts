@@ -1,3 +1,5 @@
+// Declares the collections and documents of quotas in MongoDB. `quota-mongo.ts` reads and writes them.
+
 import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";
 import type { ChargeEntry } from "./quota-rules.ts";
 

@@ -1,3 +1,5 @@
+// Counts quotas in MongoDB, by single-document writes. `quota-rules.ts` decides each change.
+
 import type { Collection } from "mongodb";
 import { batchedByName } from "#kit/base/batching.ts";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";

@@ -1,3 +1,5 @@
+// Decides what an operation does to an account's quota. It is pure. Both databases' stores call it, so that they agree.
+
 import { hasRoom, type QuotaStore, type QuotaUsage } from "./quota.ts";
 
 /** A change of a charge of quota. */

@@ -1,3 +1,5 @@
+// Counts quotas in SQLite. `quota-rules.ts` decides each change.
+
 import type { SqliteDatabase, SqlRow, SqlRunner } from "#kit/store/sqlite.ts";
 import type { QuotaStore, QuotaUsage } from "./quota.ts";
 import {

@@ -1,3 +1,5 @@
+// Says how many bytes a file takes of its account's quota, and what the store of quotas must promise.
+
 /** Bytes of a block. No file system and no store of objects uses less for a file. */
 const blockBytes = 4096;
 /** Bytes of a file's records: its document with indexes, its place in the quota and the metadata of an object store. */

@@ -1,3 +1,5 @@
+// Answers the methods about files: upload, get, list, delete, read, and find by a path.
+
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Stores a verified image in the order that survives a crash: record, quota, bytes, visible. Uploads and imports both call it.
+
 import { withinTime } from "#kit/base/abort.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { clearFile } from "./clear.ts";

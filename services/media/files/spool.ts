@@ -1,3 +1,5 @@
+// Holds an upload's bytes in a temporary file until they are known to be an image.
+
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, open, opendir, rm, stat } from "node:fs/promises";

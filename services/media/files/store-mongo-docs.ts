@@ -1,3 +1,5 @@
+// Declares the documents and indexes of account files in MongoDB, and turns them into files and back.
+
 import type { ObjectId } from "mongodb";
 import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";
 import type { AccountFile } from "./file.ts";

@@ -1,3 +1,5 @@
+// Notes in MongoDB which jobs use a file, so that its bytes stay while a job needs them.
+
 import type { Collection } from "mongodb";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { AccountFile } from "./file.ts";

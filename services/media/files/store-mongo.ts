@@ -1,3 +1,5 @@
+// The store of account files in MongoDB. `store-mongo-pins.ts` keeps which jobs use them.
+
 import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { mongodb } from "#kit/store/mongo/driver.ts";

@@ -1,3 +1,5 @@
+// The store of account files in SQLite, with its tables. `store-mongo.ts` is the other store.
+
 import type { SqliteDatabase, SqlRow, SqlRunner } from "#kit/store/sqlite.ts";
 import type { AccountFile, FileOrigin, FileState } from "./file.ts";
 import type { Begun, FilePage, FileStore, JobPin, NewFile } from "./store.ts";

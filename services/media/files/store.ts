@@ -1,3 +1,6 @@
+// Declares what the store of account files must promise, in SQLite and in MongoDB. Bytes are in the blob store, and quotas in
+// `quota.ts`.
+
 import type { AccountFile } from "./file.ts";
 
 /** The slot by which a caller's repeat finds its upload. */

@@ -1,3 +1,5 @@
+// Ends uploads and deletions that a dead process left half done, every few seconds.
+
 import { clearFile } from "./clear.ts";
 import type { GeneratedFiles, StorageContext } from "./context.ts";
 import type { AccountFile } from "./file.ts";

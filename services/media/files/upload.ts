@@ -1,3 +1,5 @@
+// Takes an upload from its first message to a stored file: refusals, spooling, verifying, repeats by idempotency key.
+
 import { codePoints } from "#common/words/body.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
 import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,6 @@
+// Asks an upstream to stop work on a job that its caller does not want any longer. The worker of the job and the process that
+// ends it call this.
+
 import { withinTime } from "#kit/base/abort.ts";
 import { ErrorReason } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";

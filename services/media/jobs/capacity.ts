@@ -1,3 +1,5 @@
+// Counts the places that jobs take in this worker process, so that one account or a slow upstream cannot have them all.
+
 import { PlaceUse } from "#kit/share/fair-share.ts";
 import { type Clock, systemClock } from "#kit/time/clock.ts";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

@@ -1,3 +1,5 @@
+// Reports now and then how many jobs are in each state, for metrics.
+
 import type { Clock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";
 import { censusIntervalMs } from "../limits.ts";

@@ -1,3 +1,5 @@
+// Deletes an ended job for its caller: hides it, then removes texts, outputs and references.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { BlobStore } from "#kit/store/blobs.ts";
 import type { Clock } from "#kit/time/clock.ts";

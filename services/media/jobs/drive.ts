@@ -1,3 +1,6 @@
+// Brings a submitted job to its acceptance: holds the price, imports references, wakes a worker. Or it rejects the job, and then
+// nothing is held. `submit.ts` writes the job down before.
+
 import { withinTime } from "#kit/base/abort.ts";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import type { WakeQueue } from "#kit/queue/port.ts";

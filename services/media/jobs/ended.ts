@@ -1,3 +1,5 @@
+// Decides what a command does to a job that has ended. It is a part of `lifecycle.ts`, which has the commands for open jobs.
+
 import { deletedKeptMs, maxFailedRequestBytes } from "../limits.ts";
 import {
   isTerminal,

@@ -1,3 +1,6 @@
+// Decides whose job is next, so that accounts take turns. It is pure. Claims in both databases and the shown places in line go by
+// it.
+
 /** A job that could be claimed. */
 export interface Candidate {
   jobId: string;

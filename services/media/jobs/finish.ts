@@ -1,3 +1,6 @@
+// Ends a job: charges or releases its hold first, then shows the end. The worker, the sweeper and a caller's cancellation all
+// come here.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";

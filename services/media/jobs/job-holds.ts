@@ -1,3 +1,6 @@
+// Holds, charges and releases a job's price in billing, with one hold for each job. It also answers billing when that asks what
+// became of a hold.
+
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HoldClient, RequestRecord } from "#common/agreements/hold-client.ts";

@@ -1,3 +1,5 @@
+// Says what a job is: its fields, its states, and what callers see of it. `lifecycle.ts` says how it changes.
+
 import type { FailedTry } from "#common/agreements/hold-client.ts";
 import { ErrorReason, errorRow, type Reason } from "#kit/base/errors.ts";
 import type { ModelCall, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

@@ -1,3 +1,6 @@
+// Decides what a command does to a job. It is pure, and the only place that changes a job's state. Both databases' stores call
+// it. `ended.ts` and `renewals.ts` are parts of it.
+
 import { maxFailedTries } from "#common/agreements/hold-client.ts";
 import { ErrorReason, reasonName } from "#kit/base/errors.ts";
 import type { Refusal } from "../../upstreams/media/port.ts";

@@ -1,3 +1,6 @@
+// Decides about jobs whose upstream may have begun the work, while its answer was lost: request it again, wait, or fail. A second
+// request may cost the operator twice.
+
 import { ErrorReason } from "#kit/base/errors.ts";
 import { LostAnswer } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { isRepeatable } from "../../upstreams/protocols.ts";

@@ -1,3 +1,5 @@
+// Makes a short text of what callers see of a job. `watch.ts` compares marks, and reads only jobs whose mark has changed.
+
 import { isParked, type JobHead, type JobState } from "./job.ts";
 
 /** The fields of a job that a look at many jobs reads. */

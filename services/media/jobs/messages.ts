@@ -1,3 +1,5 @@
+// Turns jobs into messages of the wire, for callers and for operators.
+
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {

@@ -1,3 +1,5 @@
+// Names, checks and finds the output files of jobs, and removes jobs and blobs whose time is over.
+
 import type { Ids } from "#kit/base/ids.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { BlobStore, ListedBlob } from "#kit/store/blobs.ts";

@@ -1,3 +1,5 @@
+// Reads pages of jobs for callers and operators: filters, cursors, sizes.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { maxPageBytes } from "../limits.ts";
 import type { Job, JobState, MediaKind, ShownState } from "./job.ts";

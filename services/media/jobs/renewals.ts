@@ -1,3 +1,6 @@
+// Decides commands that a job gets many times, such as heartbeats and progress. It is a part of `lifecycle.ts` that needs no
+// spec, which may be long.
+
 import {
   leaseMs,
   maxRepublishMs,

@@ -1,3 +1,5 @@
+// Finds and claims the fairest job in MongoDB, within the catalog's limits. `store-mongo.ts` has the rest of the store.
+
 import type { Collection, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { awayRefusal, isDuplicate, mongoFault } from "#kit/store/mongo/errors.ts";

@@ -1,3 +1,5 @@
+// Declares the documents and indexes of jobs in MongoDB, and changes one job by one write under a condition.
+
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { Collection, Document, ObjectId, UpdateFilter } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";

@@ -1,3 +1,5 @@
+// The store of jobs in MongoDB: insert, find, list, sweep. `store-mongo-claims.ts` claims jobs for workers.
+
 import type { Collection, Document, Filter } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { mongodb } from "#kit/store/mongo/driver.ts";

@@ -1,3 +1,5 @@
+// Finds the fairest job in SQLite, within the catalog's limits. `store-sqlite.ts` claims it, and has the rest of the store.
+
 import type { SqlRunner } from "#kit/store/sqlite.ts";
 import { enoughIdleGroups, linePage, maxClaimGroups, maxLostJobs } from "../limits.ts";
 import { type Candidate, fairestOf, fewestRunning } from "./fairness.ts";

@@ -1,3 +1,5 @@
+// Declares the tables of jobs in SQLite, and reads and writes single jobs.
+
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
 import { ModelCallSchema, UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

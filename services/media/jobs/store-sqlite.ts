@@ -1,3 +1,5 @@
+// The store of jobs in SQLite: transitions, lists, sweeps. `store-mongo.ts` is the other store.
+
 import { turn } from "#kit/base/in-turns.ts";
 import type { SqliteDatabase, SqlRunner } from "#kit/store/sqlite.ts";
 import { jobsReadAtOnce } from "../limits.ts";

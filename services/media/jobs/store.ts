@@ -1,3 +1,5 @@
+// Declares what the store of jobs must promise, in SQLite and in MongoDB, and the queries that it answers.
+
 import { clockSlackMs, type PutOffWork } from "#kit/time/lease-time.ts";
 import {
   leaseMs,

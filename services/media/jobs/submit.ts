@@ -1,3 +1,6 @@
+// Turns a caller's submission into one job, however often it is repeated under its idempotency key. It also repeats a failed job
+// for an operator. `drive.ts` goes on with the job that is written down here.
+
 import { createHash } from "node:crypto";
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";

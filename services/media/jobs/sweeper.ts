@@ -1,3 +1,6 @@
+// Drives on jobs that no process has in hand: half-done submissions, lost workers, missed wake-ups, ends and deletions. Every
+// process with media's API runs it.
+
 import type { Clock } from "#kit/time/clock.ts";
 import { createBringForward, type LeaseTime } from "#kit/time/lease-time.ts";
 import type { JobEvents } from "../events.ts";

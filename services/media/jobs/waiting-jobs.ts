@@ -1,3 +1,6 @@
+// Computes the place of a waiting job in its line, and when work on it may begin. Callers see both. The stores bring the jobs
+// that wait.
+
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import { turn } from "#kit/base/in-turns.ts";
 import type { Clock } from "#kit/time/clock.ts";

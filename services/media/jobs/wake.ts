@@ -1,3 +1,6 @@
+// Tells workers by the queue that a job may be claimed. A lost wake-up only delays a job, because workers also look for
+// themselves.
+
 import type { WakeQueue } from "#kit/queue/port.ts";
 import { joinTrace, type TraceHeaders } from "#kit/telemetry/spans.ts";
 import type { Clock } from "#kit/time/clock.ts";

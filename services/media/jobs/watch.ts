@@ -1,3 +1,5 @@
+// Follows a job for a caller that watches it. Many watches in a process share their reads of the store.
+
 import { equals } from "@bufbuild/protobuf";
 import { createSharedLooks } from "#kit/base/batching.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,6 @@
+// Says what a job may refer to, and what bringing these references into the account's storage must promise. `files/importer.ts`
+// does it. Jobs know only this.
+
 /** A reference in the caller's form, with checked syntax. */
 export type ReferenceInput = (
   | FileReference

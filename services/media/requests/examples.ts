@@ -1,3 +1,5 @@
+// Computes the prices of typical jobs of a model, for `genmesh catalog check --example`.
+
 import { type Model, VideoMode } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { ReferenceInput } from "../references/port.ts";
 import { readImage } from "./image.ts";

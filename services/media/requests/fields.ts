@@ -1,3 +1,5 @@
+// Reads fields that bodies of several kinds of jobs have, and words the refusals about what a model offers.
+
 import { optionalNumber, optionalString, requiredString } from "#common/words/body.ts";
 import { maxModelIdCharacters, maxPromptCharacters } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Checks the body of an image job, and prices it.
+
 import { optionalNumber, optionalString } from "#common/words/body.ts";
 import { imageRatios, maxImages } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,6 @@
+// Checks and prices the body of a job of any kind, and collects all that a worker needs later. `jobs/submit.ts` calls it before
+// anything is held. Each kind has a file of its own.
+
 import type { CatalogView } from "#common/agreements/catalog-client.ts";
 import { optionalOutsideUrl } from "#common/words/outside-url.ts";
 import { maxWebhookUrlLength } from "#common/words/request-bounds.ts";

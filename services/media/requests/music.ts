@@ -1,3 +1,5 @@
+// Checks the body of a music job, and prices it.
+
 import { optionalString, requiredString } from "#common/words/body.ts";
 import { maxPromptCharacters, musicModes } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

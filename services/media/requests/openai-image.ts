@@ -1,3 +1,5 @@
+// Judges image bodies in OpenAI's form: parameters that have no effect here, and the form of the answer.
+
 import { optionalString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";

@@ -1,3 +1,5 @@
+// Reads the fields that any kind of job may have: seed, negative prompt, metadata. It refuses those that a model does not know.
+
 import { optionalNumber, optionalString } from "#common/words/body.ts";
 import { maxPromptCharacters, maxSeed, metadataLimits } from "#common/words/request-bounds.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Reads the references of a job's body, by their syntax alone. `files/importer.ts` finds and fetches them later.
+
 import { optionalArray } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";

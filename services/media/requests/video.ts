@@ -1,3 +1,5 @@
+// Checks the body of a video job against the rows that its model offers, and prices it.
+
 import { optionalString } from "#common/words/body.ts";
 import { videoSizes } from "#common/words/request-bounds.ts";
 import { ErrorReason, type Reason, refuse } from "#kit/base/errors.ts";

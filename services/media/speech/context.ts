@@ -1,3 +1,5 @@
+// Says what speech needs from media, opens its store, and names its files among the blobs.
+
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import type { HoldClient } from "#common/agreements/hold-client.ts";
 import type { RequestHolds } from "#common/paid-work/request-holds.ts";

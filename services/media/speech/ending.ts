@@ -1,3 +1,6 @@
+// Charges an ended speech request and ends its hold. The process that ran the request does this, or the sweeper for one that
+// died.
+
 import { errorRow, isRefusal } from "#kit/base/errors.ts";
 import { blobKeyOf, type SpeechContext } from "./context.ts";
 import type { SpeechRecord } from "./store.ts";

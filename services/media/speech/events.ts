@@ -1,3 +1,5 @@
+// Logs and counts speech requests and their ends.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { SpeechIntent } from "./store.ts";

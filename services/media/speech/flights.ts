@@ -1,3 +1,5 @@
+// Lets several callers wait for one piece of work in this process: repeats of a speech request join the one that is under way.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { LiveSound } from "./live-sound.ts";
 

@@ -1,3 +1,5 @@
+// Builds speech from its parts, and answers its two methods. Media's index is its caller.
+
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { createRequestHolds } from "#common/paid-work/request-holds.ts";

@@ -1,3 +1,5 @@
+// Estimates how long a text is spoken, and how many bytes that takes in each format.
+
 import type { SoundFormat } from "#kit/sound/formats.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { capabilitiesOf } from "../../upstreams/protocols.ts";

@@ -1,3 +1,5 @@
+// The bounds and times of speech, each with its unit and reason.
+
 import type { FairShareBounds } from "#kit/share/fair-share.ts";
 
 /**

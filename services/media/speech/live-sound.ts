@@ -1,3 +1,5 @@
+// Holds a speech while it is spoken, so that callers hear it before it is stored.
+
 import type { SoundFormat } from "#kit/sound/formats.ts";
 import { maxListeners } from "./limits.ts";
 

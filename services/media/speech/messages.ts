@@ -1,3 +1,5 @@
+// Makes the messages of a speech: the stored one, and the parts of one that is heard.
+
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { soundTypes } from "#kit/sound/formats.ts";

@@ -1,3 +1,5 @@
+// Checks the body of a speech request, and prices it. Nothing is held before this.
+
 import type { CatalogView } from "#common/agreements/catalog-client.ts";
 import { codePoints, optionalNumber, optionalString, requiredString } from "#common/words/body.ts";
 import { costOf } from "#common/words/money.ts";

@@ -1,3 +1,5 @@
+// Takes room in memory for a speech before its upstream is asked, so that speeches together do not fill the process.
+
 import type { FairShare } from "#kit/share/fair-share.ts";
 import { openRoom } from "#kit/share/memory-room.ts";
 import { generateLimits } from "../../upstreams/media/limits.ts";

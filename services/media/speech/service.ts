@@ -1,3 +1,5 @@
+// Answers a speech request: finds a recorded answer or one under way, else begins one. `speaker.ts` runs what begins.
+
 import { keyLimitOf } from "#common/agreements/hold-client.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,6 @@
+// Runs one speech request from its hold to its charge: asks the upstream, stores the speech, then has it paid. `service.ts` calls
+// it, and `sweeper.ts` ends what it could not.
+
 import { type KeyLimit, noHoldReasons } from "#common/agreements/hold-client.ts";
 import {
   beatMs,

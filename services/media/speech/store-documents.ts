@@ -1,3 +1,6 @@
+// Keeps speech requests as documents, in SQLite or MongoDB. Earlier releases had a table of their own, which the SQL turns into
+// documents.
+
 import { longestDueMs } from "#common/paid-work/limits.ts";
 import { documentsIn } from "#kit/documents/open.ts";
 import type { Component, DocumentsSchema } from "#kit/documents/schema.ts";

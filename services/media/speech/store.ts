@@ -1,3 +1,5 @@
+// Declares what the store of speech requests must promise. `store-documents.ts` keeps the promises.
+
 import type { FailedTry } from "#common/agreements/hold-client.ts";
 import type { SoundFormat } from "#kit/sound/formats.ts";
 import type { PutOffWork } from "#kit/time/lease-time.ts";

@@ -1,3 +1,5 @@
+// Ends speech requests whose process died, deletes those whose time is over, and answers billing about their holds.
+
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { keepHoldMs, settleRetryMs } from "#common/paid-work/limits.ts";

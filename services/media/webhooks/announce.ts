@@ -1,3 +1,5 @@
+// Writes a webhook for each job that has ended, exactly once. `deliver.ts` sends it.
+
 import { toJobDocument } from "#common/documents/job-document.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { FailPoints } from "../fail-points.ts";

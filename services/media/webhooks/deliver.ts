@@ -1,3 +1,5 @@
+// Sends webhooks that are due to their receivers, several at once, and shares the attempts among accounts and hosts.
+
 import { type GuardedFetcher, OutsideError } from "#kit/outside/index.ts";
 import { signedHeaders } from "#kit/outside/signed.ts";
 import type { Clock } from "#kit/time/clock.ts";

@@ -1,3 +1,5 @@
+// Logs and counts attempts to deliver webhooks.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { Webhook } from "./webhook.ts";

@@ -1,3 +1,5 @@
+// Builds webhooks from their parts, and runs announcing, delivering and clearing away in turn. Media's index is its caller.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { GuardedFetcher } from "#kit/outside/index.ts";

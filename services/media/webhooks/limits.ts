@@ -1,3 +1,5 @@
+// The times and bounds of webhooks: attempts, pauses, how long they are kept.
+
 /** Ms for one attempt: DNS look-up, connection and answer. A receiver answers first and works afterwards. */
 export const attemptTimeoutMs = 10_000;
 /** Bytes of an answer that are read and dropped. Only the status counts, but most receivers send a short text with it. */

@@ -1,3 +1,5 @@
+// Answers the methods about webhooks: lists, retries, the account's secret, and alerts that other services announce.
+
 import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";

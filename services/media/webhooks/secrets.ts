@@ -1,3 +1,5 @@
+// Reads, makes and rotates the secrets of an account in the store. `sign.ts` says what they are.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { maxWebhookRounds } from "./limits.ts";

@@ -1,3 +1,5 @@
+// Says what the secrets of an account's webhooks are, and which of them sign a message now. It is pure.
+
 import { randomBytes } from "node:crypto";
 import { secretGraceMs } from "./limits.ts";
 

@@ -1,3 +1,6 @@
+// Keeps webhooks and secrets as documents, in SQLite or MongoDB. Earlier releases had tables of their own, which the SQL turns
+// into documents.
+
 import { documentsIn, openDocuments } from "#kit/documents/open.ts";
 import type { Component, DocumentsSchema } from "#kit/documents/schema.ts";
 import type { Database } from "#kit/store/database.ts";

@@ -1,3 +1,5 @@
+// Declares what the store of webhooks must promise. `store-documents.ts` keeps the promises.
+
 import { clockSlackMs, type PutOffWork } from "#kit/time/lease-time.ts";
 import { bodyKeptMs, pausesMs, webhookKeptMs } from "./limits.ts";
 import type { WebhookSecrets } from "./sign.ts";

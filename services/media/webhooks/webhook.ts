@@ -1,3 +1,5 @@
+// Says what a webhook is, and how an attempt or a retry changes it. It is pure. The store makes the changes.
+
 import { attemptLeaseMs, deliverForMs, pausesMs, webhookKeptMs } from "./limits.ts";
 
 /** The types of webhooks: of jobs, and of accounts and keys. */

@@ -1,3 +1,6 @@
+// Works on one claimed job: asks the upstream, notes each step, stores the outputs, and ends or gives back the job. `worker.ts`
+// begins it.
+
 import type { Span } from "@opentelemetry/api";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";

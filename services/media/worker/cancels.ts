@@ -1,3 +1,5 @@
+// Looks whether jobs that this worker has under way were cancelled, and stops their attempts.
+
 import type { Clock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";
 import { wasCancelled } from "../jobs/job.ts";

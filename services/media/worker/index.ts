@@ -1,3 +1,5 @@
+// Builds a media worker from its parts. The host starts it, in media's own process or in one of role media-worker.
+
 import { holdClientOf } from "#common/agreements/hold-wire.ts";
 import { whenAborted } from "#kit/base/abort.ts";
 import type { Service } from "#kit/rpc/service.ts";

@@ -1,3 +1,5 @@
+// Keeps a worker's right to a job by heartbeats, and stops its work when the right, or the job's time, is over.
+
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { JobEvents } from "../events.ts";

@@ -1,3 +1,6 @@
+// Signs files that were made with what they say of their origin (C2PA), where the catalog asks for that. `kit/provenance` writes
+// the manifests.
+
 import { Readable } from "node:stream";
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import {

@@ -1,3 +1,5 @@
+// Chooses the upstream of an attempt, and gives the job back to the queue where that upstream rests.
+
 import type { Job } from "../jobs/job.ts";
 import { publishWake } from "../jobs/wake.ts";
 import { untilStored } from "../until-stored.ts";

@@ -1,3 +1,5 @@
+// Writes down how far a job has come, not more often than callers look.
+
 import type { Clock } from "#kit/time/clock.ts";
 import type { Job } from "../jobs/job.ts";
 import type { JobStore } from "../jobs/store.ts";

@@ -1,3 +1,5 @@
+// Stores what an upstream made under names of this attempt alone, and removes it where the job does not get it.
+
 import { Readable } from "node:stream";
 import type { Ids } from "#kit/base/ids.ts";
 import { piecesOf } from "#kit/base/in-turns.ts";

@@ -1,3 +1,5 @@
+// Decides what happens to a job that its upstream did not take: the next upstream, a pause, or failure. It is pure.
+
 import { ErrorReason } from "#kit/base/errors.ts";
 import type { NotTakenError } from "../../upstreams/media/port.ts";
 import { failureFor, type Job, type JobFailure } from "../jobs/job.ts";

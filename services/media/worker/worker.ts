@@ -1,3 +1,5 @@
+// Claims jobs while this process has places for them, and begins an attempt for each. `attempt.ts` does the work.
+
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import type { Subscription, WakeQueue } from "#kit/queue/port.ts";
 import type { LeaseTime } from "#kit/time/lease-time.ts";

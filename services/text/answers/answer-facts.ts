@@ -1,3 +1,6 @@
+// Says why an ended request failed, for its record in the journal. A refusal before the answer and a stream that broke are both
+// described here.
+
 import type { RequestFailure } from "#common/agreements/hold-client.ts";
 import { ErrorReason, errorRow, isRefusal, type Reason, reasonOfName } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";

@@ -1,3 +1,6 @@
+// Turns an answer into the messages of TextService's stream, for callers in another process. `port.ts` serves callers of its own
+// process.
+
 import type { TextAnswer } from "#common/agreements/text-port.ts";
 import { single } from "#kit/stream/push-stream.ts";
 import { staged } from "#kit/stream/stages.ts";

@@ -1,3 +1,6 @@
+// Shares the memory for whole answers among accounts, so that slow callers of large answers cannot fill it. `replay-room.ts` does
+// this for streams.
+
 import { unavailable } from "#kit/base/errors.ts";
 import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import { createFairShare } from "#kit/share/fair-share.ts";

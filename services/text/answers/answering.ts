@@ -1,3 +1,6 @@
+// Orders the steps of a request: look for a recorded answer, prepare, hold the money, send. Requests over HTTP, on sockets and
+// from other processes all pass here.
+
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import { keyLimitOf } from "#common/agreements/hold-client.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";

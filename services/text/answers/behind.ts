@@ -1,3 +1,5 @@
+// Cuts the beginning off a stream for a caller that lost its connection and comes back for the rest.
+
 import { staged } from "#kit/stream/stages.ts";
 import type { Seat } from "./joins.ts";
 

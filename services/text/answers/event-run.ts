@@ -1,3 +1,6 @@
+// Runs one stream from its first event to its settlement. It holds the terminal event back until the charge is decided, so that
+// the caller gets the cost with it. `sending.ts` makes the run, and `shared-events.ts` hands its bytes to callers.
+
 import { ErrorReason, type Reason } from "#kit/base/errors.ts";
 import type { Stop } from "#kit/base/stop.ts";
 import { type Flow, Pushed, pushTo, type Sink } from "#kit/stream/push-stream.ts";

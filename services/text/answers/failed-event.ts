@@ -1,3 +1,6 @@
+// Writes the last event of a stream that genmesh breaks off, in the form of each protocol. Without it a client would wait for
+// more.
+
 import { errorRow, type Reason } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { dataFrame, errorBody, typedFrame } from "../../upstreams/text/frame.ts";

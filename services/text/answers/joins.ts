@@ -1,3 +1,6 @@
+// Lets equal requests under one idempotency key share one piece of work while it runs. Afterwards `kept-answer.ts` finds the
+// recorded answer.
+
 import type { TextNotes } from "#common/agreements/text-port.ts";
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { Stop } from "#kit/base/stop.ts";

@@ -1,3 +1,6 @@
+// Finds the recorded answer of an idempotency key, and waits where another process still makes it. `joins.ts` covers requests of
+// this process.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { waitElsewhereMs, waitPollMs, waitRetryMs } from "../base/limits.ts";

@@ -1,3 +1,5 @@
+// Bounds the bytes that running streams keep for callers that join late, in an account and in the process.
+
 import { maxReplayBytesInAll, maxReplayBytesPerAccount } from "../base/limits.ts";
 
 /** Room for bytes that running streams keep for callers that join late. */

@@ -1,3 +1,6 @@
+// Makes the JSON that is recorded out of a stream, and a stream out of a recorded answer. So a repeated request may ask for the
+// other form.
+
 import { exactObject } from "#kit/base/exact-json.ts";
 import { jsonInTurns } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";

@@ -1,3 +1,6 @@
+// Sends a request whose money is held to the upstream, and settles it however it ends. `answering.ts` calls it, and hands streams
+// over to `event-run.ts`.
+
 import type { TextNotes } from "#common/agreements/text-port.ts";
 import {
   ErrorReason,

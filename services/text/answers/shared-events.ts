@@ -1,3 +1,6 @@
+// Lets several callers read one stream, each from its beginning and at its own pace. Once too much is kept, the slowest reader
+// sets the pace, so that memory stays bounded.
+
 import { type Flow, type Pushed, pushed, pushTo, type Sink } from "#kit/stream/push-stream.ts";
 import { maxReplayBytes, replayPieceBytes } from "../base/limits.ts";
 import type { ReplayBytes } from "./replay-room.ts";

@@ -1,3 +1,5 @@
+// The reasons why genmesh itself stops a request. They decide what is charged, so each signal carries one.
+
 import { isRefusal, unavailable } from "#kit/base/errors.ts";
 import type { StopSignal } from "#kit/base/stop.ts";
 /**

@@ -1,3 +1,6 @@
+// Writes what happens to requests of text into the metrics and the log. All of text reports here, so that no prompt can come into
+// a log elsewhere.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { ReportedUsage, TextOperation } from "../../upstreams/text/port.ts";

@@ -1,3 +1,6 @@
+// Reads and joins the frames of server-sent events, for code that looks into a stream. It also writes the frame that ends a
+// stream.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { typedFrame } from "../../upstreams/text/frame.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";

@@ -1,3 +1,5 @@
+// The bounds of the text service, with the reason for each.
+
 import type { FairShareBounds } from "#kit/share/fair-share.ts";
 import { clockSlackMs } from "#kit/time/lease-time.ts";
 

@@ -1,3 +1,5 @@
+// A set of running work that can be waited for, so that a process ends after its requests.
+
 /** The work of one kind that is under way. */
 export class UnderWay<T> implements Iterable<T> {
   readonly #all = new Set<T>();

@@ -1,3 +1,6 @@
+// Does the work on whole answers in threads where they are large, since a long step would block every other request. `tasks.ts`
+// lists the work.
+
 import { copyInTurns } from "#kit/base/in-turns.ts";
 import type { StopSignal } from "#kit/base/stop.ts";
 import { createFairShare, inTurn } from "#kit/share/fair-share.ts";

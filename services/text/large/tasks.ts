@@ -1,3 +1,5 @@
+// The work on whole answers that a thread can do. `index.ts` decides whether a thread is needed.
+
 import { liftParts } from "../../upstreams/text/large-parts.ts";
 import { readPlain } from "../../upstreams/text/plain.ts";
 import { eventsOfAnswer, responseIn } from "../answers/replay.ts";

@@ -1,3 +1,6 @@
+// Turns the prices of a catalog into the price list that text charges by. The rest of this folder then knows nothing of the
+// catalog's messages.
+
 import type {
   TextPrices,
   TokenPrices as TokenPricesMessage,

@@ -1,3 +1,5 @@
+// Notes which row of prices a charge used, and what the operator pays for it. The caller's charge does not depend on this.
+
 import type { UsageDetails } from "../../upstreams/text/port.ts";
 import type { Charge } from "../store/store.ts";
 import { listedCost, rowBoundOf } from "./price-list.ts";

@@ -1,3 +1,6 @@
+// Decides what an ended request is charged, by the table in docs/money.md. It computes only, so that every end can be tested
+// without a store or a ledger.
+
 import type { RequestFailure } from "#common/agreements/hold-client.ts";
 import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import type { ReportedUsage } from "../../upstreams/text/port.ts";

@@ -1,3 +1,6 @@
+// Prices typical requests of a model by the code that charges. `genmesh catalog check --example` shows them, so that operators
+// notice a wrong price.
+
 import type { ChatSpec, Model } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { soundUnitMs } from "../../upstreams/text/port.ts";
 import { chargeNotes } from "./charge-notes.ts";

@@ -1,3 +1,5 @@
+// Bounds the calls of the upstream's own tools in a request, because each may cost money. The hold covers that many.
+
 import { optionalNumber } from "#common/words/body.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

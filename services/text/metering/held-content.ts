@@ -1,3 +1,6 @@
+// Finds the price of a request and the parts of it that have prices of their own, such as audio, images and cache. Preparing
+// needs this for the hold.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import {
   AutoCache,

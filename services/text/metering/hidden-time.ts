@@ -1,3 +1,6 @@
+// Guesses tokens that no one has seen, from the time in which an upstream was silent. This is charged only to callers that leave
+// before usage is reported.
+
 import type { Clock } from "#kit/time/clock.ts";
 import type { Unseen } from "../../upstreams/text/judging/hidden-output.ts";
 import { caughtUpMs, hostedCallTokens, longestPauseMs, silentItemTokens } from "../base/limits.ts";

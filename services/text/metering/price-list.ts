@@ -1,3 +1,6 @@
+// Prices with classes of tokens, rows for long inputs, tiers and calls of tools. `pricing.ts` uses it for models with more than
+// three prices.
+
 import { costOf, type PricedUnits } from "#common/words/money.ts";
 import type { ChargedTokens, TokenBounds } from "./pricing.ts";
 

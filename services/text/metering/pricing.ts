@@ -1,3 +1,6 @@
+// Computes the hold and the charge of every request of text. The rules for models with more than three prices are in
+// `price-list.ts`.
+
 import { costOf } from "#common/words/money.ts";
 import type {
   ChatSpec,

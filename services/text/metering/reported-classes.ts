@@ -1,3 +1,5 @@
+// Divides the usage that an upstream reports into the classes that have prices. Reports that cannot be true are turned down here.
+
 import type { ReportedUsage, UsageDetails } from "../../upstreams/text/port.ts";
 import type { ChargedTokens } from "./pricing.ts";
 

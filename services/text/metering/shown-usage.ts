@@ -1,3 +1,5 @@
+// Writes the cost, and the tokens that genmesh counted, into answers. Callers then see the numbers by which they pay.
+
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { inTurns, joinInTurns } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";

@@ -1,3 +1,5 @@
+// Bounds many short waits without a timer for each. Requests end too often for a timer each.
+
 import type { Clock } from "#kit/time/clock.ts";
 
 /** Bounds waits of the same length without a timer for each. Thousands of requests end every second, and hardly any waits that long. */

@@ -1,3 +1,6 @@
+// Opens the holds of requests, and writes checkpoints while they run. `paid-request.ts` is one such request, and `reaper.ts` ends
+// those of dead processes.
+
 import { type KeyLimit, noHoldReasons } from "#common/agreements/hold-client.ts";
 import { drawBudgetMs, holdCheckMs, leaseMs } from "#common/paid-work/limits.ts";
 import { refuseLate } from "#common/paid-work/request-holds.ts";

@@ -1,3 +1,5 @@
+// One request whose money is held, from dispatch to settlement. It knows what was used so far, and is closed exactly once.
+
 import type { FailedTry, KeyLimit } from "#common/agreements/hold-client.ts";
 import { beatMs, leaseMarginMs, leaseMs } from "#common/paid-work/limits.ts";
 import type { Awaitable } from "#kit/base/awaitable.ts";

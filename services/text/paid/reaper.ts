@@ -1,3 +1,6 @@
+// Ends requests whose process died, tells billing about their holds, and forgets recorded answers in time. Without it a crash
+// would keep callers' money held.
+
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { keepHoldMs, settleRetryMs } from "#common/paid-work/limits.ts";
 import { createSweep } from "#common/paid-work/sweep.ts";

@@ -1,3 +1,6 @@
+// Charges an ended request at billing. Its end is recorded in the store too, where a repeat of the request or another process may
+// need it.
+
 import { leaseMarginMs, leaseMs, settleRetryMs } from "#common/paid-work/limits.ts";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";

@@ -1,3 +1,6 @@
+// Puts holds and charges of text into billing's operations, with the record for the journal. The rest of this folder knows
+// nothing of billing's protocol.
+
 import type { HoldClient, KeyLimit, RequestRecord } from "#common/agreements/hold-client.ts";
 import { createRequestHolds } from "#common/paid-work/request-holds.ts";
 import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";

@@ -1,3 +1,5 @@
+// Counts names of called tools, which some models read again with each result. Otherwise the bound of the input would be too low.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /**

@@ -1,3 +1,6 @@
+// Checks a Chat Completions request, and makes the body for the upstream. `responses.ts` and `messages.ts` do it for the other
+// protocols.
+
 import {
   optionalArray,
   optionalObject,

@@ -1,3 +1,5 @@
+// The findings of a check in one form for all protocols. So the steps behind it, from images to prices, are the same for each.
+
 import type { JsonObject } from "#kit/base/json.ts";
 
 /** A place of a body that holds bytes in base64, which are not text. */

@@ -1,3 +1,5 @@
+// Prepares a request for embeddings, from its check to its price. It has no conversation, so `prepare.ts` hands it over whole.
+
 import type { CatalogView } from "#common/agreements/catalog-client.ts";
 import { optionalNumber, optionalString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Small readers of a body's fields, which refuse with the path of the wrong one. Every check of a request uses them.
+
 import { codePoints, optionalObject, optionalString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";

@@ -1,3 +1,5 @@
+// Checks the parts of a conversation that are PDFs or audio, except their bytes. `files.ts` reads those afterwards.
+
 import { optionalString, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";

@@ -1,3 +1,5 @@
+// Brings the PDFs and audio of a request into the form that upstreams take, and measures them for the price.
+
 import { base64Of, type ReadBase64, readBase64 } from "#kit/base/base64.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";

@@ -1,3 +1,6 @@
+// Brings the images of a request into the form that upstreams take, and learns their sizes for the price. An image that cannot be
+// decoded is refused here, before money is held.
+
 import { base64Of, type ReadBase64, readBase64 } from "#kit/base/base64.ts";
 import { ErrorReason, isRefusal, refuse, unavailable } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";

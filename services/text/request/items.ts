@@ -1,3 +1,6 @@
+// Checks the items of a Responses input, and notes the images, files, tools and states in them. `responses.ts` checks the rest of
+// the request.
+
 import { requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";

@@ -1,3 +1,6 @@
+// Takes the images and files of a request together, so that one bound covers both. The work itself is in `images.ts` and
+// `files.ts`.
+
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

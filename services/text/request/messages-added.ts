@@ -1,3 +1,6 @@
+// Checks blocks of Messages that pass unchanged: types that an operator adds in the catalog, and results of Anthropic's tools.
+// They must not reach state or addresses of the operator.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { sealedIn } from "../../upstreams/text/anthropic/sealed.ts";
 import type { OpaquePart } from "./checked.ts";

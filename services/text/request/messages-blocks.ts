@@ -1,3 +1,6 @@
+// Checks the content of a Messages request, block by block, and notes what the later steps need. The files beside it check single
+// kinds of blocks.
+
 import { optionalString, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";

@@ -1,3 +1,6 @@
+// Checks the types of the fields of Messages that no other check reads, so that callers get the field's path instead of an
+// upstream's error.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { fieldOf } from "./fields.ts";

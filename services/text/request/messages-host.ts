@@ -1,3 +1,5 @@
+// Checks calls and results of tools that Anthropic runs itself. Only upstreams that speak Messages know them.
+
 import { requiredString } from "#common/words/body.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { hostBlocks, hostCall } from "../../upstreams/text/host-tools.ts";

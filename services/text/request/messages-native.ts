@@ -1,3 +1,6 @@
+// Keeps a body of Messages as its caller wrote it, for upstreams that speak Messages themselves. They refuse a turn that differs
+// from what they made. Two things that they refuse are refused here, before money is held.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { exactObject, hasUnusualNumbers } from "#kit/base/exact-json.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";

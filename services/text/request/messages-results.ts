@@ -1,3 +1,6 @@
+// Leaves results of Anthropic's tools out of a conversation where their sealed state came from another upstream. Anthropic would
+// refuse the whole request.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { sealedIn } from "../../upstreams/text/anthropic/sealed.ts";
 import { hostBlocks, hostCall, hostResults } from "../../upstreams/text/host-tools.ts";

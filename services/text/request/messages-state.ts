@@ -1,3 +1,6 @@
+// Notes and leaves out thinking, whose signature only its maker can read. So a conversation can go on at another upstream or
+// model.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { sealedIn } from "../../upstreams/text/anthropic/sealed.ts";

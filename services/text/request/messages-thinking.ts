@@ -1,3 +1,6 @@
+// Turns the thinking that a Messages request asks for into the effort of a model. Claude's clients send it to every model, so a
+// near effort is taken.
+
 import {
   optionalNumber,
   optionalObject,

@@ -1,3 +1,6 @@
+// Checks tools of Anthropic's own in a Messages request: those that the caller runs and those that Anthropic runs. Other tools
+// are checked in `messages.ts`.
+
 import { optionalNumber } from "#common/words/body.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { betaOfTool, takesField } from "../../upstreams/anthropic/betas.ts";

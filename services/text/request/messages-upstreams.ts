@@ -1,3 +1,6 @@
+// Tells which upstreams of Messages can take a request of another protocol. It tries the translation, and refuses at the field
+// that has no form there.
+
 import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { inTurns } from "#kit/base/in-turns.ts";

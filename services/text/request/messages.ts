@@ -1,3 +1,6 @@
+// Checks a Messages request, and makes the body for the upstream. The other files with this beginning in their names check parts
+// of it.
+
 import { optionalObject, requiredString } from "#common/words/body.ts";
 import { nameByBeginning } from "#common/words/conversation.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Finds the model of a request among those that its key may use, and the upstreams that serve the operation.
+
 import type { CatalogView } from "#common/agreements/catalog-client.ts";
 import { requiredString } from "#common/words/body.ts";
 import { maxModelIdCharacters } from "#common/words/request-bounds.ts";

@@ -1,3 +1,5 @@
+// Sends sealed state only to the upstream that made it, and only for the account that got it.
+
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { hashInTurns, turn } from "#kit/base/in-turns.ts";

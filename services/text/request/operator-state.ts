@@ -1,3 +1,6 @@
+// Keeps a request away from objects in the operator's own account at the upstream, which no caller owns. It also takes out names
+// of properties that are not sent.
+
 import { optionalBoolean } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";

@@ -1,3 +1,5 @@
+// Lists the properties of a request that are sent to the upstream. `nested-names.ts` lists those deeper in a body.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { outputBounds } from "../../upstreams/text/output-limit.ts";

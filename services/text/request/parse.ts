@@ -1,3 +1,6 @@
+// Reads a body as JSON, and takes its fingerprint and weight on the way. The catalog is not needed yet, so a recorded answer is
+// found after this step alone.
+
 import { optionalBoolean, optionalNumber, optionalObject } from "#common/words/body.ts";
 import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import type { JsonObject } from "#kit/base/json.ts";

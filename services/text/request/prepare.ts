@@ -1,3 +1,6 @@
+// Does everything to a request before its money is held: check, choice of upstreams, images and files, price. It orders the steps
+// of this folder.
+
 import { createHmac } from "node:crypto";
 import type { CatalogView } from "#common/agreements/catalog-client.ts";
 import { type Awaitable, after } from "#kit/base/awaitable.ts";

@@ -1,3 +1,5 @@
+// The form of a request that is ready for its hold. Preparing makes it, and paying and sending read it.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import type { Model, Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Sound, TextOperation } from "../../upstreams/text/port.ts";

@@ -1,3 +1,6 @@
+// Turns the reasoning effort that a caller names into one of the model. Messages has its own words for it:
+// `messages-thinking.ts`.
+
 import { optionalObject } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";

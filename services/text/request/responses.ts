@@ -1,3 +1,5 @@
+// Checks a request of `/responses` or `/responses/compact`, and makes the body for the upstream. `items.ts` checks its input.
+
 import { optionalObject, optionalString } from "#common/words/body.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

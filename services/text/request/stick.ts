@@ -1,3 +1,5 @@
+// Names the conversation of a request, so that its turns go to one upstream and find their cache there.
+
 import { nameByBeginning } from "#common/words/conversation.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 

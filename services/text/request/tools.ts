@@ -1,3 +1,6 @@
+// Checks the tools of a request, and notes what they do to its price: who runs them, and who describes them. `messages-tools.ts`
+// adds Anthropic's own.
+
 import { optionalArray, requiredString } from "#common/words/body.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";

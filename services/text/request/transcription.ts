@@ -1,3 +1,6 @@
+// Prepares a request for a transcription, from its check to its price by the length of the audio. `prepare.ts` hands it over
+// whole.
+
 import {
   optionalArray,
   optionalNumber,

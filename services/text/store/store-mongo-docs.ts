@@ -1,3 +1,5 @@
+// The documents of text's store in MongoDB, and their indexes. Here a record becomes a document and back.
+
 import type { Binary } from "mongodb";
 import { mongodb } from "#kit/store/mongo/driver.ts";
 import { indexStep, type MongoSchema } from "#kit/store/mongo/migrate.ts";

@@ -1,3 +1,5 @@
+// Counts the bytes of recorded answers by account in MongoDB, so that no account keeps too many.
+
 import type { UpdateFilter } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { isDuplicate } from "#kit/store/mongo/errors.ts";

@@ -1,3 +1,6 @@
+// Joins the writes of many requests into few commands to MongoDB. A request writes several times, and a command for each would be
+// too slow.
+
 import type { Collection, Filter, MongoBulkWriteError } from "mongodb";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";
 import { isDuplicate } from "#kit/store/mongo/errors.ts";

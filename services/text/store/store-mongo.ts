@@ -1,3 +1,5 @@
+// The store of running requests in MongoDB, for several replicas. `store.ts` says what each method promises.
+
 import type { Collection, Filter } from "mongodb";
 import { longestDueMs } from "#common/paid-work/limits.ts";
 import type { MongoDatabase } from "#kit/store/mongo/connect.ts";

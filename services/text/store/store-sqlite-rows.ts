@@ -1,3 +1,5 @@
+// The tables of text's store in SQLite, and the steps by which they came to be. Here a record becomes a row and back.
+
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SqlRow } from "#kit/store/sqlite.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";

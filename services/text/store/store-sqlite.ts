@@ -1,3 +1,5 @@
+// The store of running requests in SQLite, for a single process. `store.ts` says what each method promises.
+
 import { longestDueMs } from "#common/paid-work/limits.ts";
 import type { SqliteDatabase, SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
 import { keptCountMs, longestReviewMs } from "../base/limits.ts";

@@ -1,3 +1,6 @@
+// The contract of text's store: running requests, their charges, recorded answers and makers of sealed state. Its two forms are
+// `store-sqlite.ts` and `store-mongo.ts`.
+
 import type { FailedTry, RequestFailure } from "#common/agreements/hold-client.ts";
 import type { PutOffWork } from "#kit/time/lease-time.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";

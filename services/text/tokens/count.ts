@@ -1,3 +1,6 @@
+// Counts tokens in a thread, because counting takes long and would block every other request. It is used where upstreams report
+// no usage.
+
 import { createFairShare } from "#kit/share/fair-share.ts";
 import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import {

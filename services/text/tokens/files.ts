@@ -1,3 +1,5 @@
+// Tokens of PDFs and audio, as estimates and as bounds. `patches.ts` has those of images.
+
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { usualSecondTokens, usualSoundTokensAtLeast } from "../base/limits.ts";
 import { bytesPerToken } from "./count.ts";

@@ -1,3 +1,5 @@
+// Counts the tokens of texts inside a thread. `count.ts` starts it there.
+
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { mostTokens, type Tokens } from "./most.ts";
 

@@ -1,3 +1,6 @@
+// The most tokens that an input can have, cheap enough for every request. The hold needs it, and a request that cannot fit into
+// its model is refused by it.
+
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";

@@ -1,3 +1,5 @@
+// The most tokens that any vocabulary may make of a text. genmesh counts with one vocabulary, and a model may have another.
+
 import { compositionOf } from "../../upstreams/text/judging/output-margin.ts";
 import { elsewhereFactors } from "../../upstreams/text/limits.ts";
 

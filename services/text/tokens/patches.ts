@@ -1,3 +1,5 @@
+// Tokens of images by their size, in patches or in tiles. They are for holds, and for usage that no upstream reports.
+
 /** Pixels on a side of a patch, the contract's unit of image input. */
 const patchPixels = 32;
 /** Patches of the largest image that a vision model reads at full detail. Larger images are scaled down to it. */

@@ -1,3 +1,5 @@
+// Adds up what a running request has used, for checkpoints and for ends without reported usage.
+
 import type { PreparedRequest } from "../request/prepared.ts";
 import { guessText, type TokenCounter } from "./count.ts";
 import { type EstimatedInput, estimateInput } from "./input-bound.ts";

@@ -1,3 +1,6 @@
+// Has callers' audio measured in threads, where a hostile file does the least harm. The length decides the price. `sound.ts` is
+// the code in the thread.
+
 import { createFairShare, inTurn } from "#kit/share/fair-share.ts";
 import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import { measuringShare, measuringTimeoutMs } from "../../base/limits.ts";

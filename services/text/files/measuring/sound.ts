@@ -1,3 +1,5 @@
+// Measures how long an audio file is, by its container. It runs in a thread that `meter.ts` starts.
+
 import {
   BufferSource,
   EncodedPacketSink,

@@ -1,3 +1,5 @@
+// Repairs a WebM that was cut short while it was recorded, so that the library can read it.
+
 /**
  * Ids of WebM's elements: its start, the element around all others, a group of packets of some seconds, and a packet with facts about
  * it.
