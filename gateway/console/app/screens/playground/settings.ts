@@ -54,20 +54,3 @@ export function linkTo(kind: string, model: string, settings: Settings): string 
 export function leave(kind: ModelKind, settings: Settings): void {
   left.set(kind, settings);
 }
-
-/** The values that are set. Values that the API wants as numbers become numbers. "" is absent. */
-export function present(values: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(values).filter(([, value]) => value !== undefined && value !== ""),
-  );
-}
-
-export function numberOf(text: string | undefined): number | undefined {
-  const value = text === undefined || text.trim() === "" ? Number.NaN : Number(text);
-  return Number.isFinite(value) ? value : undefined;
-}
-
-/** A list of ids in one setting. */
-export function idsOf(text: string | undefined): string[] {
-  return text ? text.split(",") : [];
-}
