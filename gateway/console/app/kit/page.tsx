@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 /**
  * A screen. Its heading gets the focus when the reader comes from another screen or the sign-in, so that the keyboard continues there. The
- * browser itself sets the focus of a page that nobody has touched yet.
+ * browser itself sets the focus of a page on which no key and no button was pressed yet.
  */
 export function Page({
   title,
