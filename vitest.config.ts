@@ -60,9 +60,11 @@ const browser = "test/console/**/!(whole-day).test.ts";
 const faults = "test/faults/**/*.test.ts";
 const mesh = "test/mesh/**/*.test.ts";
 /**
- * Of these, days, upgrades under load, a key by the README, large answers, wrong clocks, and certificates: half of the time in six files.
+ * Of these, days, upgrades under load and under an open tab, a key by the README, large answers, wrong clocks, and certificates: half of
+ * the time in seven files.
  */
-const longMesh = "test/mesh/{clocks,large-answers,readme-key,rolling,run-mesh,whole-day}.test.ts";
+const longMesh =
+  "test/mesh/{clocks,console-upgrade,large-answers,readme-key,rolling,run-mesh,whole-day}.test.ts";
 /** Their processes are killed and started all the time. */
 const bundles = "test/support/bundles.setup.ts";
 /**

@@ -12,6 +12,7 @@ async function openApp(stack: AsyncDisposableStack) {
   stack.defer(() => rm(appFolder, { recursive: true }));
   await mkdir(join(appFolder, "assets"));
   await writeFile(join(appFolder, "index.html"), "<p>the console</p>");
+  await writeFile(join(appFolder, "start.js"), "0");
   const app = Fastify();
   stack.defer(() => app.close());
   const log = pino({ level: "silent" });
@@ -34,6 +35,15 @@ test.each([
   const { ask } = await openApp(stack);
   const answer = await ask("/", { "accept-encoding": accepted });
   expect([answer.statusCode, answer.headers["content-encoding"]]).toEqual([200, coding]);
+});
+
+test("the first script is there under one name, without the long life of the others", async () => {
+  await using stack = new AsyncDisposableStack();
+  const { ask } = await openApp(stack);
+  const start = await ask("/start.js");
+  expect([start.statusCode, start.body]).toEqual([200, "0"]);
+  expect(start.headers["content-type"]).toBe("text/javascript; charset=utf-8");
+  expect(start.headers["cache-control"]).toBeUndefined();
 });
 
 test("an app that could not be read is read again for the next request", async () => {

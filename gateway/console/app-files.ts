@@ -18,10 +18,11 @@ interface AppFile {
   gzip: Buffer;
 }
 
-/** A build in memory: the page, and the files that it loads, by name. */
+/** A build in memory: the page, its first script, and the other files that it loads, by name. */
 interface LoadedApp {
   folder: string;
   page: AppFile;
+  start: AppFile;
   assets: ReadonlyMap<string, AppFile>;
 }
 
@@ -36,8 +37,8 @@ const contentTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * `/console/`: the app's page at every path without a dot, because the app has its own places. Below `assets/` are its files, whose
- * names change with their content.
+ * `/console/`: the app's page at every path without a dot, because the app has its own places. `start.js` is its first script, which a
+ * page of another build can use too. Below `assets/` are its other files, whose names change with their content.
  */
 export function appRoutes(app: FastifyInstance, deps: Parameters<typeof createAppBuilds>[0]): void {
   const builds = createAppBuilds(deps);
@@ -47,15 +48,18 @@ export function appRoutes(app: FastifyInstance, deps: Parameters<typeof createAp
     if (loading?.folder !== folder) loading = { folder, app: madeOnce(() => loadApp(folder)) };
     return loading.app();
   };
-  const sendApp = async (request: FastifyRequest, reply: FastifyReply) => {
-    const build = await builds.current();
-    if (build.kind !== "built") return sendUnbuilt(reply, build);
-    return sendFile(request, reply, (await load(build.folder)).page);
-  };
+  const sender =
+    (which: "page" | "start") => async (request: FastifyRequest, reply: FastifyReply) => {
+      const build = await builds.current();
+      if (build.kind !== "built") return sendUnbuilt(reply, build);
+      return sendFile(request, reply, (await load(build.folder))[which]);
+    };
+  const sendApp = sender("page");
   app.get("", { prefixTrailingSlash: "no-slash" }, async (_request, reply) =>
     reply.code(301).header("location", "console/").send(),
   );
   app.get("/", { prefixTrailingSlash: "slash" }, sendApp);
+  app.get("/start.js", sender("start"));
   app.get<{ Params: { name: string } }>("/assets/:name", async (request, reply) => {
     // The loaded build, not the newest: a page asks for the files of its own build.
     const build = loading ?? (await builds.current());
@@ -109,6 +113,7 @@ async function loadApp(folder: string): Promise<LoadedApp> {
   return {
     folder,
     page: await loadFile(join(folder, "index.html")),
+    start: await loadFile(join(folder, "start.js")),
     assets: new Map(assets),
   };
 }

@@ -7,12 +7,13 @@ import { type OutputChunk, rolldown } from "rolldown";
 
 const app = fileURLToPath(new URL("app/", import.meta.url));
 
-/** Where the gateway serves `assets/`. */
-const assetsPath = "/console/assets/";
+/** Where the gateway serves the folder of a build. */
+const basePath = "/console/";
 
 /**
- * Builds the console into `folder`, which is emptied before. It makes `index.html`, and in `assets/` the files that it loads. Each
- * file's name has a hash of its bytes, so that a browser may keep it for ever. Resolves with the paths of the modules in the scripts.
+ * Builds the console into `folder`, which is emptied before. It makes `index.html`, its first script `start.js`, and in `assets/` the
+ * other files that it loads. Their names have a hash of their bytes, so that a browser may keep them for ever.
+ * Resolves with the paths of the modules in the scripts.
  */
 export async function buildConsole(folder: string): Promise<string[]> {
   await rm(folder, { recursive: true, force: true });
@@ -21,9 +22,9 @@ export async function buildConsole(folder: string): Promise<string[]> {
   const style = await buildStyle(folder);
   const template = await readFile(join(app, "index.html"), "utf8");
   const page = template
-    .replace("{{style}}", assetsPath + style)
-    .replace("{{theme}}", assetsPath + entryOf(scripts, "theme"))
-    .replace("{{main}}", assetsPath + entryOf(scripts, "main"))
+    .replace("{{style}}", `${basePath}assets/${style}`)
+    .replace("{{start}}", basePath + entryOf(scripts, "start"))
+    .replace("{{main}}", basePath + entryOf(scripts, "main"))
     .replace("{{preloads}}", preloadsOf(scripts));
   await writeFile(join(folder, "index.html"), page);
   return scripts.flatMap(({ moduleIds }) => moduleIds);
@@ -32,7 +33,7 @@ export async function buildConsole(folder: string): Promise<string[]> {
 async function buildScripts(folder: string): Promise<OutputChunk[]> {
   await using bundle = await rolldown({
     cwd: app,
-    input: { main: "main.tsx", theme: "theme.ts" },
+    input: { main: "main.tsx", start: "start.ts" },
     platform: "browser",
     // The configuration file would be read for each source. All its settings for the bundle are here.
     tsconfig: false,
@@ -46,13 +47,13 @@ async function buildScripts(folder: string): Promise<OutputChunk[]> {
     onLog: (level, log, handle) => handle(log.code === "UNRESOLVED_IMPORT" ? "error" : level, log),
   });
   const { output } = await bundle.write({
-    dir: join(folder, "assets"),
+    dir: folder,
     format: "esm",
     minify: true,
     // Licences in the code of packages stay there.
     comments: { legal: true },
-    entryFileNames: "[name]-[hash].js",
-    chunkFileNames: "[name]-[hash].js",
+    entryFileNames: ({ name }) => (name === "start" ? "start.js" : "assets/[name]-[hash].js"),
+    chunkFileNames: "assets/[name]-[hash].js",
   });
   return output.filter((file): file is OutputChunk => file.type === "chunk");
 }
@@ -91,7 +92,7 @@ function entryOf(chunks: readonly OutputChunk[], name: string): string {
 function preloadsOf(chunks: readonly OutputChunk[]): string {
   const main = chunks.find((chunk) => chunk.fileName === entryOf(chunks, "main"));
   return (main?.imports ?? [])
-    .map((file) => `<link rel="modulepreload" href="${assetsPath}${file}">`)
+    .map((file) => `<link rel="modulepreload" href="${basePath}${file}">`)
     .join("");
 }
 

@@ -46,8 +46,8 @@ describe.skipIf(chromiumPath === undefined)("an operator's day, without a shell"
   let tab: Tab;
   let page: Tab["page"];
   let origin: string;
-  /** The account's application. */
-  let customer: Caller;
+  /** An application of the account that the operator makes. */
+  let application: Caller;
 
   beforeAll(async () => {
     world = await startWorld({
@@ -73,7 +73,7 @@ describe.skipIf(chromiumPath === undefined)("an operator's day, without a shell"
     await tab.confirm(adminToken);
     await tab.row(note).getByText("in force").waitFor();
   };
-  const ask = () => customer.post("/responses", { model: "harbour-chat", input: "Hello" });
+  const ask = () => application.post("/responses", { model: "harbour-chat", input: "Hello" });
   const charged = async () => (await ask()).json.usage?.costUsdMicros;
   const figure = (name: string) =>
     page.locator(".figure").filter({ has: page.getByText(name, { exact: true }) });
@@ -104,7 +104,7 @@ describe.skipIf(chromiumPath === undefined)("an operator's day, without a shell"
     world.play();
   });
 
-  test("makes a customer's account, whose application asks the new model", async () => {
+  test("makes an account, whose application asks the new model", async () => {
     await tab.go("Accounts");
     await tab.press("Make an account");
     await tab.dialog().getByLabel("Name", { exact: true }).fill("Harbour Works");
@@ -117,11 +117,11 @@ describe.skipIf(chromiumPath === undefined)("an operator's day, without a shell"
     await tab.press("I have copied it");
     await tab.row("Harbour Works").waitFor();
     await expect.poll(tab.focused).toBe("Make an account");
-    customer = world.holding(secret ?? "");
+    application = world.holding(secret ?? "");
     expect(await charged()).toBe(usualCharge);
   });
 
-  test("sees why the customer's request failed, by the id that the customer has", async () => {
+  test("sees why a request of the account failed, by the id that its caller has", async () => {
     world.upstream.next({ kind: "status", status: 401 });
     const failed = await ask();
     expect(failed.json.error.code).toBe("model_request_failed");
@@ -134,7 +134,7 @@ describe.skipIf(chromiumPath === undefined)("an operator's day, without a shell"
     await page.getByRole("link", { name: /^acct_/ }).click();
     await page.getByRole("heading", { level: 1, name: "Harbour Works" }).waitFor();
     await figure("Dollars spent").getByText("$0.00003", { exact: true }).first().waitFor();
-    const [{ id }] = (await customer.get("/requests?status=completed")).json.data;
+    const [{ id }] = (await application.get("/requests?status=completed")).json.data;
     await page.getByRole("link", { name: "Its requests" }).click();
     await tab.row(id.slice(-8)).getByText("completed").waitFor();
   });
@@ -170,14 +170,14 @@ describe.skipIf(chromiumPath === undefined)("an operator's day, without a shell"
     const dear = tab.row("+$0.000040").filter({ has: giveBack });
     await dear.first().waitFor();
     const count = await dear.count();
-    const before = await customer.settled();
+    const before = await application.settled();
     await dear.first().getByRole("link", { name: /^req_/ }).waitFor();
     await dear.first().getByRole("button", { name: "Refund", exact: true }).click();
     await tab.press("Give back");
     await tab.confirm(adminToken);
     await page.getByText(/^gives back entry/).waitFor();
     await expect.poll(() => dear.count()).toBe(count - 1);
-    expect((await customer.settled()).available).toBe(before.available + dearCharge);
+    expect((await application.settled()).available).toBe(before.available + dearCharge);
     await expect.poll(tab.focused).toBe("Harbour Works");
 
     await tab.press("Suspend");

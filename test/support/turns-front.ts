@@ -8,6 +8,8 @@ export interface TurnsFront extends AsyncDisposable {
   origin: string;
   /** Origins of the gateways. They are called only after a test has set them. */
   gateways: readonly string[];
+  /** Gets all requests for files of the console. Undefined: they take turns, too. */
+  assetsFrom: string | undefined;
   /** The number of requests of each gateway, by its origin. */
   asked: ReadonlyMap<string, number>;
 }
@@ -17,7 +19,9 @@ export async function startTurnsFront(): Promise<TurnsFront> {
   const asked = new Map<string, number>();
   let turn = 0;
   const server = createServer((incoming, answer) => {
-    const gateway = front.gateways[turn++ % front.gateways.length] ?? "";
+    const isAsset = incoming.url?.startsWith("/console/assets/");
+    const next = front.gateways[turn++ % front.gateways.length] ?? "";
+    const gateway = (isAsset && front.assetsFrom) || next;
     asked.set(gateway, (asked.get(gateway) ?? 0) + 1);
     const { method, url: path, headers } = incoming;
     const { hostname: host, port } = new URL(gateway);
@@ -38,6 +42,7 @@ export async function startTurnsFront(): Promise<TurnsFront> {
   const front: TurnsFront = {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     gateways: [],
+    assetsFrom: undefined,
     asked,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();

@@ -60,8 +60,28 @@ export async function forgetKept(kind: Kind, id: string): Promise<void> {
   await within("readwrite", (rows) => rows.delete([ownerOf(), kind, id]));
 }
 
+/** In the tab's own store: forms that are not sent yet. */
+const forms = "forms";
+
+/** Keeps the values of forms in this tab alone, so that a reload for a newer build takes none away. */
+export function keepForms<T>(values: readonly T[]): void {
+  if (!isKeeping.value) return;
+  try {
+    sessionStorage.setItem(forms, JSON.stringify({ owner: ownerOf(), values }));
+  } catch {
+    // There is no room for them. The page still has them.
+  }
+}
+
+/** The forms that this session's key left in this tab. */
+export function keptForms<T>(): T[] {
+  const { owner, values } = JSON.parse(sessionStorage.getItem(forms) ?? "{}");
+  return owner === ownerOf() ? values : [];
+}
+
 /** Deletes what this browser keeps, of every key. */
 export async function forgetAll(): Promise<void> {
+  sessionStorage.removeItem(forms);
   await within("readwrite", (rows) => rows.clear());
 }
 

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-/** True once the service has another build of the console than this page. */
+/** True once a gateway has had another build of the console than this page. */
 export const isOutdated = signal(false);
 
 /** Ms between two questions for the build, however often the reader comes back to the page. */
@@ -12,14 +12,15 @@ function scriptOf(page: Document): string | null {
   return page.querySelector("script[type=module][src*='/main-']")?.getAttribute("src") ?? null;
 }
 
-/** Asks the service whether it has another build. A service that is away has none. */
+/** Asks the service whether it has another build. A service that is away says nothing. */
 export async function checkBuild(): Promise<void> {
   try {
     const response = await fetch("/console/", { cache: "no-store", credentials: "same-origin" });
     if (!response.ok) return;
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const script = scriptOf(page);
-    isOutdated.value = script !== null && script !== scriptOf(document);
+    // While gateways are replaced, one answers with this build and one with another. A reload helps in either case.
+    if (script !== null && script !== scriptOf(document)) isOutdated.value = true;
   } catch {
     // Not reached. The reader may try again.
   }

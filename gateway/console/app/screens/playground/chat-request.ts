@@ -1,7 +1,8 @@
 import type { Model } from "../../types.ts";
 import type { Ask } from "./chat-turns.ts";
 import { schemaOf } from "./json-schema.ts";
-import { numberOf, present, type Settings } from "./settings.ts";
+import { numberOf, present } from "./setting-values.ts";
+import type { Settings } from "./settings.ts";
 
 /** The most texts of `stop` in Chat Completions. */
 export const maxStops = 4;

@@ -1,5 +1,5 @@
 import { ApiError } from "../../api.ts";
-import { present } from "./settings.ts";
+import { present } from "./setting-values.ts";
 
 // A model without `/responses` is asked by `/chat/completions`. The conversation of the page stays a list of items, as in
 // `/responses`. This file turns them into messages, and the answer into items.

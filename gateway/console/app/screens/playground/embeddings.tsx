@@ -11,7 +11,8 @@ import type { Model } from "../../types.ts";
 import { CopyAs } from "./copy-as.tsx";
 import { useWallet } from "./media.tsx";
 import { Pay } from "./pay.tsx";
-import { linkTo, numberOf, present, useSettings } from "./settings.ts";
+import { numberOf, present } from "./setting-values.ts";
+import { linkTo, useSettings } from "./settings.ts";
 
 interface Answer {
   data: { index: number; embedding: number[] }[];

@@ -4,7 +4,8 @@ import type { Model, VideoOption } from "../../types.ts";
 import { Mask, maskIdOf } from "./mask.tsx";
 import { MediaPlayground } from "./media.tsx";
 import { References, useReferences } from "./references.tsx";
-import { type Form, idsOf, numberOf, present, useSettings } from "./settings.ts";
+import { idsOf, numberOf, present } from "./setting-values.ts";
+import { type Form, useSettings } from "./settings.ts";
 
 /** A choice that the reader may leave to the service. */
 const optional = (choices: readonly string[] | undefined) => [

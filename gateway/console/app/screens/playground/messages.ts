@@ -1,5 +1,5 @@
 import type { GivenItem, GivenPart } from "./completions.ts";
-import { present } from "./settings.ts";
+import { present } from "./setting-values.ts";
 
 // The page asks by `/responses` or `/chat/completions`. This file turns its request into one of Anthropic's Messages, to show as code.
 

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { queryOf } from "../../api.ts";
+import { keepForms, keptForms } from "../../browser-store.ts";
 import { session } from "../../session.ts";
 import type { ModelKind } from "../../types.ts";
 
@@ -14,13 +15,21 @@ export interface Form {
   replace(settings: Settings): void;
 }
 
-/** The forms' last values, kept while the page is open. */
+type Left = [kind: ModelKind, settings: Settings];
+
+/** The forms' last values. The tab keeps them over a reload, too. */
 const left = new Map<ModelKind, Settings>();
 
 // Another key may sign in to this page.
 session.subscribe((value) => {
-  if (!value) left.clear();
+  left.clear();
+  if (value) for (const [kind, settings] of keptForms<Left>()) left.set(kind, settings);
 });
+
+function remember(kind: ModelKind, settings: Settings): void {
+  left.set(kind, settings);
+  keepForms<Left>([...left]);
+}
 
 /**
  * The settings of one playground. A link has them after its `#`. No browser sends that part to a server, so prompts stay out of every
@@ -34,11 +43,11 @@ export function useSettings(kind: ModelKind): Form {
   const set = (change: Settings) =>
     setSettings((before) => {
       const after = { ...before, ...change };
-      left.set(kind, after);
+      remember(kind, after);
       return after;
     });
   const replace = (other: Settings) => {
-    left.set(kind, other);
+    remember(kind, other);
     setSettings(other);
   };
   return { settings, set, replace };
@@ -52,22 +61,5 @@ export function linkTo(kind: string, model: string, settings: Settings): string 
 
 /** Takes settings from another screen for the playground that the reader opens next. */
 export function leave(kind: ModelKind, settings: Settings): void {
-  left.set(kind, settings);
-}
-
-/** The values that are set. Values that the API wants as numbers become numbers. "" is absent. */
-export function present(values: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(values).filter(([, value]) => value !== undefined && value !== ""),
-  );
-}
-
-export function numberOf(text: string | undefined): number | undefined {
-  const value = text === undefined || text.trim() === "" ? Number.NaN : Number(text);
-  return Number.isFinite(value) ? value : undefined;
-}
-
-/** A list of ids in one setting. */
-export function idsOf(text: string | undefined): string[] {
-  return text ? text.split(",") : [];
+  remember(kind, settings);
 }

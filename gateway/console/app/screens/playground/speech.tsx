@@ -11,7 +11,8 @@ import type { Model } from "../../types.ts";
 import { CopyAs } from "./copy-as.tsx";
 import { useWallet } from "./media.tsx";
 import { Pay } from "./pay.tsx";
-import { type Form, linkTo, numberOf, present, useSettings } from "./settings.ts";
+import { numberOf, present } from "./setting-values.ts";
+import { type Form, linkTo, useSettings } from "./settings.ts";
 
 interface Speech {
   id: string;

@@ -13,7 +13,8 @@ import type { Model } from "../../types.ts";
 import { CopyAs } from "./copy-as.tsx";
 import { useWallet } from "./media.tsx";
 import { Pay } from "./pay.tsx";
-import { linkTo, present, useSettings } from "./settings.ts";
+import { present } from "./setting-values.ts";
+import { linkTo, useSettings } from "./settings.ts";
 
 interface Transcript {
   text: string;
