@@ -3,7 +3,8 @@ import { may } from "../../session.ts";
 import type { Model } from "../../types.ts";
 import { contentOf } from "../files-calls.ts";
 import { MaskBrush } from "./mask-brush.tsx";
-import { type Form, idsOf } from "./settings.ts";
+import { idsOf } from "./setting-values.ts";
+import type { Form } from "./settings.ts";
 
 /** The mask of a form with these references, by its file's id. It is that of the first one alone. Undefined: none. */
 export function maskIdOf({ settings }: Form, model: Model, [image]: readonly string[]) {
