@@ -106,7 +106,7 @@ const memoryGoals = {
   afterLoad: 300e6 / 2 ** 20,
   largeImages: 600e6 / 2 ** 20,
   atRest: 300e6 / 2 ** 20,
-  /** What V8 and malloc keep differs by as much from rest to rest. */
+  /** Two rests behind the same load differ by as much. */
   addedByRound: 16,
 };
 

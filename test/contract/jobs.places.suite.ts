@@ -28,7 +28,7 @@ const narrowModel = JSON.stringify({
   ],
 });
 
-/** After this the line is read anew, however long the reading before took. */
+/** Milliseconds until the next reading of a line begins at the latest. */
 const untilNextLookMs = lineLookMs + maxLookPauseMs;
 
 /** The duration of a completed job in ms. */

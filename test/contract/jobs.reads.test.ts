@@ -55,7 +55,7 @@ function gate() {
   };
 }
 
-/** Two replicas of media without a worker, on one store. The reads of the second are slow. Default: all of them alike. */
+/** Two replicas of media without a worker, on one store. The reads of the second are slow, and those of a line may differ. */
 async function twoReplicas(wait: () => Promise<unknown>, waitForLine = wait) {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "genmesh-reads-"));
