@@ -23,7 +23,10 @@ beforeAll(async () => {
   session = operator.cookie;
   operator.cookie = "";
   await operator.signIn();
-  const { status } = await operator.patch(`/accounts/${owner.accountId}`, { ...settings, ...grant });
+  const { status } = await operator.patch(`/accounts/${owner.accountId}`, {
+    ...settings,
+    ...grant,
+  });
   expect(status).toBe(200);
 });
 

@@ -4,7 +4,7 @@ import { createLogger } from "#kit/base/logger.ts";
 import { createMetrics } from "#kit/base/metrics.ts";
 import type { Database } from "#kit/store/database.ts";
 import { manualClock } from "#kit/time/clock.ts";
-import { EntryKind } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { EntryKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { createBillingEvents } from "../../services/billing/base/events.ts";
 import { grantLookMs } from "../../services/billing/base/limits.ts";
 import type { GrantStore } from "../../services/billing/grants/grant-store.ts";
@@ -85,7 +85,7 @@ export function monthlyGrantContract(open: () => Promise<() => Database>): void 
       await using two = await billingWorld(database());
       const grants = async () => {
         const { entries } = await one.operator.listEntries({ accountId });
-        return entries.map(({ kind, amount, unit }) => [kind, unit, amount].join(" ")).sort();
+        return entries.map(({ kind, unit, freeDelta }) => [kind, unit, freeDelta].join(" ")).sort();
       };
       const granted = (unit: number, amount: number) => `${EntryKind.GRANT} ${unit} ${amount}`;
       await one.operator.setMonthlyGrant({ accountId, usdMicros: 500n, credits: 3n });
@@ -94,7 +94,7 @@ export function monthlyGrantContract(open: () => Promise<() => Database>): void 
         return Number(monthlyGrant?.nextTime?.seconds ?? 0n) * 1_000;
       };
       const move = async (to: number) => {
-        const clocks = [one, two].map(({ clock }) => clock.advance(to - clock.now()));
+        const clocks = [one, two].map(({ clock }) => clock.leap(to - clock.now()));
         await Promise.all(clocks);
       };
       await move(february - 1);
@@ -124,7 +124,7 @@ export function monthlyGrantContract(open: () => Promise<() => Database>): void 
       await ledger.open();
       await grants.open();
       await grants.change(accountId, { usdMicros: 500n, credits: 3n }, clock.now());
-      await clock.advance(february - january);
+      await clock.leap(february - january);
       /** The stores of a process that is gone right after its n-th change. */
       const dying = (n: number) => {
         let changes = 0;
@@ -171,11 +171,16 @@ export function monthlyGrantContract(open: () => Promise<() => Database>): void 
       }
       // A wallet takes a thousand of the largest grants and no more.
       for (let n = 0; n < 1_000; n++) {
-        const grant = { accountId: "acct_a", unit: 2, amount: most, operationId: `g${n}` };
+        const grant = {
+          accountId: "acct_a",
+          unit: Unit.CREDITS,
+          amount: most,
+          operationId: `g${n}`,
+        };
         await operator.grant(grant);
       }
       await world.billing.eraseAlerts({ accountId: "acct_c" });
-      await clock.advance(february + grantLookMs - clock.now());
+      await clock.leap(february + grantLookMs - clock.now());
       const credits = async (id: string) =>
         (await world.billing.getBalance({ accountId: id })).credits?.granted;
       await until("the other's", async () => (await credits("acct_b")) === 5n);

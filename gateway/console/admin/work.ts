@@ -134,8 +134,8 @@ interface Difference {
   unit: string;
   field: string;
   entry: bigint;
-  recorded: bigint;
-  computed: bigint;
+  recorded: string;
+  computed: string;
 }
 
 async function audit(call: AdminCall) {

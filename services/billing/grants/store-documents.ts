@@ -52,8 +52,8 @@ export function createGrantStore(database: Database): GrantStore {
       return changed;
     },
     due: async ({ now, after, limit }) => {
-      const behind = after ? { behind: [after.dueAt, after.accountId] } : {};
-      const found = await grants.seek("due", { ...behind, limit });
+      const behind = [after?.dueAt ?? 0, after?.accountId ?? ""];
+      const found = await grants.seek("due", { behind, limit });
       return found.filter(({ dueAt }) => dueAt <= now);
     },
     async moveOn(accountId, dueAt) {

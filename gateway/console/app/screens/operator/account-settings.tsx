@@ -115,7 +115,13 @@ export function EditAccount({ account, onClose, onDone }: EditProps) {
       />
       <div class="two">
         <DollarsField label="Dollars each month" {...field("dollars")} />
-        <TextField label="Credits each month" type="number" min="0" step="1" {...field("credits")} />
+        <TextField
+          label="Credits each month"
+          type="number"
+          min="0"
+          step="1"
+          {...field("credits")}
+        />
       </div>
       <p class="hint">
         Added on the first day of each month, from the next one on. What is not spent stays.

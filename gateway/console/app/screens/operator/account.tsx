@@ -12,7 +12,13 @@ import { CloseAccount, Refund, SuspendAccount, TakeBack, TopUp } from "./account
 import { AccountLedger } from "./account-ledger.tsx";
 import { AccountSettings, EditAccount } from "./account-settings.tsx";
 import { AccountWebhooks } from "./account-webhooks.tsx";
-import { type Account, type AccountInFull, type AdminAlerts, admin, type LedgerEntry } from "./types.ts";
+import {
+  type Account,
+  type AccountInFull,
+  type AdminAlerts,
+  admin,
+  type LedgerEntry,
+} from "./types.ts";
 
 type Open =
   | { dialog: "top-up" | "edit" | "close" | "suspend" }
