@@ -169,7 +169,7 @@ export function monthlyGrantContract(open: () => Promise<() => Database>): void 
       for (const id of ["acct_a", "acct_b", "acct_c"]) {
         await operator.setMonthlyGrant({ accountId: id, credits: id === "acct_a" ? most : 5n });
       }
-      // A wallet takes a thousand of the largest grants and no more.
+      // A wallet with a thousand of the largest grants takes no further one.
       for (let n = 0; n < 1_000; n++) {
         const grant = {
           accountId: "acct_a",

@@ -1,4 +1,4 @@
-/** What an account gets on the first day of each month. Months are those of UTC. */
+/** The amounts that an account gets on the first day of each month. Months are those of UTC. */
 export interface MonthlyGrant {
   readonly accountId: string;
   /** 0 or more. */

@@ -2329,7 +2329,7 @@ export const GrantResponseSchema: GenMessage<GrantResponse> = /*@__PURE__*/
   messageDesc(file_genmesh_billing_v1_billing_service, 50);
 
 /**
- * What an account gets on the first day of each month (UTC).
+ * The amounts that an account gets on the first day of each month (UTC).
  *
  * @generated from message genmesh.billing.v1.MonthlyGrant
  */
@@ -3880,7 +3880,7 @@ export const BillingService: GenService<{
     output: typeof SetMonthlyGrantResponseSchema;
   },
   /**
-   * What an account gets each month. Admin token.
+   * The amounts that an account gets each month. Admin token.
    *
    * @generated from rpc genmesh.billing.v1.BillingService.GetMonthlyGrant
    */
