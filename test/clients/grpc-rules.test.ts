@@ -69,6 +69,7 @@ const messages: Readonly<Record<string, Record<string, unknown>>> = {
   ListAccountHolds: sent,
   GetKeyUsage: sent,
   SetKeyLowBalance: sent,
+  SetMonthlyGrant: sent,
   Grant: { ...sent, unit: 1, amount: 1n, operationId: "a" },
   Refund: { ...sent, unit: 1, entryNumber: 1n, operationId: "a" },
   GetMargins: { days: 1 },
