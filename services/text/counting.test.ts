@@ -3,6 +3,7 @@ import { leaseMs } from "#common/paid-work/limits.ts";
 import { createLogger } from "#kit/base/logger.ts";
 import { createMetrics } from "#kit/base/metrics.ts";
 import { openSqlite } from "#kit/store/sqlite.ts";
+import { HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { intentOf } from "../../test/contract/usage.suite.ts";
 import {
   events,
@@ -186,7 +187,11 @@ describe("where a count does not end", () => {
         clock,
         store,
         owner: intent.owner,
-        holds: { open: async () => 0n, draw: async () => 0n, isOpen: async () => false },
+        holds: {
+          open: async () => ({ state: HoldState.OPEN, held: 0n }),
+          draw: async () => 0n,
+          isOpen: async () => false,
+        },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets: createBudgets(clock, 500, () => {}),
         patience,

@@ -1,6 +1,6 @@
 import { type KeyLimit, noHoldReasons } from "#common/agreements/hold-client.ts";
+import { refuseLate } from "#common/paid-work/dispatch.ts";
 import { drawBudgetMs, holdCheckMs, leaseMs } from "#common/paid-work/limits.ts";
-import { refuseLate } from "#common/paid-work/request-holds.ts";
 import { whenAborted } from "#kit/base/abort.ts";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
@@ -98,7 +98,7 @@ export function createMeter(context: MeterContext): Meter {
       if (idempotency && !(await store.open(asked, signalOf(signal)))) return undefined;
       let intent: Intent;
       try {
-        const held = await context.holds.open(asked, { keyLimit, least: request.leastHold });
+        const { held } = await context.holds.open(asked, { keyLimit, least: request.leastHold });
         signal.throwIfAborted();
         // The lease of the hold runs from the first request for it. A request that is sent later could have no hold any more.
         refuseLate(openedAt, clock);

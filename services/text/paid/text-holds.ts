@@ -1,6 +1,11 @@
-import type { HoldClient, KeyLimit, RequestRecord } from "#common/agreements/hold-client.ts";
-import { createRequestHolds } from "#common/paid-work/request-holds.ts";
-import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type {
+  HoldClient,
+  KeyLimit,
+  NewHold,
+  RequestRecord,
+  Reserved,
+} from "#common/agreements/hold-client.ts";
+import { HoldKind, HoldState, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { soundUnitMs } from "../../upstreams/text/port.ts";
 import type { Charge, Intent, Told } from "../store/store.ts";
 
@@ -8,9 +13,10 @@ import type { Charge, Intent, Told } from "../store/store.ts";
 export interface TextHolds {
   /**
    * Opens the hold for the intent's amount. With `least`, a smaller amount is enough, down to `least`: all that wallet and key have.
-   * Answers the amount of the hold, in USD micros. Refuses with {@link noHoldReasons}: then there is no hold.
+   * Answers the amount of the hold, in USD micros. Refuses with {@link noHoldReasons}: then there is no hold, and there never will be.
+   * Refuses with SERVICE_UNAVAILABLE where the request was ended meanwhile, or the outcome is unknown.
    */
-  open(intent: Intent, terms: HoldTerms): Promise<bigint>;
+  open(intent: Intent, terms: HoldTerms): Promise<Reserved>;
   /**
    * Charges the request and ends its hold, in one step. Answers the amount that was charged, by this call or an earlier one of any
    * replica. Where the hold was closed without a charge, `fromFree` still charges the amount that wallet and key can pay. Without it,
@@ -48,21 +54,40 @@ const refPattern = /^[\w.:-]{1,100}$/;
 
 /** Text's view of the holds of billing. */
 export function createTextHolds(client: HoldClient): TextHolds {
-  const holds = createRequestHolds(client, { kind: HoldKind.TEXT, unit: Unit.USD_MICROS });
-  const termsOf = ({ holdAmount, holdCheckAt, told }: Intent) => ({
-    amount: holdAmount,
-    checkAt: holdCheckAt,
-    ref: told?.callId && refPattern.test(told.callId) ? told.callId : undefined,
-  });
   return {
-    open: (intent, terms) => holds.open(intent, { ...termsOf(intent), ...terms }),
+    open: (intent, terms) => client.open(holdOf(intent, terms)),
     draw: (request, charge, told) =>
-      holds.draw(request, {
+      client.draw({
+        accountId: request.accountId,
+        unit: Unit.USD_MICROS,
+        holdId: request.requestId,
+        keyId: request.keyId,
         amount: charge.amount ?? 0n,
         record: recordOf(request, charge, told),
         fromFree: told.fromFree,
       }),
-    isOpen: (intent) => holds.isOpen(intent, { ...termsOf(intent), keyLimit: undefined }),
+    async isOpen(intent) {
+      const { state } = await client.reserve(holdOf(intent, noTerms));
+      return state === HoldState.OPEN;
+    },
+  };
+}
+
+const noTerms: HoldTerms = { keyLimit: undefined, least: undefined };
+
+function holdOf(intent: Intent, { keyLimit, least }: HoldTerms): NewHold {
+  const { requestId, told } = intent;
+  return {
+    accountId: intent.accountId,
+    unit: Unit.USD_MICROS,
+    holdId: requestId,
+    amount: intent.holdAmount,
+    kind: HoldKind.TEXT,
+    keyId: intent.keyId,
+    ref: told?.callId && refPattern.test(told.callId) ? told.callId : requestId,
+    checkTimeMs: intent.holdCheckAt,
+    keyLimit,
+    least,
   };
 }
 
