@@ -15,6 +15,7 @@ import {
 import { createTextWorld, type TextWorld } from "../../test/contract/usage.world.ts";
 import { createTextEvents } from "./base/events.ts";
 import { countPatienceMs, stopCountsMs } from "./base/limits.ts";
+import { UnderWay } from "./base/under-way.ts";
 import { createBudgets } from "./paid/budget.ts";
 import { MeteredRequest } from "./paid/paid-request.ts";
 import { noMedia } from "./request/media.ts";
@@ -195,6 +196,7 @@ describe("where a count does not end", () => {
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets: createBudgets(clock, 500, () => {}),
         patience,
+        ending: new UnderWay(),
         background() {},
       },
       () => {},

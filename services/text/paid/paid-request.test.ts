@@ -16,6 +16,7 @@ import {
 } from "../../../test/contract/usage.upstream.ts";
 import { createTextWorld, type TextWorld } from "../../../test/contract/usage.world.ts";
 import { createTextEvents } from "../base/events.ts";
+import { UnderWay } from "../base/under-way.ts";
 import type { Intent, UsageStore } from "../store/store.ts";
 import { createSqliteUsageStore } from "../store/store-sqlite.ts";
 import { createBudgets } from "./budget.ts";
@@ -178,6 +179,7 @@ describe("the end of an answer", () => {
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets,
         patience: createBudgets(clock, 10_000, () => {}),
+        ending: new UnderWay(),
         background() {},
       },
       () => {},
@@ -233,6 +235,7 @@ describe("an end whose charge is not drawn within 500 ms", () => {
         },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         patience: createBudgets(clock, 10_000, () => {}),
+        ending: new UnderWay(),
         background() {},
       },
       () => {},
@@ -309,6 +312,7 @@ describe("an answer that came whole", () => {
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets: createBudgets(world.clock, 500, () => {}),
         patience: createBudgets(world.clock, 10_000, () => {}),
+        ending: new UnderWay(),
         background() {},
       },
       () => {},

@@ -22,7 +22,7 @@ export interface TextHolds {
    * replica. Where the hold was closed without a charge, `fromFree` still charges the amount that wallet and key can pay. Without it,
    * nothing is charged then.
    */
-  draw(request: DrawnRequest, charge: Charge, told: DrawNotes): Promise<bigint>;
+  draw(request: DrawnRequest, charge: Charge, notes: DrawNotes): Promise<bigint>;
   /** Is the hold still open? Opening it again shows that, and changes nothing. */
   isOpen(intent: Intent): Promise<boolean>;
 }
@@ -42,7 +42,9 @@ export type DrawnRequest = Pick<
 >;
 
 /** Facts for the record of a charge. Times are in ms since the epoch. */
-export interface DrawNotes extends Told {
+export interface DrawNotes {
+  /** Absent: an earlier version told nothing. */
+  told: Told | undefined;
   /** How the request ended. */
   status: string;
   endedAt: number;
@@ -56,15 +58,15 @@ const refPattern = /^[\w.:-]{1,100}$/;
 export function createTextHolds(client: HoldClient): TextHolds {
   return {
     open: (intent, terms) => client.open(holdOf(intent, terms)),
-    draw: (request, charge, told) =>
+    draw: (request, charge, notes) =>
       client.draw({
         accountId: request.accountId,
         unit: Unit.USD_MICROS,
         holdId: request.requestId,
         keyId: request.keyId,
         amount: charge.amount ?? 0n,
-        record: recordOf(request, charge, told),
-        fromFree: told.fromFree,
+        record: recordOf(request, charge, notes),
+        fromFree: notes.fromFree,
       }),
     async isOpen(intent) {
       const { state } = await client.reserve(holdOf(intent, noTerms));
@@ -119,12 +121,16 @@ function pricedPartsOf(charge: Charge): NonNullable<RequestRecord["priced"]> {
 }
 
 /** The journal's record of a request. It holds nothing that its caller wrote. */
-function recordOf(request: DrawnRequest, charge: Charge, told: DrawNotes): RequestRecord {
+function recordOf(
+  request: DrawnRequest,
+  charge: Charge,
+  { told = {}, status, endedAt }: DrawNotes,
+): RequestRecord {
   const isSound = request.operation === "transcriptions";
   return {
     model: request.modelId,
     operation: request.operation,
-    status: told.status,
+    status,
     streamed: told.streamed,
     estimated: charge.estimated,
     upstream: told.upstream,
@@ -140,7 +146,7 @@ function recordOf(request: DrawnRequest, charge: Charge, told: DrawNotes): Reque
     reasoningTokens: charge.reasoning,
     startMs: request.openedAt,
     firstOutputMs: told.firstOutputAt,
-    endMs: told.endedAt,
+    endMs: endedAt,
     ...(hasPricedParts(charge) && { priced: pricedPartsOf(charge) }),
   };
 }
