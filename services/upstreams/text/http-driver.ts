@@ -89,7 +89,9 @@ export function createHttpDriver(
       ...(request.betas ? leftBetas(request.betas, upstream) : []),
     ];
     const { sent = plan.body, path } = plan;
-    request.onIgnored?.(ignoredParameters({ ...request, leftOut }, sent, path, there));
+    const { asked, operation, stream } = request;
+    const told = { asked, operation, stream, leftOut };
+    request.onIgnored?.(ignoredParameters(told, sent, path, there));
     if (!plan.plain) return answerOf(reply, plan, facts, request, upstream, driving);
     // These answers have no text that a bound of output could cut.
     request.onAnswering?.();
