@@ -4,6 +4,7 @@
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { TextAnswer, TextRequest, WholeText } from "#common/agreements/text-port.ts";
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { consume } from "#kit/stream/push-stream.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { failureEvents } from "./broken-stream.ts";
@@ -71,11 +72,8 @@ export function answerText(
   reply: FastifyReply,
   operation: Operation,
 ): Promise<unknown> {
-  return edge.bodies
-    .json(request, reply, bodyLimitsBytes.text)
-    .then((body) =>
-      answerAsItComes(edge, request, reply, { operation, body, ...submissionOf(request) }),
-    );
+  const body = edge.bodies.json(request, reply, bodyLimitsBytes.text);
+  return answerAsItComes(edge, request, reply, operation, body);
 }
 
 /** Operations that have events. Others have none, even where their body asks for them. */
@@ -108,11 +106,14 @@ export async function answerAsItComes(
   edge: Edge,
   request: FastifyRequest,
   reply: FastifyReply,
-  asked: TextRequest,
+  operation: Operation,
+  coming: Awaitable<Uint8Array>,
 ): Promise<unknown> {
+  const asked: TextRequest = { operation, body: await coming, ...submissionOf(request) };
   const call = peerCall(request, reply, deadlinesMs.text, edge.cutOff);
   // Clients of Messages give a stream up in which no event comes for minutes.
-  const lifeSign: LifeSign = asked.operation === Operation.MESSAGES ? "ping" : "comment";
+  const isMessage = operation === Operation.MESSAGES;
+  const lifeSign: LifeSign = isMessage ? "ping" : "comment";
   let events: EventStream | undefined;
   let first: Uint8Array | undefined;
   let last: Uint8Array | undefined;
@@ -127,10 +128,10 @@ export async function answerAsItComes(
   };
   using silence = edge.silences.watch(() => void speak());
   try {
-    const conversation = conversationOf(request.headers);
-    const isMessage = asked.operation === Operation.MESSAGES;
-    const told = { conversation, ...(isMessage && { betas: betasOf(request.headers) }) };
-    const answer = await edge.text.answer({ ...asked, ...told, takesPieces: true }, call);
+    asked.conversation = conversationOf(request.headers);
+    asked.takesPieces = true;
+    if (isMessage) asked.betas = betasOf(request.headers);
+    const answer = await edge.text.answer(asked, call);
     if (answer.kind !== "events") {
       isOver = true;
       if (events) throw unexpected(answer);

@@ -38,16 +38,21 @@ export interface BillingDeps {
   peers: Pick<Peers, "text" | "media">;
 }
 
-/** The ledger in the process's database. SQLite reports no conflicts. */
-export function createLedgerStore(
+/** The ledger in the process's database. */
+export function createLedgerStore(database: Database): LedgerStore {
+  return withKeyTotals(plainLedgerStore(database, {}));
+}
+
+/** The same without totals of keys that an earlier release did not keep. SQLite reports no conflicts. */
+function plainLedgerStore(
   database: Database,
-  options: Pick<MongoLedgerOptions, "onConflict"> = {},
+  options: Pick<MongoLedgerOptions, "onConflict">,
 ): LedgerStore {
   switch (database.kind) {
     case "sqlite":
-      return withKeyTotals(createSqliteLedger(database.sqlite));
+      return createSqliteLedger(database.sqlite);
     case "mongodb":
-      return withKeyTotals(createMongoLedger(database.mongo, options));
+      return createMongoLedger(database.mongo, options);
   }
 }
 
@@ -67,7 +72,7 @@ export { ledgerMongoSchema } from "./ledger/store-mongo-schema.ts";
 export function createBilling(deps: BillingDeps): Service & { holds: HoldOperations } {
   const events = createBillingEvents(deps);
   const { clock } = deps;
-  const store = createLedgerStore(deps.database, {
+  const store = plainLedgerStore(deps.database, {
     onConflict: ({ unit }) => events.conflict(unit),
   });
   const usage = createUsageStore(deps.database);
@@ -76,16 +81,11 @@ export function createBilling(deps: BillingDeps): Service & { holds: HoldOperati
   const alerts = createAlerts({ store: alertStore, clock, events });
   const counting = createCounting({ store, usage, alerts, clock, events });
   const ledger: LedgerContext = {
-    store: {
-      ...store,
-      apply: (wallet, operations, now) =>
-        store.apply(wallet, operations, now).then((outcomes) => {
-          counting.note(wallet);
-          const reached = outcomes.some(isKeyLimitReached);
-          if (!reached) return outcomes;
-          return alerts.afterRefusal(wallet, operations, outcomes, now).then(() => outcomes);
-        }),
-    },
+    store: withKeyTotals(store, (wallet, operations, outcomes, now) => {
+      counting.note(wallet);
+      if (!outcomes.some(isKeyLimitReached)) return outcomes;
+      return alerts.afterRefusal(wallet, operations, outcomes, now).then(() => outcomes);
+    }),
     clock,
     events,
   };

@@ -3,6 +3,7 @@ import { leaseMs } from "#common/paid-work/limits.ts";
 import { createLogger } from "#kit/base/logger.ts";
 import { createMetrics } from "#kit/base/metrics.ts";
 import { openSqlite } from "#kit/store/sqlite.ts";
+import { HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { intentOf } from "../../test/contract/usage.suite.ts";
 import {
   events,
@@ -14,6 +15,7 @@ import {
 import { createTextWorld, type TextWorld } from "../../test/contract/usage.world.ts";
 import { createTextEvents } from "./base/events.ts";
 import { countPatienceMs, stopCountsMs } from "./base/limits.ts";
+import { UnderWay } from "./base/under-way.ts";
 import { createBudgets } from "./paid/budget.ts";
 import { MeteredRequest } from "./paid/paid-request.ts";
 import { noMedia } from "./request/media.ts";
@@ -186,10 +188,15 @@ describe("where a count does not end", () => {
         clock,
         store,
         owner: intent.owner,
-        holds: { open: async () => 0n, draw: async () => 0n, isOpen: async () => false },
+        holds: {
+          open: async () => ({ state: HoldState.OPEN, held: 0n }),
+          draw: async () => 0n,
+          isOpen: async () => false,
+        },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets: createBudgets(clock, 500, () => {}),
         patience,
+        ending: new UnderWay(),
         background() {},
       },
       () => {},

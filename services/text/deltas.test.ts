@@ -81,7 +81,7 @@ async function streamTo(take: (bytes: Uint8Array) => Promise<unknown> | boolean)
       (await texts.send(request)) as StreamAnswer,
       {
         request: { operation: "responses", hosted: false, bounds: { input: 1, output: 1e6 } },
-        metered: { saw() {}, finish: async () => ({ isOurs: true }) },
+        metered: { told: {}, saw() {}, finish: async () => ({ isOurs: true }) },
         ...{ stop, clock: systemClock, ignored: [], isKept: false },
         ...{ closeUpstream() {}, onFirstOutput() {}, withUsage: false },
         silence: createSilence(systemClock, 0),

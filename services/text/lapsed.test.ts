@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { createLogger } from "#kit/base/logger.ts";
 import { createMetrics } from "#kit/base/metrics.ts";
-import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { HoldKind, HoldState, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import {
   advanceUntil,
   booksAgree,
@@ -125,7 +125,7 @@ describe("the sweep", () => {
         },
       },
       holds: {
-        open: async () => 0n,
+        open: async () => ({ state: HoldState.OPEN, held: 0n }),
         isOpen: async () => false,
         draw: async (_request, { amount }) => {
           drawn.push(amount);

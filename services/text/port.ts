@@ -36,13 +36,13 @@ interface Asked {
 export function createTextPort(context: TextPortContext): TextPort {
   return {
     async json(request, peer) {
-      const { answer, over } = await ask(request, peer, context, true);
+      const { answer, over } = await ask(request, peer, context, true, (asked) => asked);
       over();
       if (answer.kind !== "json") throw new TypeError("a stream for a caller who asked for none");
       return answer;
     },
     answer: (request, peer) =>
-      ask(request, peer, context, false).then((asked) => {
+      ask(request, peer, context, false, (asked): TextAnswer => {
         const { answer, life, over } = asked;
         if (answer.kind === "json") return jsonOf(answer, asked, request.takesPieces === true);
         const until = (stop: (reason: unknown) => void) => life.onAbort(stop);
@@ -51,13 +51,14 @@ export function createTextPort(context: TextPortContext): TextPort {
   };
 }
 
-/** Rejects at once where the caller leaves or the deadline passes. */
-function ask(
+/** What `answered` makes of the answer. Rejects at once where the caller leaves or the deadline passes. */
+function ask<T>(
   request: TextRequest,
   peer: PeerCall,
   { answering, reader }: TextPortContext,
   isJson: boolean,
-): Promise<Asked> {
+  answered: (asked: Asked) => T,
+): Promise<T> {
   const life = new Life({ signal: peer.signal, timeoutMs: peer.timeoutMs, late: unavailable });
   let seat: Seat | undefined;
   const over = () => {
@@ -72,7 +73,7 @@ function ask(
     const begin = (call: Call) => {
       if (isJson && call.parsed.form !== "json") refuseStream();
       seat = answering.ask(call);
-      seat.answer.then((answer) => resolve({ answer, life, over }), fail);
+      seat.answer.then((answer) => resolve(answered({ answer, life, over })), fail);
       life.onAbort(fail);
     };
     try {

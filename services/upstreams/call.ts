@@ -3,7 +3,6 @@
 
 import { isJsonObject, type JsonObject, shapeFault } from "#kit/base/json.ts";
 import type { HttpBody, HttpClient, HttpReply, HttpRequest } from "#kit/upstream/client.ts";
-import { decodedReply } from "#kit/upstream/decoded-body.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -80,7 +79,7 @@ function callWith(
   if (needsKey && !key) return Promise.reject(new UpstreamError("misconfigured"));
   const timeoutMs = Math.min(wanted ?? Number.POSITIVE_INFINITY, Number(upstream.timeoutMs));
   const idleTimeoutMs = Number(upstream.idleTimeoutMs);
-  const requested = http.request({
+  return http.request({
     ...request,
     headers: {
       "user-agent": "genmesh",
@@ -92,7 +91,6 @@ function callWith(
     idleTimeoutMs,
     timeoutMs,
   });
-  return requested.then(decodedReply);
 }
 
 function keyText({ scheme }: KeyHeader, key: string): string {

@@ -130,16 +130,20 @@ export const brokenFolds: Record<string, Fold> = {
     return editWallet(fold(fewer, op, now), (w) => ({ ...w, openHolds: w.openHolds + 1 }));
   },
   "the month's spend goes on into the next month": (view, op, now) => {
-    const month = monthOf(Math.max(now, view.wallet.at));
+    const month = { ...view.wallet.month, period: monthOf(Math.max(now, view.wallet.at)) };
     return fold({ ...view, wallet: { ...view.wallet, month } }, op, now);
   },
   "a charge counts in the month in which its hold was opened": (view, op, now) => {
     const opened = op.kind === "settle" ? view.hold(op.holdId)?.openedAt : undefined;
     const folded = fold(view, op, now);
     const { change } = folded;
-    if (opened === undefined || !change || monthOf(opened) === change.wallet.month) return folded;
+    if (opened === undefined || !change) return folded;
+    if (monthOf(opened) === change.wallet.month.period) return folded;
     const { spentDelta } = change.entry;
-    return editWallet(folded, (w) => ({ ...w, monthSpent: w.monthSpent - spentDelta }));
+    return editWallet(folded, (w) => ({
+      ...w,
+      month: { ...w.month, spent: w.month.spent - spentDelta },
+    }));
   },
   "the key's limit overlooks what is held": (view, op, now) => {
     if (op.kind !== "reserve") return fold(view, op, now);
@@ -151,11 +155,11 @@ export const brokenFolds: Record<string, Fold> = {
     if (op.kind !== "reserve") return fold(view, op, now);
     const month = monthOf(Math.max(now, view.wallet.at));
     const key = (id: string) =>
-      view.key(id)?.month === month ? view.key(id) : withoutHeld(view, id);
+      view.key(id)?.month.period === month ? view.key(id) : withoutHeld(view, id);
     return fold({ ...view, key }, op, now);
   },
   "the key's spend is not counted": (view, op, now) =>
-    editKey(fold(view, op, now), (key) => ({ ...key, spent: 0n })),
+    editKey(fold(view, op, now), (key) => ({ ...key, month: { ...key.month, spent: 0n } })),
   "the key's hold is not given back": (view, op, now) =>
     editKey(fold(view, op, now), (key) => ({
       ...key,

@@ -217,7 +217,7 @@ describe("newest entries", () => {
 
   test.each<[string, (change: Change) => Partial<Change>]>([
     ["wallet", ({ wallet }) => ({ wallet: { ...wallet, free: wallet.free - 5_000n } })],
-    ["key's month", (change) => withKey(change, { spent: -1n })],
+    ["key's month", (change) => withKey(change, { month: { ...noPeriods, spent: -1n } })],
     ["key's holds", (change) => withKey(change, { held: -1n })],
     ["key's day", (change) => withTotals(change, { day: { ...noPeriods, spent: -1n } })],
     ["key's week", (change) => withTotals(change, { week: { ...noPeriods, spent: -1n } })],

@@ -58,13 +58,14 @@ export function refundContract(open: () => Promise<[LedgerStore, LedgerStore]>):
       expect(await apply(operation)).toMatchObject({ kind: "refused", reason });
     }
     // The refund counts in the month of the charge, not in its own month, which still has its 8.
-    const figures = { granted: 100n, free: 62n, held: 0n, spent: 38n, month: "2026-01", n: 10 };
-    const lastMonth = { month: "2025-12", spent: 30n };
-    expect(await second.wallet(usd)).toMatchObject({ ...figures, monthSpent: 8n, lastMonth });
+    const figures = { granted: 100n, free: 62n, held: 0n, spent: 38n, n: 10 };
+    const last = { period: "2025-12", spent: 30n };
+    const month = { period: "2026-01", spent: 8n, last };
+    expect(await second.wallet(usd)).toMatchObject({ ...figures, month });
     expect(await apply(refund("hold_ddd", 9, { amount: 3n }))).toMatchObject({ amount: 3n });
-    expect(await second.wallet(usd)).toMatchObject({ free: 65n, spent: 35n, monthSpent: 5n });
+    expect(await second.wallet(usd)).toMatchObject({ free: 65n, spent: 35n, month: { spent: 5n } });
     const [usage] = (await snapshots(second)).map(({ keys }) => keys);
-    expect(usage).toMatchObject([{ spent: 5n, lastMonth, held: 0n }]);
+    expect(usage).toMatchObject([{ month: { spent: 5n, last }, held: 0n }]);
     const entries = await second.entries(usd, { holdId: "hold_aaa", limit: 10 });
     expect(entries.map(({ operationId }) => operationId)).toEqual([
       ...["refund:hold_aaa", "charge:hold_aaa", "hold_aaa:open"],
@@ -87,7 +88,12 @@ export function refundContract(open: () => Promise<[LedgerStore, LedgerStore]>):
       }),
     );
     expect(outcomes.filter((kind) => kind === "refunded")).toHaveLength(1);
-    expect(await store.wallet(usd)).toMatchObject({ free: 100n, spent: 0n, monthSpent: 0n, n: 4 });
+    expect(await store.wallet(usd)).toMatchObject({
+      free: 100n,
+      spent: 0n,
+      month: { spent: 0n },
+      n: 4,
+    });
     expect(await differences(store)).toEqual([]);
   });
 

@@ -42,7 +42,7 @@ export function takeBackContract(open: () => Promise<[LedgerStore, LedgerStore]>
     expect(await apply(back({ takeBackId: "t3" }))).toMatchObject([
       refused(ErrorReason.INVALID_ARGUMENT, { field: "entry_number" }),
     ]);
-    const figures = { granted: 50n, free: 50n, held: 0n, spent: 0n, monthSpent: 0n, n: 6 };
+    const figures = { granted: 50n, free: 50n, held: 0n, spent: 0n, month: { spent: 0n }, n: 6 };
     expect(await second.wallet(usd)).toMatchObject(figures);
     const [entry] = await second.entries(usd, { limit: 1 });
     expect(entry).toMatchObject({ kind: "grant", amount: -70n, freeDelta: -70n, ref: "t2" });

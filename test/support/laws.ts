@@ -124,10 +124,10 @@ function checkSums(wallet: Wallet, holds: readonly { amount: bigint }[], check: 
 /** C12 */
 function checkMonth(wallet: Wallet, entries: readonly Entry[], check: Check): void {
   const settled = entries.filter(
-    ({ kind, at }) => isCharge(kind) && new Date(at).toISOString().startsWith(wallet.month),
+    ({ kind, at }) => isCharge(kind) && new Date(at).toISOString().startsWith(wallet.month.period),
   );
   const spent = settled.reduce((sum, entry) => sum + entry.spentDelta, 0n);
-  check("C12", spent === wallet.monthSpent, { wallet, spent });
+  check("C12", spent === wallet.month.spent, { wallet, spent });
 }
 
 /** C4, and C5 by the money: each job is charged for by its end, once, and there are no other charges. */

@@ -81,8 +81,9 @@ export function createTranscription(app: FastifyInstance, edge: Edge): void {
       const form = await readForm(edge.bodies, request, reply, bodyLimitsBytes.soundForm);
       const { fields, isText } = fieldsOf(form);
       const body = await bodyOf(fields, form);
-      const asked = { operation: Operation.TRANSCRIPTIONS, body, ...submissionOf(request) };
-      if (!isText) return answerAsItComes(edge, request, reply, asked);
+      const operation = Operation.TRANSCRIPTIONS;
+      if (!isText) return answerAsItComes(edge, request, reply, operation, body);
+      const asked = { operation, body, ...submissionOf(request) };
       // Without the times of words it has some thousandths of the audio's bytes.
       const call = peerCall(request, reply, deadlinesMs.text, edge.cutOff);
       const answer = await edge.text.json(asked, call);

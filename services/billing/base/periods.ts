@@ -21,13 +21,10 @@ export interface Periods extends PeriodTotal {
   last: PeriodTotal;
 }
 
-/** The part of an entry that its periods need. */
-export interface PeriodCharge {
-  /** Time of the entry, in ms since the epoch. */
+/** The part of an entry that its periods need. `at`: its time, in ms since the epoch. */
+interface PeriodCharge {
   at: number;
   spentDelta: bigint;
-  /** For a refund: when the charge was made that it gives back. */
-  refundedAt: number | undefined;
 }
 
 const noPeriod: PeriodTotal = { period: "", spent: 0n };
@@ -68,32 +65,31 @@ export function spentInPeriod(period: string, periods: Periods): bigint {
   return period === periods.last.period ? periods.last.spent : 0n;
 }
 
-/** The totals after a charge in a period. Where that is not the present period, a new one begins, or the last one counts on. */
-function chargedIn(period: string, charge: bigint, periods: Periods): Periods {
-  const spent = spentInPeriod(period, periods) + charge;
-  if (period === periods.period) return { period, spent, last: periods.last };
-  return { period, spent, last: { period: periods.period, spent: periods.spent } };
-}
-
 /**
- * The totals after a charge or a refund. A refund lowers the period of its charge, as long as that is remembered. A period's total is
- * never below 0.
+ * The totals after a charge or a refund. Where its period is not the present one, a new one begins, or the last one counts on. A refund
+ * lowers the period of its charge, as long as that is remembered. A period's total is never below 0. `refundedAt`: for a refund, when
+ * the charge was made that it gives back.
  */
 export function periodsAfter(
-  charge: PeriodCharge,
+  { at, spentDelta }: PeriodCharge,
+  refundedAt: number | undefined,
   periods: Periods,
   kind: keyof PeriodNames,
 ): Periods {
-  const period = periodsAt(charge.at)[kind];
-  if (charge.refundedAt === undefined) return chargedIn(period, charge.spentDelta, periods);
-  const begun = chargedIn(period, 0n, periods);
-  const charged = periodsAt(charge.refundedAt)[kind];
-  if (charged === begun.period) return { ...begun, spent: lowered(begun.spent, charge) };
-  const { last } = begun;
-  if (charged !== last.period) return begun;
-  return { ...begun, last: { ...last, spent: lowered(last.spent, charge) } };
+  const period = periodsAt(at)[kind];
+  const isNew = period !== periods.period;
+  if (refundedAt === undefined && spentDelta === 0n && !isNew) return periods;
+  const charge = refundedAt === undefined ? spentDelta : 0n;
+  const spent = isNew ? spentInPeriod(period, periods) : periods.spent;
+  const last = isNew ? { period: periods.period, spent: periods.spent } : periods.last;
+  const after = { period, spent: spent + charge, last };
+  if (refundedAt === undefined) return after;
+  const charged = periodsAt(refundedAt)[kind];
+  if (charged === period) return { ...after, spent: lowered(spent, spentDelta) };
+  if (charged !== last.period) return after;
+  return { ...after, last: { ...last, spent: lowered(last.spent, spentDelta) } };
 }
 
-function lowered(spent: bigint, { spentDelta }: PeriodCharge): bigint {
-  return spent + spentDelta > 0n ? spent + spentDelta : 0n;
+function lowered(spent: bigint, by: bigint): bigint {
+  return spent + by > 0n ? spent + by : 0n;
 }

@@ -75,29 +75,30 @@ export async function applyEach(
 }
 
 /** Applies operations of one wallet. Where their transition fails, all of them are refused. */
-export function applyGroup(
-  { store, clock, events }: LedgerContext,
+function applyGroup(
+  ledger: LedgerContext,
   wallet: WalletRef,
   operations: readonly Operation[],
 ): Promise<Outcome[]> {
+  const { store, clock, events } = ledger;
   return store.apply(wallet, operations, clock.now()).then(
     (outcomes) => {
-      for (let i = 0; i < operations.length; i++) {
-        const [operation, outcome] = [operations[i], outcomes[i]];
-        if (operation && outcome) events.operation(wallet, operation, outcome);
+      for (const [at, operation] of operations.entries()) {
+        const outcome = outcomes[at];
+        if (outcome) events.operation(wallet, operation, outcome);
       }
       return outcomes;
     },
     (error) => {
-      const refused = failed(error, () => events.applyFailed(wallet, error));
+      const refused = failed(error, wallet, ledger);
       return operations.map(() => refused);
     },
   );
 }
 
-function failed(error: unknown, log: () => string): Refused {
+function failed(error: unknown, wallet: WalletRef, { events }: LedgerContext): Refused {
   if (isRefusal(error)) return refusedBy(error);
-  const metadata = { incident: log() };
+  const metadata = { incident: events.applyFailed(wallet, error) };
   return { kind: "refused", reason: ErrorReason.INTERNAL_ERROR, metadata };
 }
 
@@ -107,6 +108,7 @@ function refusedBy({ reason, metadata }: RefusalError): Refused {
 
 /** The operations of owners of holds for services of the same process, without a message. They refuse as those over the wire do. */
 export function createLocalHolds(ledger: LedgerContext): HoldOperations {
+  const { store, clock, events } = ledger;
   const apply = <I, K extends Outcome["kind"], T>(
     check: (asked: I) => Addressed,
     asked: I,
@@ -115,11 +117,17 @@ export function createLocalHolds(ledger: LedgerContext): HoldOperations {
   ): Promise<T> => {
     try {
       const { wallet, operation } = check(asked);
-      return applyGroup(ledger, wallet, [operation]).then(([outcome]) => {
-        if (outcome?.kind === "refused") throw refusalError(outcome);
-        if (outcome?.kind !== kind) throw new Error(`an operation without its outcome: ${kind}`);
-        return answer(outcome as Extract<Outcome, { kind: K }>);
-      });
+      return store.apply(wallet, [operation], clock.now()).then(
+        ([outcome]) => {
+          if (outcome) events.operation(wallet, operation, outcome);
+          if (outcome?.kind === "refused") throw refusalError(outcome);
+          if (outcome?.kind !== kind) throw new Error(`an operation without its outcome: ${kind}`);
+          return answer(outcome as Extract<Outcome, { kind: K }>);
+        },
+        (error) => {
+          throw refusalError(failed(error, wallet, ledger));
+        },
+      );
     } catch (error) {
       return Promise.reject(error);
     }

@@ -205,7 +205,7 @@ function deltas(free: bigint, held: bigint, spent: bigint): string {
 }
 
 function* compareWallets(recorded: Wallet, computed: Wallet): Iterable<Difference> {
-  const month = (w: Wallet) => `${w.month} ${w.monthSpent}`;
+  const month = (w: Wallet) => `${w.month.period} ${w.month.spent}`;
   const rows: [Difference["field"], (wallet: Wallet) => string][] = [
     ["granted", (w) => `${w.granted}`],
     ["free", (w) => `${w.free}`],
@@ -262,7 +262,7 @@ function asStored(
 }
 
 function describeKey(k: KeyCounter): string {
-  const counted = `${k.keyId} ${k.month} spent ${k.spent} held ${k.held}`;
+  const counted = `${k.keyId} ${k.month.period} spent ${k.month.spent} held ${k.held}`;
   if (!k.totals) return counted;
   const { day, week, ever } = k.totals;
   return `${counted} day ${day.period} ${day.spent} week ${week.period} ${week.spent} ever ${ever}`;

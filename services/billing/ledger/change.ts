@@ -49,11 +49,12 @@ export interface Folded {
   change?: Change;
 }
 
-/** The change of an entry, which is numbered, timed and chained as the wallet's next. */
-export function record(view: LedgerView, now: number, content: Content): Change {
+/** The change of an entry, which is numbered, timed and chained here as the wallet's next. Its maker gives it away. */
+export function record(view: LedgerView, now: number, entry: Entry): Change {
   const { wallet } = view;
-  const unsealed: UnsealedEntry = { ...content, n: wallet.n + 1, at: entryTime(wallet, now) };
-  const entry = seal(wallet.hash, wallet, unsealed);
+  entry.n = wallet.n + 1;
+  entry.at = entryTime(wallet, now);
+  entry.hash = entryHash(wallet.hash, wallet, entry);
   return {
     entry,
     wallet: advanceWallet(wallet, entry),
@@ -62,11 +63,9 @@ export function record(view: LedgerView, now: number, content: Content): Change 
   };
 }
 
-/** An entry's own part: all except its place in the journal. */
-type Content = Omit<UnsealedEntry, "n" | "at">;
-
-/** An entry that moves no money and names no hold. */
+/** An entry that moves no money, names no hold, and has no place in the journal yet. */
 export const blank = {
+  n: 0,
   holdId: "",
   holdKind: "",
   keyId: "",
@@ -76,8 +75,10 @@ export const blank = {
   spentDelta: 0n,
   ref: "",
   record: "",
+  at: 0,
   checkAt: 0,
-} satisfies Partial<Content>;
+  hash: "",
+} satisfies Partial<Entry>;
 
 /** The operation was recorded with other content. */
 export function mismatch(operationId: string): { outcome: Refused } {
@@ -92,14 +93,11 @@ export function refused(
   return { outcome: { kind: "refused", reason, metadata } };
 }
 
-/** An entry that is not yet chained. */
-export type UnsealedEntry = Omit<Entry, "hash">;
-
 /**
  * SHA-256, lower-case hexadecimal, of an entry's canonical form with the hash before it ("" for the first). The form is a JSON array of
  * fixed order, in which no two entries are equal. It holds the wallet's name, so that an entry cannot be moved to another wallet.
  */
-export function entryHash(previous: string, wallet: WalletRef, entry: UnsealedEntry): string {
+export function entryHash(previous: string, wallet: WalletRef, entry: Omit<Entry, "hash">): string {
   const form = [
     previous,
     walletName(wallet),
@@ -118,9 +116,4 @@ export function entryHash(previous: string, wallet: WalletRef, entry: UnsealedEn
     entry.checkAt,
   ];
   return hash("sha256", JSON.stringify(form));
-}
-
-/** The entry with its hash. */
-export function seal(previous: string, wallet: WalletRef, entry: UnsealedEntry): Entry {
-  return { ...entry, hash: entryHash(previous, wallet, entry) };
 }

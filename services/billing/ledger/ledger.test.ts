@@ -188,7 +188,10 @@ describe("months", () => {
     apply(settle("hold_bbb", 7n), february);
     expect(spentThisMonth(view.wallet, february)).toBe(7n);
     expect(view.wallet.spent).toBe(17n);
-    expect(keys.get("key_a")).toMatchObject({ month: "2026-02", spent: 7n, held: 0n });
+    expect(keys.get("key_a")).toMatchObject({
+      month: { period: "2026-02", spent: 7n },
+      held: 0n,
+    });
   });
 
   test("a key's limit counts the month's spend and all that is held, whenever it was opened", () => {
@@ -223,7 +226,7 @@ describe("months", () => {
     apply(reserve("hold_aaa", 30n), february1);
     apply(settle("hold_aaa", 10n), february1 - 60_000);
     expect(entries().at(-1)?.at).toBe(february1);
-    expect(view.wallet).toMatchObject({ month: "2026-02", monthSpent: 10n });
+    expect(view.wallet).toMatchObject({ month: { period: "2026-02", spent: 10n } });
     expect(spentThisMonth(view.wallet, february1 - 60_000)).toBe(10n);
   });
 
@@ -242,7 +245,7 @@ describe("months", () => {
     charge("hold_ccc", 30n, november + 1_000);
     expect(entries().at(-1)?.at).toBe(november + 1_000);
     expect(spentThisMonth(view.wallet, november)).toBe(80n);
-    expect(keys.get("key_a")).toMatchObject({ month: "2026-11", spent: 80n });
+    expect(keys.get("key_a")).toMatchObject({ month: { period: "2026-11", spent: 80n } });
     // The limit of November applies, and January keeps its total for when it comes.
     expect(charge("hold_ddd", 21n, november + 2_000)).toEqual(
       refused(ErrorReason.KEY_LIMIT_EXCEEDED),

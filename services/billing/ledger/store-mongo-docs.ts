@@ -17,7 +17,6 @@ import {
   holdIdOf,
   type KeyCounter,
   type KeyTotals,
-  type MonthTotal,
   type OpenHold,
   packedRef,
   type Unit,
@@ -47,9 +46,7 @@ export function walletOf(doc: WalletFigures): Wallet {
     free: amountOf(doc.free),
     held: amountOf(doc.held),
     spent: amountOf(doc.spent),
-    month: String(doc.month?.ym),
-    monthSpent: amountOf(doc.month?.spent),
-    lastMonth: lastMonthOf(doc.month),
+    month: monthOf(doc.month),
     openHolds: Number(doc.openHolds),
     n: Number(doc.n),
     at: Number(doc.at),
@@ -64,7 +61,7 @@ export function walletFields(wallet: Wallet): Omit<WalletFigures, "_id"> {
     free: wallet.free,
     held: wallet.held,
     spent: wallet.spent,
-    month: { ym: wallet.month, spent: wallet.monthSpent, ...lastMonthFields(wallet.lastMonth) },
+    month: monthDocument(wallet.month),
     openHolds: wallet.openHolds,
     n: wallet.n,
     at: wallet.at,
@@ -93,16 +90,14 @@ export function holdDocument(hold: OpenHold): HoldDocument {
 export function keysOf(docs: Record<string, KeyDocument> | undefined): KeyCounter[] {
   return Object.entries(docs ?? {}).map(([keyId, doc]) => ({
     keyId,
-    month: String(doc.ym),
-    spent: amountOf(doc.spent),
-    lastMonth: lastMonthOf(doc),
+    month: monthOf(doc),
     held: amountOf(doc.held),
     totals: totalsOf(doc),
   }));
 }
 
-export function keyDocument({ month, spent, lastMonth, held, totals }: KeyCounter): KeyDocument {
-  return { ym: month, spent, held, ...lastMonthFields(lastMonth), ...totalsFields(totals) };
+export function keyDocument({ month, held, totals }: KeyCounter): KeyDocument {
+  return { ...monthDocument(month), held, ...totalsFields(totals) };
 }
 
 function totalsOf({ day, week, ever }: KeyDocument): KeyTotals | undefined {
@@ -134,13 +129,23 @@ function periodsDocument({ period, spent, last }: Periods): PeriodDocument {
   };
 }
 
-function lastMonthOf(doc: MonthDocument | undefined): MonthTotal {
+function monthOf(doc: MonthDocument | undefined): Periods {
   const last = doc?.last;
-  return last ? { month: String(last.ym), spent: amountOf(last.spent) } : { month: "", spent: 0n };
+  return {
+    period: String(doc?.ym),
+    spent: amountOf(doc?.spent),
+    last: last
+      ? { period: String(last.ym), spent: amountOf(last.spent) }
+      : { period: "", spent: 0n },
+  };
 }
 
-function lastMonthFields({ month, spent }: MonthTotal): Pick<MonthDocument, "last"> {
-  return month === "" ? {} : { last: { ym: month, spent } };
+function monthDocument({ period, spent, last }: Periods): MonthDocument {
+  return {
+    ym: period,
+    spent,
+    ...(last.period === "" ? {} : { last: { ym: last.period, spent: last.spent } }),
+  };
 }
 
 export function tailEntryOf(doc: TailDocument): Entry {

@@ -10,7 +10,6 @@ import {
   holdIdOf,
   type KeyCounter,
   type KeyTotals,
-  type MonthTotal,
   type OpenHold,
   packedRef,
   type Unit,
@@ -57,10 +56,10 @@ export function updateWallet(db: SqlRunner, id: WalletId, w: Wallet): void {
     w.free,
     w.held,
     w.spent,
-    w.month,
-    w.monthSpent,
-    w.lastMonth.month,
-    w.lastMonth.spent,
+    w.month.period,
+    w.month.spent,
+    w.month.last.period,
+    w.month.last.spent,
     w.openHolds,
     w.n,
     w.at,
@@ -81,11 +80,11 @@ export function writeKey(db: SqlRunner, id: WalletId, k: KeyCounter): void {
     writeKeySql,
     id,
     k.keyId,
-    k.month,
-    k.spent,
+    k.month.period,
+    k.month.spent,
     k.held,
-    k.lastMonth.month,
-    k.lastMonth.spent,
+    k.month.last.period,
+    k.month.last.spent,
     ...periodValues(k.totals?.day),
     ...periodValues(k.totals?.week),
     k.totals?.ever ?? null,
@@ -200,9 +199,7 @@ export function walletOf(row: SqlRow): Wallet {
     free: row.free as bigint,
     held: row.held as bigint,
     spent: row.spent as bigint,
-    month: String(row.month),
-    monthSpent: row.month_spent as bigint,
-    lastMonth: lastMonthOf(row),
+    month: monthOf(row, row.month_spent),
     openHolds: Number(row.open_holds),
     n: Number(row.n),
     at: Number(row.at),
@@ -213,9 +210,7 @@ export function walletOf(row: SqlRow): Wallet {
 export function keyOf(row: SqlRow): KeyCounter {
   return {
     keyId: String(row.key_id),
-    month: String(row.month),
-    spent: row.spent as bigint,
-    lastMonth: lastMonthOf(row),
+    month: monthOf(row, row.spent),
     held: row.held as bigint,
     totals: totalsOf(row),
   };
@@ -238,8 +233,12 @@ function totalsOf(row: SqlRow): KeyTotals | undefined {
   };
 }
 
-function lastMonthOf(row: SqlRow): MonthTotal {
-  return { month: String(row.last_month), spent: row.last_month_spent as bigint };
+function monthOf(row: SqlRow, spent: SqlRow[string] | undefined): Periods {
+  return {
+    period: String(row.month),
+    spent: spent as bigint,
+    last: { period: String(row.last_month), spent: row.last_month_spent as bigint },
+  };
 }
 
 export function holdOf(row: SqlRow): OpenHold {

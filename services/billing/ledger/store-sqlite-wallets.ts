@@ -3,8 +3,8 @@
 
 import type { SqlRow, SqlRunner } from "#kit/store/sqlite.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
-import { maxImageKeys, maxImages, newestMovedAt } from "../base/limits.ts";
-import type { Change } from "./change.ts";
+import { maxEntriesSince, maxImageKeys, maxImages, newestMovedAt } from "../base/limits.ts";
+import type { Change, LedgerView } from "./change.ts";
 import {
   deleteHold,
   entryColumns,
@@ -45,8 +45,10 @@ const noWallet = 0n;
  * written with each change, among the newest. The wallet's own row and those of its keys and holds are what they were at the last
  * move, until {@link WalletImage.write} brings them up to the entries.
  */
-export class WalletImage {
-  #wallet: Wallet;
+export class WalletImage implements LedgerView {
+  wallet: Wallet;
+  /** The transaction that runs. */
+  tx: SqlRunner;
   /** A wallet gets its row with its first entry. Until then it has no stored data. */
   #id: WalletId;
   readonly #keys = new Map<string, KeyCounter | undefined>();
@@ -64,7 +66,8 @@ export class WalletImage {
 
   constructor(tx: SqlRunner, ref: WalletRef) {
     const stored = readWallet(tx, ref);
-    this.#wallet = stored?.wallet ?? emptyWallet(ref);
+    this.tx = tx;
+    this.wallet = stored?.wallet ?? emptyWallet(ref);
     this.#id = stored?.id ?? noWallet;
   }
 
@@ -72,55 +75,50 @@ export class WalletImage {
     return this.#id;
   }
 
-  get wallet(): Wallet {
-    return this.#wallet;
-  }
-
   /** Has it entries that were not moved? */
   get isChanged(): boolean {
     return this.#newest.size > 0;
   }
 
-  hold(tx: SqlRunner, holdId: string): OpenHold | undefined {
+  readonly hold = (holdId: string): OpenHold | undefined => {
     const known = this.#holds.get(holdId);
     if (known || this.#ended.has(holdId)) return known;
-    return readHold(tx, this.#id, holdId);
-  }
+    return readHold(this.tx, this.#id, holdId);
+  };
 
-  key(tx: SqlRunner, keyId: string): KeyCounter | undefined {
-    if (!this.#keys.has(keyId)) this.#keys.set(keyId, readKey(tx, this.#id, keyId));
+  readonly key = (keyId: string): KeyCounter | undefined => {
+    if (!this.#keys.has(keyId)) this.#keys.set(keyId, readKey(this.tx, this.#id, keyId));
     return this.#keys.get(keyId);
-  }
+  };
 
-  /** The entry of an operation. */
-  recorded(tx: SqlRunner, operationId: string): Entry | undefined {
-    return this.#newest.get(operationId) ?? readEntry(tx, this.#id, operationId);
-  }
+  readonly recorded = (operationId: string): Entry | undefined => {
+    return this.#newest.get(operationId) ?? readEntry(this.tx, this.#id, operationId);
+  };
 
-  /** The entries after a number, in their order. Undefined where there are more than `most`. */
-  entriesAfter(tx: SqlRunner, number: number, most: number): Entry[] | undefined {
-    const moved = readEntriesAfter(tx, this.#id, number, most);
+  readonly entriesAfter = (number: number): Entry[] | undefined => {
+    const moved = readEntriesAfter(this.tx, this.#id, number, maxEntriesSince);
     const newest = [...this.#newest.values()].filter(({ n }) => n > number);
-    return moved && moved.length + newest.length <= most ? [...moved, ...newest] : undefined;
-  }
+    const isAll = moved && moved.length + newest.length <= maxEntriesSince;
+    return isAll ? [...moved, ...newest] : undefined;
+  };
 
   /** Writes a change down. Where it throws, the transaction is undone, and this image with it. */
-  change(tx: SqlRunner, change: Change): void {
+  change(change: Change): void {
     checkLaw(change);
-    if (this.#id === noWallet) this.#id = insertWallet(tx, change.wallet);
-    insertNewest(tx, this.#id, change.entry);
+    if (this.#id === noWallet) this.#id = insertWallet(this.tx, change.wallet);
+    insertNewest(this.tx, this.#id, change.entry);
     this.#follow(change);
   }
 
   /** Goes on with an entry that stands among the newest, and was made by a process that has ended, or by another one. */
-  advance(tx: SqlRunner, entry: Entry): void {
+  advance(entry: Entry): void {
     const { kind, holdId, keyId } = entry;
-    const wallet = advanceWallet(this.#wallet, entry);
+    const wallet = advanceWallet(this.wallet, entry);
     const change = {
       entry,
       wallet,
-      hold: advanceHold(kind === "extend" ? this.hold(tx, holdId) : undefined, entry),
-      key: countsForKey(wallet.unit, entry) ? advanceKey(this.key(tx, keyId), entry) : undefined,
+      hold: advanceHold(kind === "extend" ? this.hold(holdId) : undefined, entry),
+      key: countsForKey(wallet.unit, entry) ? advanceKey(this.key(keyId), entry) : undefined,
     };
     checkLaw(change);
     this.#follow(change);
@@ -128,7 +126,8 @@ export class WalletImage {
 
   /** Writes the rows of the wallet, its keys and its holds, as its entries have left them. */
   write(tx: SqlRunner): void {
-    updateWallet(tx, this.#id, this.#wallet);
+    this.tx = tx;
+    updateWallet(tx, this.#id, this.wallet);
     for (const keyId of this.#changedKeys) {
       const key = this.#keys.get(keyId);
       if (key) writeKey(tx, this.#id, key);
@@ -164,27 +163,27 @@ export class WalletImage {
       this.#changedKeys.add(key.keyId);
     }
     this.#newest.set(entry.operationId, entry);
-    this.#wallet = wallet;
+    this.wallet = wallet;
   }
 }
 
 /** Checks before an entry is written what the tables check at the next move. */
 function checkLaw({ wallet, key }: Change): void {
-  const { granted, free, held, spent, monthSpent, openHolds } = wallet;
+  const { granted, free, held, spent, month, openHolds } = wallet;
   const isLawful =
     free >= 0n &&
     held >= 0n &&
     spent >= 0n &&
     free + held + spent === granted &&
-    monthSpent >= 0n &&
-    monthSpent <= spent &&
+    month.spent >= 0n &&
+    month.spent <= spent &&
     openHolds >= 0 &&
     (!key || isLawfulKey(key));
   if (!isLawful) throw new Error("an entry would break the law of its wallet");
 }
 
-function isLawfulKey({ spent, held, totals }: KeyCounter): boolean {
-  if (spent < 0n || held < 0n) return false;
+function isLawfulKey({ month, held, totals }: KeyCounter): boolean {
+  if (month.spent < 0n || held < 0n) return false;
   return !totals || (totals.day.spent >= 0n && totals.week.spent >= 0n && totals.ever >= 0n);
 }
 
@@ -214,6 +213,7 @@ export class WalletImages {
       image = new WalletImage(tx, ref);
       this.#images.set(name, image);
     }
+    image.tx = tx;
     return image;
   }
 
@@ -266,7 +266,7 @@ export class WalletImages {
     tx.run("SAVEPOINT moving");
     try {
       const image = new WalletImage(tx, ref);
-      for (const entry of entries) image.advance(tx, entry);
+      for (const entry of entries) image.advance(entry);
       moveEntries(tx, id);
       image.write(tx);
     } catch (error) {

@@ -2,8 +2,6 @@
 
 import type { SqliteDatabase } from "#kit/store/sqlite.ts";
 import type { SqlTransaction } from "#kit/store/sqlite-transaction.ts";
-import { maxEntriesSince } from "../base/limits.ts";
-import type { LedgerView } from "./change.ts";
 import { type Fold, fold } from "./ledger.ts";
 import type { Operation, Outcome } from "./operations.ts";
 import type { LedgerStore } from "./store.ts";
@@ -11,8 +9,8 @@ import { readDueHolds, readEntries, readHolds, readOldestHold } from "./store-sq
 import { readKey, readWallet } from "./store-sqlite-rows.ts";
 import { ledgerSchema } from "./store-sqlite-schema.ts";
 import { readSnapshots } from "./store-sqlite-snapshots.ts";
-import { type WalletImage, WalletImages } from "./store-sqlite-wallets.ts";
-import { emptyWallet } from "./wallet.ts";
+import { WalletImages } from "./store-sqlite-wallets.ts";
+import { emptyWallet, type WalletRef } from "./wallet.ts";
 
 /**
  * The ledger in the process's SQLite file. A transition of one wallet is one transaction, in which each entry is one insert among the
@@ -23,27 +21,20 @@ export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): Ledg
   const images = new WalletImages();
   const applyAll = (
     tx: SqlTransaction,
-    image: WalletImage,
+    wallet: WalletRef,
     operations: readonly Operation[],
     now: number,
   ): Outcome[] => {
-    const view: LedgerView = {
-      wallet: image.wallet,
-      hold: (holdId) => image.hold(tx, holdId),
-      key: (keyId) => image.key(tx, keyId),
-      recorded: (operationId) => image.recorded(tx, operationId),
-      entriesAfter: (number) => image.entriesAfter(tx, number, maxEntriesSince),
-    };
+    const image = images.of(tx, wallet);
+    const outcomes: Outcome[] = [];
     let added = 0;
-    const outcomes = operations.map((operation) => {
-      const { outcome, change } = rules(view, operation, now);
-      if (change) {
-        image.change(tx, change);
-        view.wallet = change.wallet;
-        added++;
-      }
-      return outcome;
-    });
+    for (const operation of operations) {
+      const { outcome, change } = rules(image, operation, now);
+      outcomes.push(outcome);
+      if (!change) continue;
+      image.change(change);
+      added++;
+    }
     images.added(tx, added);
     return outcomes;
   };
@@ -59,8 +50,7 @@ export function createSqliteLedger(db: SqliteDatabase, rules: Fold = fold): Ledg
       db.migrate("ledger", ledgerSchema);
       await settle();
     },
-    apply: (wallet, operations, now) =>
-      db.write((tx) => applyAll(tx, images.of(tx, wallet), operations, now)),
+    apply: (wallet, operations, now) => db.write((tx) => applyAll(tx, wallet, operations, now)),
     wallet: (wallet) => read(() => readWallet(db, wallet)?.wallet ?? emptyWallet(wallet)),
     dueHolds: (query) => read(() => readDueHolds(db, query)),
     holds: (query) => read(() => readHolds(db, query)),

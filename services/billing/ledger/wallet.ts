@@ -5,7 +5,6 @@ import { maxClockLagMs } from "../base/limits.ts";
 import {
   type LimitPeriod,
   noPeriods,
-  type PeriodCharge,
   type Periods,
   periodsAfter,
   periodsAt,
@@ -38,12 +37,8 @@ export interface Wallet extends WalletRef {
   held: bigint;
   /** All that was ever charged. */
   spent: bigint;
-  /** "2026-11": the month (UTC) of the last entry. "" before the first. */
-  month: string;
-  /** Charged in {@link month}. */
-  monthSpent: bigint;
-  /** The month before this one. It counts on when a clock comes back that was ahead. */
-  lastMonth: MonthTotal;
+  /** The charges of the month of the last entry, and of the month before. */
+  month: Periods;
   /** The number of open holds. */
   openHolds: number;
   /** Number of the last entry. 0 before the first. */
@@ -52,13 +47,6 @@ export interface Wallet extends WalletRef {
   at: number;
   /** Hash of the last entry. "" before the first. */
   hash: string;
-}
-
-/** The charges of a month (UTC). */
-export interface MonthTotal {
-  /** "2026-11". "" for none. */
-  month: string;
-  spent: bigint;
 }
 
 /** An open hold. */
@@ -87,12 +75,8 @@ export interface KeyLimit {
 /** A key's charges and holds in its account's USD wallet: the counters behind its limit. */
 export interface KeyCounter {
   keyId: string;
-  /** The month (UTC) of the key's last entry. */
-  month: string;
-  /** Charged in {@link month}. */
-  spent: bigint;
-  /** The same as in {@link Wallet}. */
-  lastMonth: MonthTotal;
+  /** The charges of the month of the key's last entry, and of the month before. */
+  month: Periods;
   /** The sum of the key's open holds, from any period. Their charges would count to the present period. */
   held: bigint;
   /** Undefined: an earlier release wrote some of the key's entries, and they were not added up yet. */
@@ -201,17 +185,13 @@ export function emptyWallet({ accountId, unit }: WalletRef): Wallet {
     free: 0n,
     held: 0n,
     spent: 0n,
-    month: "",
-    monthSpent: 0n,
-    lastMonth: noMonth,
+    month: noPeriods,
     openHolds: 0,
     n: 0,
     at: 0,
     hash: "",
   };
 }
-
-const noMonth: MonthTotal = { month: "", spent: 0n };
 
 /**
  * The time of an entry that is made now: the clock's, or that of the wallet's last entry where the clock is a little behind. A clock
@@ -223,18 +203,7 @@ export function entryTime(wallet: Wallet, now: number): number {
 
 /** The charges of the month of `now`. 0 where none of the last entries is of it. */
 export function spentThisMonth(wallet: Wallet, now: number): bigint {
-  const { month, monthSpent: spent, lastMonth } = wallet;
-  return spentIn(periodsAt(entryTime(wallet, now)).month, { month, spent, lastMonth });
-}
-
-type Months = MonthTotal & { lastMonth: MonthTotal };
-
-function spentIn(month: string, months: Months): bigint {
-  return spentInPeriod(month, periodsOf(months));
-}
-
-function periodsOf({ month, spent, lastMonth }: Months): Periods {
-  return { period: month, spent, last: { period: lastMonth.month, spent: lastMonth.spent } };
+  return spentInPeriod(periodsAt(entryTime(wallet, now)).month, wallet.month);
 }
 
 /** A refund's record of the charge that it gives back. */
@@ -295,14 +264,9 @@ export function countedAt(entry: Entry): number {
   return chargeTold(entry)?.chargedMs ?? entry.at;
 }
 
-function chargeOf(entry: Entry): PeriodCharge {
-  const { at, spentDelta, kind } = entry;
-  return { at, spentDelta, refundedAt: kind === "refund" ? countedAt(entry) : undefined };
-}
-
-function monthsAfter(entry: Entry, months: Months): Months {
-  const { period, spent, last } = periodsAfter(chargeOf(entry), periodsOf(months), "month");
-  return { month: period, spent, lastMonth: { month: last.period, spent: last.spent } };
+/** For a refund: the time of the charge that it gives back. */
+function refundedAt(entry: Entry): number | undefined {
+  return entry.kind === "refund" ? countedAt(entry) : undefined;
 }
 
 /** The totals of a key without entries. */
@@ -310,18 +274,16 @@ export const noTotals: KeyTotals = { day: noPeriods, week: noPeriods, ever: 0n }
 
 /** A key's totals after one of its entries. */
 export function advanceTotals(totals: KeyTotals, entry: Entry): KeyTotals {
-  const charge = chargeOf(entry);
+  const refunded = refundedAt(entry);
   return {
-    day: periodsAfter(charge, totals.day, "day"),
-    week: periodsAfter(charge, totals.week, "week"),
+    day: periodsAfter(entry, refunded, totals.day, "day"),
+    week: periodsAfter(entry, refunded, totals.week, "week"),
     ever: totals.ever + entry.spentDelta,
   };
 }
 
 /** The wallet after an entry that {@link advanceHold} and the law allow. */
 export function advanceWallet(wallet: Wallet, entry: Entry): Wallet {
-  const { month, monthSpent: spent, lastMonth } = wallet;
-  const months = monthsAfter(entry, { month, spent, lastMonth });
   const { kind, holdKind } = entry;
   // A `draw` that found its hold closed names no kind of hold.
   const isEnd = kind === "settle" || kind === "release" || (kind === "draw" && holdKind !== "");
@@ -333,9 +295,7 @@ export function advanceWallet(wallet: Wallet, entry: Entry): Wallet {
     free: wallet.free + entry.freeDelta,
     held: wallet.held + entry.heldDelta,
     spent: wallet.spent + entry.spentDelta,
-    month: months.month,
-    monthSpent: months.spent,
-    lastMonth: months.lastMonth,
+    month: periodsAfter(entry, refundedAt(entry), wallet.month, "month"),
     openHolds: wallet.openHolds + opened - (isEnd ? 1 : 0),
     n: entry.n,
     at: entry.at,
@@ -370,7 +330,7 @@ export function countsForKey(unit: Unit, entry: Entry): boolean {
 
 /** A key's charges in the month of `at`. 0 where none of its last entries is of it. */
 export function keySpentThisMonth(counter: KeyCounter, at: number): bigint {
-  return spentIn(periodsAt(at).month, counter);
+  return spentInPeriod(periodsAt(at).month, counter.month);
 }
 
 /** The same for a limit's period. Undefined where the key's totals are missing. */
@@ -387,11 +347,13 @@ export function keySpentIn(
 
 /** A key's counters after an entry that {@link countsForKey}. A new month begins with the amount that is still held. */
 export function advanceKey(counter: KeyCounter | undefined, entry: Entry): KeyCounter {
-  const before = counter ?? { ...noMonth, lastMonth: noMonth, totals: noTotals };
+  const { month, held, totals } = counter ?? newKey;
   return {
     keyId: entry.keyId,
-    ...monthsAfter(entry, before),
-    held: (counter?.held ?? 0n) + entry.heldDelta,
-    totals: before.totals && advanceTotals(before.totals, entry),
+    month: periodsAfter(entry, refundedAt(entry), month, "month"),
+    held: held + entry.heldDelta,
+    totals: totals && advanceTotals(totals, entry),
   };
 }
+
+const newKey = { month: noPeriods, held: 0n, totals: noTotals };

@@ -172,7 +172,7 @@ export interface HoldClient {
   reserve(hold: NewHold, options?: HoldCallOptions): Promise<Reserved>;
   /**
    * Like {@link reserve}, for a hold that is ended by `draw`. After a refusal the hold can never be opened, even where a copy of the
-   * operation is still under way.
+   * operation is still under way. Refuses with SERVICE_UNAVAILABLE where the request was ended meanwhile.
    */
   open(hold: NewHold, options?: HoldCallOptions): Promise<Reserved>;
   /** Ends a hold by its request's charge. Answers what was charged, by this call or an earlier one. Never refused. */
@@ -209,8 +209,8 @@ const maxAttempts = 4;
  */
 const firstPauseMs = 100;
 
-/** Called when an operation is given up, after this many attempts. */
-type Refused = (error: unknown, attempts: number) => Promise<unknown> | undefined;
+/** Makes the error of an operation that is given up, after this many attempts. */
+type Refused = (error: unknown, attempts: number) => Promise<unknown>;
 
 /** Makes the client. `payers` gets each account whose money is held. An operation is tried again where that makes sense. */
 export function createHoldClient(
@@ -240,10 +240,12 @@ class HoldCalls implements HoldClient {
   }
 
   open(hold: NewHold, options?: HoldCallOptions): Promise<Reserved> {
-    return this.reserve(hold, options, (error, attempts) => {
+    return this.reserve(hold, options, async (error, attempts) => {
       // Only after the first attempt's refusal can no copy be under way.
       const mayBeOpened = attempts > 1 && !isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
-      return mayBeOpened ? this.draw({ ...hold, amount: 0n }) : undefined;
+      if (mayBeOpened) await this.draw({ ...hold, amount: 0n });
+      // Another process has taken the request over meanwhile, and ended it without a charge.
+      return isRefusal(error, ErrorReason.OPERATION_CONFLICT) ? unavailable() : error;
     });
   }
 
@@ -271,13 +273,7 @@ class HoldCalls implements HoldClient {
     this.#waiting++;
     const clock = this.#clock;
     const deadline = clock.steady() + Math.max(timeoutMs, minAttemptMs);
-    let attempts = 0;
-    const next = (): Promise<T> => {
-      attempts++;
-      const leftMs = deadline - clock.steady();
-      const attemptMs = Math.max(Math.min(leftMs, attemptTimeoutMs), minAttemptMs);
-      return operation(input, attemptMs).then(done, failed);
-    };
+    let attempts = 1;
     const done = (result: T) => {
       this.#waiting--;
       taken?.(result);
@@ -289,12 +285,14 @@ class HoldCalls implements HoldClient {
       const isWorthIt = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE) && isInTime;
       if (isWorthIt && attempts < maxAttempts) {
         await clock.sleep(pauseMs);
-        return next();
+        attempts++;
+        const leftMs = Math.max(deadline - clock.steady(), minAttemptMs);
+        return operation(input, Math.min(leftMs, attemptTimeoutMs)).then(done, failed);
       }
       this.#waiting--;
-      await refused?.(error, attempts);
-      throw error;
+      throw refused ? await refused(error, attempts) : error;
     };
-    return next();
+    const firstMs = Math.min(Math.max(timeoutMs, minAttemptMs), attemptTimeoutMs);
+    return operation(input, firstMs).then(done, failed);
   }
 }

@@ -58,11 +58,15 @@ function followedBody(body: HttpBody, span: Span): HttpBody {
         if (!chunk) over();
         return chunk;
       }, raise),
-    whole: (maxBytes, room) =>
-      body.whole(maxBytes, room).then((bytes) => {
+    async whole(maxBytes, room) {
+      try {
+        return await body.whole(maxBytes, room);
+      } catch (error) {
+        throw failed(error);
+      } finally {
         over();
-        return bytes;
-      }, raise),
+      }
+    },
     isHeldBack: () => body.isHeldBack(),
     release() {
       body.release();

@@ -1,6 +1,7 @@
 // Measures each generation at an upstream: a span and metrics, with tokens and times. The drivers of text and media report to it.
 
 import { performance } from "node:perf_hooks";
+import type { Span } from "@opentelemetry/api";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import { staged } from "#kit/stream/stages.ts";
@@ -99,66 +100,91 @@ interface InferencesOptions {
 /** Makes it. Each process has one, because its metrics have one registry. */
 export function createInferences({ metrics, timesChunks = false }: InferencesOptions): Inferences {
   const count = countersOf(metrics, timesChunks);
-  return {
-    begin(call) {
-      const { operation, provider, model } = call;
-      const begunMs = performance.now();
-      const seconds = () => (performance.now() - begunMs) / 1_000;
-      const active = count.active.of(provider, workOf(call));
-      active.value++;
-      const span = startSpan(specOf(call));
-      let hasBegun = false;
-      let isOver = false;
-      let chunkMs = 0;
-      return {
-        isTraced: span.isRecording(),
-        run: (work) => runIn(span, work),
-        chunk() {
-          if (count.outputChunk && !isOver) {
-            const beforeMs = chunkMs;
-            chunkMs = performance.now();
-            const waitedS = (chunkMs - beforeMs) / 1_000;
-            if (hasBegun) count.outputChunk.of(operation, provider, model).observe(waitedS);
-          }
-          if (hasBegun || isOver) return;
-          hasBegun = true;
-          count.firstChunk.of(operation, provider, model).observe(seconds());
-          span.setAttributes({
-            "gen_ai.response.time_to_first_chunk": seconds(),
-          } satisfies Attributes);
-        },
-        used(usage) {
-          if (isOver || !isBelievable(usage)) return;
-          count.input.of(operation, provider, model).value += usage.inputTokens;
-          count.cachedInput.of(operation, provider, model).value += usage.cachedInputTokens;
-          count.output.of(operation, provider, model).value += usage.outputTokens;
-          const { reasoningTokens, details } = usage;
-          if (reasoningTokens) {
-            count.reasoning.of(operation, provider, model).value += reasoningTokens;
-          }
-          if (details?.cacheWrite) {
-            count.cacheWrite.of(operation, provider, model).value += details.cacheWrite;
-          }
-          span.setAttributes({
-            "gen_ai.usage.input_tokens": usage.inputTokens,
-            "gen_ai.usage.cache_read.input_tokens": usage.cachedInputTokens,
-            "gen_ai.usage.cache_write.input_tokens": details?.cacheWrite,
-            "gen_ai.usage.output_tokens": usage.outputTokens,
-            "gen_ai.usage.reasoning.output_tokens": reasoningTokens,
-          } satisfies Attributes);
-        },
-        note: (facts) => void span.setAttributes(attributesOf(facts)),
-        end(error) {
-          if (isOver) return;
-          isOver = true;
-          active.value--;
-          count.duration.of(operation, provider, model, error ?? "").observe(seconds());
-          if (error !== undefined) failSpan(span, error);
-          span.end();
-        },
-      };
-    },
-  };
+  return { begin: (call) => new Running(call, count) };
+}
+
+class Running implements Inference {
+  readonly isTraced: boolean;
+  readonly #call: InferenceCall;
+  readonly #count: Counters;
+  readonly #active: { value: number };
+  readonly #span: Span;
+  readonly #begunMs = performance.now();
+  #chunkMs = 0;
+  #hasBegun = false;
+  #isOver = false;
+
+  constructor(call: InferenceCall, count: Counters) {
+    this.#call = call;
+    this.#count = count;
+    this.#active = count.active.of(call.provider, workOf(call));
+    this.#active.value++;
+    this.#span = startSpan(specOf(call));
+    this.isTraced = this.#span.isRecording();
+  }
+
+  readonly run = <T>(work: () => T): T => runIn(this.#span, work);
+
+  chunk(): void {
+    const { operation, provider, model } = this.#call;
+    const { outputChunk, firstChunk } = this.#count;
+    if (outputChunk && !this.#isOver) {
+      const beforeMs = this.#chunkMs;
+      this.#chunkMs = performance.now();
+      const waitedS = (this.#chunkMs - beforeMs) / 1_000;
+      if (this.#hasBegun) outputChunk.of(operation, provider, model).observe(waitedS);
+    }
+    if (this.#hasBegun || this.#isOver) return;
+    this.#hasBegun = true;
+    const seconds = this.#seconds();
+    firstChunk.of(operation, provider, model).observe(seconds);
+    if (!this.isTraced) return;
+    this.#span.setAttributes({
+      "gen_ai.response.time_to_first_chunk": seconds,
+    } satisfies Attributes);
+  }
+
+  used(usage: InferenceUsage): void {
+    if (this.#isOver || !isBelievable(usage)) return;
+    const { operation, provider, model } = this.#call;
+    const count = this.#count;
+    count.input.of(operation, provider, model).value += usage.inputTokens;
+    count.cachedInput.of(operation, provider, model).value += usage.cachedInputTokens;
+    count.output.of(operation, provider, model).value += usage.outputTokens;
+    const { reasoningTokens, details } = usage;
+    if (reasoningTokens) {
+      count.reasoning.of(operation, provider, model).value += reasoningTokens;
+    }
+    if (details?.cacheWrite) {
+      count.cacheWrite.of(operation, provider, model).value += details.cacheWrite;
+    }
+    if (!this.isTraced) return;
+    this.#span.setAttributes({
+      "gen_ai.usage.input_tokens": usage.inputTokens,
+      "gen_ai.usage.cache_read.input_tokens": usage.cachedInputTokens,
+      "gen_ai.usage.cache_write.input_tokens": details?.cacheWrite,
+      "gen_ai.usage.output_tokens": usage.outputTokens,
+      "gen_ai.usage.reasoning.output_tokens": reasoningTokens,
+    } satisfies Attributes);
+  }
+
+  note(facts: InferenceFacts): void {
+    this.#span.setAttributes(attributesOf(facts));
+  }
+
+  end(error?: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#active.value--;
+    const { operation, provider, model } = this.#call;
+    this.#count.duration.of(operation, provider, model, error ?? "").observe(this.#seconds());
+    if (error !== undefined) failSpan(this.#span, error);
+    this.#span.end();
+  }
+
+  #seconds(): number {
+    return (performance.now() - this.#begunMs) / 1_000;
+  }
 }
 
 /** The pieces of a stream, with notes of when the first and the last one came. */
@@ -223,6 +249,8 @@ function specOf({ operation, provider, model, output, isStream }: InferenceCall)
     },
   } as const;
 }
+
+type Counters = ReturnType<typeof countersOf>;
 
 function countersOf(metrics: Metrics, timesChunks: boolean) {
   const labels = ["operation", "provider", "model"] as const;

@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { promptly } from "../../../test/support/promptly.ts";
 import {
   closedBaseUrl,
@@ -45,8 +46,8 @@ function post(changes: Partial<HttpRequest> & { stream?: boolean } = {}): HttpRe
 /** The pool takes a connection back one turn of the event loop after its answer. */
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-async function failureOf(promise: Promise<unknown>): Promise<UpstreamError> {
-  const error = await promise.then(
+async function failureOf(promise: Awaitable<unknown>): Promise<UpstreamError> {
+  const error = await Promise.resolve(promise).then(
     () => undefined,
     (reason) => reason,
   );

@@ -2,6 +2,7 @@
 // exchange. URLs that callers name are fetched by kit/outside.
 
 import type { Pool } from "undici";
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import type { StopSignal } from "#kit/base/stop.ts";
 import type { Pushed } from "#kit/stream/push-stream.ts";
 import { UpstreamError } from "./errors.ts";
@@ -52,9 +53,9 @@ export interface HttpBody {
   next(): Promise<Buffer | undefined>;
   /**
    * The whole body. Over `maxBytes` it is `too_large`. With `room`, its sender is held back while there is none. Rejects with the error
-   * of `reach`.
+   * of `reach`. Most small bodies have come with their heads, and are answered at once.
    */
-  whole(maxBytes: number, room?: BodyRoom): Promise<Buffer>;
+  whole(maxBytes: number, room?: BodyRoom): Awaitable<Buffer>;
   /** Did the reader keep the sender waiting, so that a break may be the reader's own doing? See `httpLimits.heldBackMs`. */
   isHeldBack(): boolean;
   /** The reader has all that it needs. Reads a short rest, so that the connection can be used again, or closes it. */
@@ -63,7 +64,10 @@ export interface HttpBody {
   close(): void;
 }
 
-/** The head of an answer, with its body to be read. The body must be read to its end, released or closed. */
+/**
+ * The head of an answer, with its body to be read. The body must be read to its end, released or closed. It is decoded where the sender
+ * compressed it against the request.
+ */
 export interface HttpReply {
   status: number;
   headers: ReplyHeaders;
@@ -90,21 +94,31 @@ export function createHttpClient(): HttpClient {
     return pool;
   }
 
-  return {
-    async request(request) {
+  function send(request: HttpRequest, from: Undici): Promise<HttpReply> {
+    return new Promise((resolve, reject) => {
       const url = new URL(request.url);
-      undici ??= await import("undici");
-      const pool = poolFor(url.origin, request, undici);
-      for (let retries = 0; ; retries++) {
-        try {
-          return await exchange({ pool, url, request, readBefore });
-        } catch (error) {
-          // The other end closed an idle connection while we wrote to it, so it never took the request. RFC 9110 leaves this retry to a
-          // client that knows that a repeat does no harm. A generation has no effect except its answer.
-          const isStale = error instanceof UpstreamError && error.stale;
-          if (!isStale || request.once || retries >= httpLimits.staleRetries) throw error;
-        }
-      }
+      const asked = { pool: poolFor(url.origin, request, from), url, request, readBefore };
+      let retries = 0;
+      const failed = (error: unknown) => {
+        // The other end closed an idle connection while we wrote to it, so it never took the request. RFC 9110 leaves this retry to a
+        // client that knows that a repeat does no harm. A generation has no effect except its answer.
+        const isStale = error instanceof UpstreamError && error.stale;
+        if (!isStale || request.once || retries >= httpLimits.staleRetries) return reject(error);
+        retries++;
+        // The pool has first to take its broken connection out.
+        queueMicrotask(() => exchange(asked, resolve, failed));
+      };
+      exchange(asked, resolve, failed);
+    });
+  }
+
+  return {
+    request(request) {
+      if (undici) return send(request, undici);
+      return import("undici").then((loaded) => {
+        undici = loaded;
+        return send(request, loaded);
+      });
     },
     async [Symbol.asyncDispose]() {
       await Promise.all([...pools.values()].map((pool) => pool.destroy()));

@@ -3,6 +3,7 @@
 
 import type { Dispatcher, Pool } from "undici";
 import type { HttpReply, HttpRequest } from "./client.ts";
+import { decodedReply } from "./decoded-body.ts";
 import { UpstreamError } from "./errors.ts";
 import { httpLimits } from "./limits.ts";
 import { ReplyBody } from "./reply-body.ts";
@@ -29,26 +30,30 @@ export interface ExchangeOptions {
   readBefore: WeakMap<object, number>;
 }
 
-/** Sends the request and resolves with the answer's head. The body goes on coming as its reader takes it. */
-export function exchange(options: ExchangeOptions): Promise<HttpReply> {
+/** Sends the request. `resolve` gets the answer's head. The body goes on coming as its reader takes it. */
+export function exchange(
+  options: ExchangeOptions,
+  resolve: (reply: HttpReply) => void,
+  reject: (error: unknown) => void,
+): void {
   const { pool, url, request } = options;
   const { signal } = request;
-  if (signal.aborted) return Promise.reject(signal.reason);
-  return new Promise((resolve, reject) => {
-    const handler = new ExchangeHandler(options, resolve, reject);
-    pool.dispatch(
-      {
-        path: `${url.pathname}${url.search}`,
-        method: request.method,
-        headers: request.headers as Record<string, string>,
-        body: request.body ?? null,
-        headersTimeout: request.headTimeoutMs,
-        bodyTimeout: request.idleTimeoutMs,
-        reset: request.once ?? false,
-      },
-      handler,
-    );
-  });
+  if (signal.aborted) {
+    reject(signal.reason);
+    return;
+  }
+  pool.dispatch(
+    {
+      path: `${url.pathname}${url.search}`,
+      method: request.method,
+      headers: request.headers as Record<string, string>,
+      body: request.body ?? null,
+      headersTimeout: request.headTimeoutMs,
+      bodyTimeout: request.idleTimeoutMs,
+      reset: request.once ?? false,
+    },
+    new ExchangeHandler(options, resolve, reject),
+  );
 }
 
 class ExchangeHandler implements Dispatcher.DispatchHandler {
@@ -101,7 +106,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     // 1xx: the real head is still to come.
     if (status < 200 || this.#isOver) return;
     this.#body = new ReplyBody(controller, () => this.#stop(new UpstreamError("cut")));
-    this.#resolve({ status, headers: readHeaders(headers), body: this.#body });
+    this.#resolve(decodedReply({ status, headers: readHeaders(headers), body: this.#body }));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

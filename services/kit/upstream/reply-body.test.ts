@@ -69,3 +69,43 @@ describe("a body that is pushed", () => {
     expect(told).toEqual(["closed"]);
   });
 });
+
+describe("a whole body", () => {
+  test("that is here is answered at once, within its bounds and its room", async () => {
+    const here = bodyOf().body;
+    here.came(Buffer.from("ab"));
+    here.finish(undefined);
+    expect(here.whole(2)).toEqual(Buffer.from("ab"));
+    const large = bodyOf().body;
+    large.came(Buffer.from("abc"));
+    large.finish(undefined);
+    await expect(large.whole(2)).rejects.toMatchObject({ kind: "too_large" });
+    const roomy = bodyOf().body;
+    roomy.came(Buffer.from("abc"));
+    roomy.finish(undefined);
+    const asked: number[] = [];
+    const room = {
+      freeBytes: 2,
+      announcedBytes: undefined,
+      async reach(bytes: number) {
+        asked.push(bytes);
+        return 10;
+      },
+    };
+    expect(await roomy.whole(10, room)).toEqual(Buffer.from("abc"));
+    expect(asked).toEqual([3]);
+  });
+
+  test("that still comes, or broke, is waited for", async () => {
+    const coming = bodyOf().body;
+    coming.came(Buffer.from("a"));
+    const whole = coming.whole(10);
+    coming.came(Buffer.from("b"));
+    coming.finish(undefined);
+    expect(await whole).toEqual(Buffer.from("ab"));
+    const broken = bodyOf().body;
+    broken.came(Buffer.from("a"));
+    broken.finish(new Error("gone"));
+    await expect(broken.whole(10)).rejects.toThrow("gone");
+  });
+});

@@ -3,6 +3,7 @@
 
 import { AsyncResource } from "node:async_hooks";
 import type { Dispatcher } from "undici";
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { type Flow, pushed, type Sink } from "#kit/stream/push-stream.ts";
 import type { BodyRoom, HttpBody } from "./client.ts";
 import { UpstreamError } from "./errors.ts";
@@ -98,7 +99,9 @@ export class ReplyBody implements HttpBody, Flow {
     return done ? undefined : value;
   }
 
-  whole(maxBytes: number, room?: BodyRoom): Promise<Buffer> {
+  whole(maxBytes: number, room?: BodyRoom): Awaitable<Buffer> {
+    const atOnce = Math.min(maxBytes, room?.freeBytes ?? maxBytes);
+    if (this.#isEnded && !this.#sink && this.#unreadBytes <= atOnce) return this.#take();
     return wholeBodyOf(this, maxBytes, room);
   }
 

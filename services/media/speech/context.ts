@@ -2,7 +2,6 @@
 
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import type { HoldClient } from "#common/agreements/hold-client.ts";
-import type { RequestHolds } from "#common/paid-work/request-holds.ts";
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
@@ -41,9 +40,8 @@ export interface SpeechDeps {
 
 /** Needs of running and ending requests. */
 export interface SpeechContext
-  extends Omit<SpeechDeps, "database" | "holds" | "log" | "metrics" | "payers" | "reader"> {
+  extends Omit<SpeechDeps, "database" | "log" | "metrics" | "payers" | "reader"> {
   store: SpeechStore;
-  holds: RequestHolds;
   events: SpeechEvents;
   /** The name of this process in its requests' records. */
   owner: string;

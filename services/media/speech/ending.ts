@@ -2,6 +2,7 @@
 // died.
 
 import { errorRow, isRefusal } from "#kit/base/errors.ts";
+import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { blobKeyOf, type SpeechContext } from "./context.ts";
 import type { SpeechRecord } from "./store.ts";
 
@@ -21,29 +22,26 @@ export async function drawSpeech(
   { clock, holds, events }: SpeechContext,
   error?: unknown,
 ): Promise<void> {
-  const { speechId: requestId, accountId, keyId } = record;
+  const { speechId: holdId, accountId, keyId } = record;
   const isCharged = record.status === "settling";
   const amount = isCharged ? record.amount : 0n;
-  const charged = await holds.draw(
-    { requestId, accountId, keyId },
-    {
-      amount,
-      record: {
-        model: record.modelId,
-        operation: "speech",
-        upstream: record.tries?.upstream,
-        failedTries: record.tries?.failed,
-        status,
-        characters: isCharged ? record.characters : 0,
-        mediaMs: Math.round((record.audio?.durationSeconds ?? 0) * 1_000),
-        requestId: record.requestId,
-        failure: isRefusal(error) ? { code: errorRow(error.reason).code } : undefined,
-        startMs: record.openedAt,
-        endMs: clock.now(),
-      },
+  const charged = await holds.draw({
+    ...{ accountId, unit: Unit.USD_MICROS, holdId, keyId, amount },
+    record: {
+      model: record.modelId,
+      operation: "speech",
+      upstream: record.tries?.upstream,
+      failedTries: record.tries?.failed,
+      status,
+      characters: isCharged ? record.characters : 0,
+      mediaMs: Math.round((record.audio?.durationSeconds ?? 0) * 1_000),
+      requestId: record.requestId,
+      failure: isRefusal(error) ? { code: errorRow(error.reason).code } : undefined,
+      startMs: record.openedAt,
+      endMs: clock.now(),
     },
-  );
-  if (charged !== amount) events.trouble("a hold was ended by an operator", requestId, undefined);
+  });
+  if (charged !== amount) events.trouble("a hold was ended by an operator", holdId, undefined);
 }
 
 /** Does the rest after the charge. Any process may repeat it. */

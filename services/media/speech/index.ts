@@ -2,12 +2,10 @@
 
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { createRequestHolds } from "#common/paid-work/request-holds.ts";
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { type Principal, principalOf, requestIdHeader } from "#kit/rpc/principal.ts";
 import { createFairShare } from "#kit/share/fair-share.ts";
 import { soundTypes } from "#kit/sound/formats.ts";
-import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { HoldVerdict } from "#proto/genmesh/common/v1/hold_verdict_pb.ts";
 import {
   type GenerateSpeechRequest,
@@ -75,7 +73,7 @@ export function createSpeech(deps: SpeechDeps): Speech {
     ids,
     blobs,
     catalog,
-    holds: createRequestHolds(deps.holds, { kind: HoldKind.SPEECH, unit: Unit.USD_MICROS }),
+    holds: deps.holds,
     upstreams,
     retentionMs,
     store,

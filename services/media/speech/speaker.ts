@@ -2,6 +2,7 @@
 // it, and `sweeper.ts` ends what it could not.
 
 import { type KeyLimit, noHoldReasons } from "#common/agreements/hold-client.ts";
+import { refuseLate } from "#common/paid-work/dispatch.ts";
 import {
   beatMs,
   drawBudgetMs,
@@ -10,12 +11,12 @@ import {
   leaseMs,
   settleRetryMs,
 } from "#common/paid-work/limits.ts";
-import { refuseLate } from "#common/paid-work/request-holds.ts";
 import { untilAborted } from "#kit/base/abort.ts";
 import { ErrorReason, errorRow, isRefusal, RefusalError, refuse } from "#kit/base/errors.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import { noPlaceInTime } from "#kit/share/fair-share.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
+import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { StatusError } from "../../upstreams/media/faults.ts";
 import { GenerationError, NotTakenError, UnkeptSpeechError } from "../../upstreams/media/port.ts";
 import { untilStored } from "../until-stored.ts";
@@ -191,9 +192,9 @@ async function hold(
   { keyLimit }: Payer,
   { holds }: SpeechContext,
 ): Promise<void> {
-  const { speechId: requestId, accountId, keyId, amount, holdCheckAt: checkAt } = intent;
-  const terms = { amount, checkAt, keyLimit };
-  const held = holds.open({ requestId, accountId, keyId }, terms);
+  const { speechId: holdId, accountId, keyId, amount, holdCheckAt: checkTimeMs } = intent;
+  const ofSpeech = { unit: Unit.USD_MICROS, kind: HoldKind.SPEECH, ref: holdId };
+  const held = holds.open({ ...ofSpeech, holdId, accountId, keyId, amount, checkTimeMs, keyLimit });
   const [written] = await Promise.allSettled([row, held]);
   // Billing's refusal helps the caller more than the error of a store that is away.
   await held;

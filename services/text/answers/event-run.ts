@@ -91,7 +91,7 @@ export class EventRun extends Pushed<Uint8Array> implements Flow {
     this.#options = options;
     if (isKept) this.#collector = createCollector(request.operation, metered.accountId, large);
     metered.unseenInput = () => unseenInput(answer.unseen, request);
-    metered.upstream = answer.upstream;
+    metered.told.upstream = answer.upstream;
     this.#upstream = pushTo(answer.batches, {
       push: (batch) => (this.#usageSink ? this.#usageSink.push(batch) : this.#push(batch)),
       end: () => this.#ended(),

@@ -175,7 +175,7 @@ export class Sending {
         metered.unseenInput = () => unseenInput(undefined, request);
       },
       onFailedTry: (one) => {
-        metered.failedTries = [...(metered.failedTries ?? []), one];
+        metered.told.failedTries = [...(metered.told.failedTries ?? []), one];
       },
       asked: request.asked,
       leftOut: request.leftOut,

@@ -2,8 +2,8 @@
 // those of dead processes.
 
 import { type KeyLimit, noHoldReasons } from "#common/agreements/hold-client.ts";
+import { refuseLate } from "#common/paid-work/dispatch.ts";
 import { drawBudgetMs, holdCheckMs, leaseMs } from "#common/paid-work/limits.ts";
-import { refuseLate } from "#common/paid-work/request-holds.ts";
 import { whenAborted } from "#kit/base/abort.ts";
 import { ErrorReason, isRefusal, RefusalError } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
@@ -24,7 +24,7 @@ import { type Metered, type MeteredContext, MeteredRequest } from "./paid-reques
 import type { ClosingContext } from "./settling.ts";
 
 /** Dependencies of metering. */
-export interface MeterContext extends Omit<ClosingContext, "background" | "budgets"> {
+export interface MeterContext extends Omit<ClosingContext, "background" | "budgets" | "ending"> {
   ids: Ids;
   counter: TokenCounter;
 }
@@ -61,7 +61,7 @@ export interface Meter {
 export function createMeter(context: MeterContext): Meter {
   const { clock, store } = context;
   const running = new Set<Metered>();
-  const ending = new UnderWay<Promise<unknown>>();
+  const ending = new UnderWay<object>();
   const background = (work: Promise<unknown>) => {
     const ended = () => ending.ended(work);
     ending.began(work);
@@ -92,24 +92,21 @@ export function createMeter(context: MeterContext): Meter {
       countAhead();
     },
   });
-  const metering = { ...context, background, budgets, patience };
+  const metering = { ...context, ending, background, budgets, patience };
   return {
     async open(request, payer, idempotency, signal) {
       const openedAt = clock.steady();
       const { keyLimit } = payer;
-      const asked = intentOf(request, payer, idempotency, context);
-      if (idempotency && !(await store.open(asked, signalOf(signal)))) return undefined;
-      let intent: Intent;
+      const intent = intentOf(request, payer, idempotency, context);
+      if (idempotency && !(await store.open(intent, signalOf(signal)))) return undefined;
       try {
-        const held = await context.holds.open(asked, { keyLimit, least: request.leastHold });
+        const { held } = await context.holds.open(intent, { keyLimit, least: request.leastHold });
         signal.throwIfAborted();
         // The lease of the hold runs from the first request for it. A request that is sent later could have no hold any more.
         refuseLate(openedAt, clock);
-        // The whole amount pays for the whole bound. A smaller amount pays for a smaller bound.
-        const output = outputWithin(asked.price, asked.bounds, held, request.heldContent);
-        intent = { ...asked, holdAmount: held, bounds: { ...asked.bounds, output } };
+        lowerTo(held, intent, request.heldContent);
       } catch (error) {
-        await giveUp(asked, error, metering);
+        await giveUp(intent, error, metering);
         throw withAffordable(error, request);
       }
       const counter = counterFor(intent.accountId, context.counter);
@@ -160,14 +157,22 @@ function intentOf(
   };
 }
 
+/** Lowers amount and bound to what is held. The whole amount pays for the whole bound. */
+function lowerTo(held: bigint, intent: Intent, content: PreparedRequest["heldContent"]): void {
+  if (held >= intent.holdAmount) return;
+  const { price, bounds } = intent;
+  intent.bounds = { ...bounds, output: outputWithin(price, bounds, held, content) };
+  intent.holdAmount = held;
+}
+
 /** Ends a request that was not sent. It has no hold, or its hold ends now, at the latest when its lease is over. Never rejects. */
 async function giveUp(intent: Intent, error: unknown, context: MeteredContext): Promise<void> {
   const { clock, events, holds, store, owner } = context;
   const { requestId } = intent;
   if (!isRefusal(error, ...noHoldReasons)) {
     events.closed(intent, "unsent", noCharge);
-    const told = { ...intent.told, status: "unsent", endedAt: clock.now() };
-    const drawing = holds.draw(intent, noCharge, told).catch((trouble) => {
+    const notes = { told: intent.told, status: "unsent", endedAt: clock.now() };
+    const drawing = holds.draw(intent, noCharge, notes).catch((trouble) => {
       // That billing is away is reported once, by the code that detects it, and not for each request.
       if (isRefusal(trouble, ErrorReason.SERVICE_UNAVAILABLE)) return;
       events.trouble("a hold is left to its lease", requestId, trouble);

@@ -4,7 +4,7 @@ import { ErrorReason } from "#kit/base/errors.ts";
 import { createLogger } from "#kit/base/logger.ts";
 import { createMetrics } from "#kit/base/metrics.ts";
 import { openSqlite } from "#kit/store/sqlite.ts";
-import type { ApplyRequest } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import { type ApplyRequest, HoldState } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { intentOf } from "../../../test/contract/usage.suite.ts";
 import {
   events,
@@ -16,6 +16,7 @@ import {
 } from "../../../test/contract/usage.upstream.ts";
 import { createTextWorld, type TextWorld } from "../../../test/contract/usage.world.ts";
 import { createTextEvents } from "../base/events.ts";
+import { UnderWay } from "../base/under-way.ts";
 import type { Intent, UsageStore } from "../store/store.ts";
 import { createSqliteUsageStore } from "../store/store-sqlite.ts";
 import { createBudgets } from "./budget.ts";
@@ -170,10 +171,15 @@ describe("the end of an answer", () => {
         clock,
         store: slow,
         owner: intent.owner,
-        holds: { open: async () => 0n, draw: drawnAsAsked, isOpen: async () => false },
+        holds: {
+          open: async () => ({ state: HoldState.OPEN, held: 0n }),
+          draw: drawnAsAsked,
+          isOpen: async () => false,
+        },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets,
         patience: createBudgets(clock, 10_000, () => {}),
+        ending: new UnderWay(),
         background() {},
       },
       () => {},
@@ -222,9 +228,14 @@ describe("an end whose charge is not drawn within 500 ms", () => {
       },
       {
         ...{ clock, budgets, owner: intent.owner, store: { ...store, ...change } },
-        holds: { open: async () => 0n, draw: () => drawn.promise, isOpen: async () => false },
+        holds: {
+          open: async () => ({ state: HoldState.OPEN, held: 0n }),
+          draw: () => drawn.promise,
+          isOpen: async () => false,
+        },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         patience: createBudgets(clock, 10_000, () => {}),
+        ending: new UnderWay(),
         background() {},
       },
       () => {},
@@ -293,10 +304,15 @@ describe("an answer that came whole", () => {
         clock: world.clock,
         store,
         owner: intent.owner,
-        holds: { open: async () => 0n, draw: drawnAsAsked, isOpen: async () => false },
+        holds: {
+          open: async () => ({ state: HoldState.OPEN, held: 0n }),
+          draw: drawnAsAsked,
+          isOpen: async () => false,
+        },
         events: createTextEvents({ log: createLogger("silent"), metrics: createMetrics() }),
         budgets: createBudgets(world.clock, 500, () => {}),
         patience: createBudgets(world.clock, 10_000, () => {}),
+        ending: new UnderWay(),
         background() {},
       },
       () => {},

@@ -1,6 +1,6 @@
 // One request whose money is held, from dispatch to settlement. It knows what was used so far, and is closed exactly once.
 
-import type { FailedTry, KeyLimit } from "#common/agreements/hold-client.ts";
+import type { KeyLimit } from "#common/agreements/hold-client.ts";
 import { beatMs, leaseMarginMs, leaseMs } from "#common/paid-work/limits.ts";
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { checkpointCharacters } from "../base/limits.ts";
@@ -39,10 +39,8 @@ export interface Metered {
   isSent: boolean;
   /** Answers the known tokens of input that the upstream's own tools have added so far. Absent: none. */
   unseenInput: (() => number) | undefined;
-  /** Name of the upstream that answers, for the record. Absent: no upstream answers yet. */
-  upstream: string | undefined;
-  /** Tries at upstreams that failed, for the record. Absent: none did. */
-  failedTries: readonly FailedTry[] | undefined;
+  /** The record of the request, which grows with it. */
+  readonly told: Told;
   /** Called once when another process has taken the request over. Then the request must stop. */
   onLost: (() => void) | undefined;
   /** Notes output that passed. */
@@ -72,26 +70,25 @@ export interface PaidRequest {
 }
 
 /** Meters a request. `onClosed` is called when its last checkpoint is past. */
-export class MeteredRequest implements Metered {
+export class MeteredRequest implements Metered, EndingRequest {
   readonly requestId: string;
   readonly accountId: string;
   readonly openedAt: number;
   readonly bounds: TokenBounds;
   isSent = false;
   unseenInput: (() => number) | undefined;
-  upstream: string | undefined;
-  failedTries: readonly FailedTry[] | undefined;
   onLost: (() => void) | undefined;
-  readonly #intent: Intent;
+  readonly intent: Intent;
+  readonly told: Told;
+  readonly keyLimit: KeyLimit | undefined;
+  readonly cover: Cover;
+  checking: Promise<unknown> | undefined;
+  charged: bigint | undefined;
   readonly #tally: Tally;
-  readonly #keyLimit: KeyLimit | undefined;
   readonly #context: MeteredContext;
   readonly #onClosed: () => void;
-  readonly #cover: Cover;
   /** The beginning of the last checkpoint, by the monotonic clock. */
   #beatAt: number;
-  #checking: Promise<unknown> | undefined;
-  #firstOutputAt: number | undefined;
   #isLost = false;
   #finished: Promise<Finished> | undefined;
 
@@ -101,24 +98,25 @@ export class MeteredRequest implements Metered {
     this.accountId = intent.accountId;
     this.openedAt = openedAt;
     this.bounds = intent.bounds;
-    this.#intent = intent;
+    this.intent = intent;
+    this.told = intent.told ?? {};
+    this.keyLimit = keyLimit;
     this.#tally = tally;
-    this.#keyLimit = keyLimit;
     this.#context = context;
     this.#onClosed = onClosed;
     // By the monotonic clock, so that setting the machine's clock neither shortens nor extends a lease. A row from before the hold was
     // opened is early.
-    this.#cover = { until: openedAt + leaseMs, row: intent.idempotency ? "early" : "none" };
+    this.cover = { until: openedAt + leaseMs, row: intent.idempotency ? "early" : "none" };
     this.#beatAt = openedAt;
   }
 
   saw(text: string): void {
     if (text === "") return;
-    this.#firstOutputAt ??= this.#context.clock.now();
+    this.told.firstOutputAt ??= this.#context.clock.now();
     this.#tally.add(text);
     // A request that is over within 2 s leaves no row, with any amount of output.
     const isMuch = this.#tally.uncounted >= checkpointCharacters;
-    if (isMuch && this.#cover.row !== "none") this.#beat();
+    if (isMuch && this.cover.row !== "none") this.#beat();
   }
 
   beat(): void {
@@ -126,15 +124,12 @@ export class MeteredRequest implements Metered {
   }
 
   finish(end: Awaitable<End>): Promise<Finished> {
-    if (!this.#finished) {
-      this.#finished = this.#close(end);
-      this.#context.background(this.#finished);
-    }
+    this.#finished ??= this.#close(end);
     return this.#finished;
   }
 
   #beat(): void {
-    if (!this.#checking && !this.#isLost && !this.#finished) this.#checking = this.#checkpoint();
+    if (!this.checking && !this.#isLost && !this.#finished) this.checking = this.#checkpoint();
   }
 
   async #checkpoint(): Promise<void> {
@@ -149,15 +144,15 @@ export class MeteredRequest implements Metered {
       // The lease does not depend on the time that counting takes.
       const seen = await this.#seen(now + leaseMs);
       if (this.#finished) return;
-      const isOurs = await this.#write({ ...seen, told: this.#told() });
-      if (isOurs && this.#cover.row === "early") this.#cover.until = begunAt + leaseMs;
+      const isOurs = await this.#write({ ...seen, told: { ...this.told } });
+      if (isOurs && this.cover.row === "early") this.cover.until = begunAt + leaseMs;
       // A late row may have no hold any more.
       else this.#lose();
     } catch (error) {
       events.trouble("a checkpoint could not be written", this.requestId, error);
-      if (clock.steady() > this.#cover.until - leaseMarginMs) this.#lose();
+      if (clock.steady() > this.cover.until - leaseMarginMs) this.#lose();
     } finally {
-      this.#checking = undefined;
+      this.checking = undefined;
     }
   }
 
@@ -175,13 +170,13 @@ export class MeteredRequest implements Metered {
   /** Writes a checkpoint. The first one writes the row. False where another process has closed the request. */
   async #write(seen: Seen): Promise<boolean> {
     const { store, owner } = this.#context;
-    const cover = this.#cover;
+    const cover = this.cover;
     if (cover.row === "early" || cover.row === "late") {
       return store.checkpoint(this.requestId, owner, seen);
     }
     const isRepeat = cover.row === "sent";
     cover.row = "sent";
-    await openRow({ ...this.#intent, ...seen }, cover, this.#context);
+    await openRow({ ...this.intent, ...seen }, cover, this.#context);
     // A row from an earlier attempt that got no answer has an older lease.
     return !isRepeat || store.checkpoint(this.requestId, owner, seen);
   }
@@ -189,35 +184,30 @@ export class MeteredRequest implements Metered {
   #lose(): void {
     if (this.#isLost || this.#finished) return;
     this.#isLost = true;
-    this.#context.events.lost(this.#intent);
+    this.#context.events.lost(this.intent);
     this.onLost?.();
   }
 
   async #close(end: Awaitable<End>): Promise<Finished> {
-    const { events } = this.#context;
+    const { events, ending } = this.#context;
+    ending.began(this);
     try {
       this.#onClosed();
       if (this.#isLost) return { isOurs: false };
       const ended = end instanceof Promise ? await end : end;
       const isBrokenOff = ended.kind === "left" || ended.kind === "ended";
       const counts = isBrokenOff ? () => this.#mostCounts() : () => this.#counts();
-      const deciding = decide(ended, this.#intent, counts);
+      const deciding = decide(ended, this.intent, counts);
       const decision = deciding instanceof Promise ? await deciding : deciding;
-      const ending: EndingRequest = {
-        intent: this.#intent,
-        cover: this.#cover,
-        told: this.#told(),
-        fromFree: { keyLimit: this.#keyLimit },
-        checking: this.#checking,
-        charged: undefined,
-      };
-      const isOurs = await closeRequest(decision, ending, this.#context);
-      if (!isOurs) events.lost(this.#intent);
+      const isOurs = await closeRequest(decision, this, this.#context);
+      if (!isOurs) events.lost(this.intent);
       const cost = isOurs ? (decision.closing.charge.amount ?? 0n) : undefined;
       return { isOurs, estimate: decision.estimate, cost };
     } catch (error) {
       events.trouble("a request could not be ended", this.requestId, error);
       return { isOurs: false };
+    } finally {
+      ending.ended(this);
     }
   }
 
@@ -231,14 +221,5 @@ export class MeteredRequest implements Metered {
   async #mostCounts(): Promise<readonly [input: number, output: number]> {
     await this.#counts();
     return this.#tally.most();
-  }
-
-  #told(): Told {
-    return {
-      ...this.#intent.told,
-      ...(this.upstream === undefined ? {} : { upstream: this.upstream }),
-      ...(this.failedTries && { failedTries: this.failedTries }),
-      ...(this.#firstOutputAt === undefined ? {} : { firstOutputAt: this.#firstOutputAt }),
-    };
   }
 }

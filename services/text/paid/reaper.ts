@@ -123,10 +123,11 @@ async function closeOrphan(
 /** Charges within the hold alone. The request's own process gets, or got, the amount of the first charge. */
 async function settle(record: UsageRecord, charge: Charge, context: ReaperContext): Promise<void> {
   const now = context.clock.now();
-  const told = { ...record.told, status: record.end ?? "lost", endedAt: record.closedAt ?? now };
-  const charged = await context.holds.draw(record, charge, told);
+  const endedAt = record.closedAt ?? now;
+  const notes = { told: record.told, status: record.end ?? "lost", endedAt };
+  const charged = await context.holds.draw(record, charge, notes);
   // The answer is kept for a day from its end, even if the sweep comes to it later.
-  await context.store.finish(record.requestId, told.endedAt + answerKeptMs, charged);
+  await context.store.finish(record.requestId, endedAt + answerKeptMs, charged);
 }
 
 /** The verdict on a hold. Billing closes the hold after a release, so the request must be charged before. */

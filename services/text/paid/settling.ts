@@ -1,6 +1,7 @@
 // Charges an ended request at billing. Its end is recorded in the store too, where a repeat of the request or another process may
 // need it.
 
+import type { KeyLimit } from "#common/agreements/hold-client.ts";
 import { leaseMarginMs, leaseMs, settleRetryMs } from "#common/paid-work/limits.ts";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
@@ -14,11 +15,12 @@ import {
   opaqueStateKeptMs,
   reviewKeptMs,
 } from "../base/limits.ts";
+import type { UnderWay } from "../base/under-way.ts";
 import type { Decision, End } from "../metering/charge.ts";
 import { hashesToRemember } from "../request/opaque.ts";
 import type { Closing, Intent, Told, UsageStore } from "../store/store.ts";
 import type { Budgets } from "./budget.ts";
-import type { DrawNotes, TextHolds } from "./text-holds.ts";
+import type { TextHolds } from "./text-holds.ts";
 
 /** Dependencies of closing. */
 export interface ClosingContext {
@@ -30,6 +32,8 @@ export interface ClosingContext {
   owner: string;
   /** Bounds of 500 ms each. */
   budgets: Budgets;
+  /** Work for which the end of the process waits. */
+  ending: Pick<UnderWay<object>, "began" | "ended">;
   /** Takes work for which only the end of the process waits. */
   background(work: Promise<unknown>): void;
 }
@@ -47,14 +51,26 @@ export interface Cover {
 
 /** A request that ends. */
 export interface EndingRequest {
-  intent: Intent;
-  cover: Cover;
+  readonly intent: Intent;
+  readonly cover: Cover;
+  /** The limit of its key. Undefined: none. */
+  readonly keyLimit: KeyLimit | undefined;
+  /** Its record. Closing adds its end. */
+  readonly told: Told;
   /** The checkpoint that is being written. Undefined: none. */
-  checking: Promise<unknown> | undefined;
-  told: Told;
-  fromFree: DrawNotes["fromFree"];
+  readonly checking: Promise<unknown> | undefined;
   /** The charge by billing. Undefined until its answer has come. */
   charged: bigint | undefined;
+}
+
+/** The end of a request, while it is written down and charged. */
+interface Ending {
+  end: End;
+  closing: Closing;
+  /** Notes that are being written. Undefined: none. */
+  noted: Promise<unknown> | undefined;
+  /** Is its row written? */
+  isWritten: boolean;
 }
 
 /**
@@ -62,87 +78,104 @@ export interface EndingRequest {
  * that billing's question will find, and follows in the background. False where another process decided otherwise, or the hold can no
  * longer be charged. Never rejects.
  */
-export async function closeRequest(
+export function closeRequest(
   { end, closing: decided, disbelieved }: Decision,
   request: EndingRequest,
   context: ClosingContext,
 ): Promise<boolean> {
-  const { intent, cover } = request;
-  const { budgets, events, background } = context;
-  const closing = { ...decided, told: toldOf(end, request) };
-  const isKeyed = intent.idempotency !== undefined;
-  const { opaque } = end;
-  const hasNotes = disbelieved !== undefined || (opaque && opaque.values.length > 0);
+  const { intent, told } = request;
+  if (end.finishReason) told.finishReason = end.finishReason;
+  if (end.failure) told.failure = end.failure;
+  if (end.opaque?.upstream) told.upstream = end.opaque.upstream;
+  const closing = { ...decided, told };
+  const hasNotes = disbelieved !== undefined || (end.opaque && end.opaque.values.length > 0);
   const noted = hasNotes
     ? Promise.all([
         rememberOpaque(end, intent, context),
         disbelieved && noteReview(disbelieved, closing, intent, context),
       ])
     : undefined;
+  const ending = { end, closing, noted, isWritten: false };
+  if (intent.idempotency === undefined) return charge(ending, request, context);
   // The row is written before a caller gets the end of its answer. If this process died otherwise, a repeat would not find the answer,
   // and it would be generated and charged again. A request without an idempotency key needs no row.
-  let isWritten = isKeyed && (await writeClosing(closing, request, context));
-  if (isKeyed && !isWritten) return false;
-  // Billing asks before it closes the hold, and finds a row that was early.
-  const isSafe = () => isWritten && cover.row === "early";
-  const drawing = drawCharge({ end, closing }, request, isSafe, context);
-  await budgets.within<unknown>(noted ? Promise.all([noted, drawing]) : drawing, undefined);
-  if (request.charged === undefined) {
-    background(drawing);
-    if (!isWritten) {
-      const writing = writeClosing(closing, request, context).then((written) => {
-        isWritten = written;
-      });
-      background(writing);
-      await Promise.race([drawing, writing]);
-    }
-    // Billing may have closed the hold meanwhile. Then only the call to billing shows what became of the charge.
-    if (request.charged === undefined && !isSafe()) await drawing;
-  }
-  const { charged } = request;
-  const isOurs = charged === undefined ? isSafe() : charged === (closing.charge.amount ?? 0n);
-  if (isOurs) events.closed(intent, end.kind, closing.charge);
-  return isOurs;
+  return writeClosing(closing, request, context).then((isWritten) => {
+    ending.isWritten = isWritten;
+    return isWritten && charge(ending, request, context);
+  });
 }
 
-/** The record of a request that has ended. */
-function toldOf({ failure, finishReason, opaque }: End, { told }: EndingRequest): Told {
-  const upstream = opaque?.upstream;
-  return {
-    ...told,
-    ...(finishReason ? { finishReason } : {}),
-    ...(failure ? { failure } : {}),
-    ...(upstream ? { upstream } : {}),
+/** Charges a request, and waits some time for that. True where it is, or will be, charged as decided. */
+function charge(ending: Ending, request: EndingRequest, context: ClosingContext): Promise<boolean> {
+  const { end, closing, noted } = ending;
+  const { budgets, events } = context;
+  const drawing = drawCharge(ending, request, context);
+  const work = noted ? Promise.all([noted, drawing]) : drawing;
+  const judge = () => {
+    const { charged } = request;
+    const isOurs =
+      charged === undefined ? isSafe(ending, request) : charged === (closing.charge.amount ?? 0n);
+    if (isOurs) events.closed(request.intent, end.kind, closing.charge);
+    return isOurs;
   };
+  return budgets.within<unknown>(work, undefined).then(() => {
+    return request.charged === undefined
+      ? chargeLate(drawing, ending, request, context).then(judge)
+      : judge();
+  });
+}
+
+/** Has its row what billing needs? Billing asks before it closes the hold, and finds a row that was early. */
+function isSafe({ isWritten }: Ending, { cover }: EndingRequest): boolean {
+  return isWritten && cover.row === "early";
+}
+
+/** Sees to a charge that takes long: it is written down, or its outcome is waited for. */
+async function chargeLate(
+  drawing: Promise<void>,
+  ending: Ending,
+  request: EndingRequest,
+  context: ClosingContext,
+): Promise<void> {
+  const { background } = context;
+  background(drawing);
+  if (!ending.isWritten) {
+    const writing = writeClosing(ending.closing, request, context).then((written) => {
+      ending.isWritten = written;
+    });
+    background(writing);
+    await Promise.race([drawing, writing]);
+  }
+  // Billing may have closed the hold meanwhile. Then only the call to billing shows what became of the charge.
+  if (request.charged === undefined && !isSafe(ending, request)) await drawing;
 }
 
 /** Calls billing until the outcome is known, and notes what was charged. Nothing where that is left to the sweep, or given up. */
-async function drawCharge(
-  { end, closing }: Pick<Decision, "end" | "closing">,
+function drawCharge(
+  ending: Ending,
   request: EndingRequest,
-  isSafe: () => boolean,
   context: ClosingContext,
 ): Promise<void> {
-  const { intent, fromFree, cover } = request;
-  const { clock, events, holds } = context;
-  const notes = { ...closing.told, status: end.kind, endedAt: clock.now(), fromFree };
+  const { end, closing } = ending;
+  const { intent, cover, told, keyLimit } = request;
+  const { background, clock, events, holds } = context;
+  const notes = { told, status: end.kind, endedAt: clock.now(), fromFree: { keyLimit } };
   const giveUpAt = clock.steady() + leaseMs;
-  for (;;) {
-    try {
-      request.charged = await holds.draw(intent, closing.charge, notes);
-      if (cover.row !== "none") context.background(finishRow(request.charged, request, context));
-      return;
-    } catch (error) {
-      const isAway = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
-      if (!isSafe() && isAway && clock.steady() < giveUpAt) {
-        await clock.sleep(closeRetryMs);
-        continue;
-      }
-      const left = isSafe() ? "is left to the sweeper" : "could not be charged";
-      events.trouble(`a request ${left}`, intent.requestId, error);
-      return;
+  const drawn = (charged: bigint) => {
+    request.charged = charged;
+    if (cover.row !== "none") background(finishRow(charged, request, context));
+  };
+  const failed = async (error: unknown): Promise<void> => {
+    const isAway = isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE);
+    const isLeft = isSafe(ending, request);
+    if (!isLeft && isAway && clock.steady() < giveUpAt) {
+      await clock.sleep(closeRetryMs);
+      return holds.draw(intent, closing.charge, notes).then(drawn, failed);
     }
-  }
+    const left = isLeft ? "is left to the sweeper" : "could not be charged";
+    events.trouble(`a request ${left}`, intent.requestId, error);
+  };
+  return holds.draw(intent, closing.charge, notes).then(drawn, failed);
 }
 
 /** Finishes the row of a charged request. It waits for a checkpoint that is being written, so that no row stays behind. */

@@ -1,9 +1,14 @@
 // Puts holds and charges of text into billing's operations, with the record for the journal. The rest of this folder knows
 // nothing of billing's protocol.
 
-import type { HoldClient, KeyLimit, RequestRecord } from "#common/agreements/hold-client.ts";
-import { createRequestHolds } from "#common/paid-work/request-holds.ts";
-import { HoldKind, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
+import type {
+  HoldClient,
+  KeyLimit,
+  NewHold,
+  RequestRecord,
+  Reserved,
+} from "#common/agreements/hold-client.ts";
+import { HoldKind, HoldState, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { soundUnitMs } from "../../upstreams/text/port.ts";
 import type { Charge, Intent, Told } from "../store/store.ts";
 
@@ -11,15 +16,16 @@ import type { Charge, Intent, Told } from "../store/store.ts";
 export interface TextHolds {
   /**
    * Opens the hold for the intent's amount. With `least`, a smaller amount is enough, down to `least`: all that wallet and key have.
-   * Answers the amount of the hold, in USD micros. Refuses with {@link noHoldReasons}: then there is no hold.
+   * Answers the amount of the hold, in USD micros. Refuses with {@link noHoldReasons}: then there is no hold, and there never will be.
+   * Refuses with SERVICE_UNAVAILABLE where the request was ended meanwhile, or the outcome is unknown.
    */
-  open(intent: Intent, terms: HoldTerms): Promise<bigint>;
+  open(intent: Intent, terms: HoldTerms): Promise<Reserved>;
   /**
    * Charges the request and ends its hold, in one step. Answers the amount that was charged, by this call or an earlier one of any
    * replica. Where the hold was closed without a charge, `fromFree` still charges the amount that wallet and key can pay. Without it,
    * nothing is charged then.
    */
-  draw(request: DrawnRequest, charge: Charge, told: DrawNotes): Promise<bigint>;
+  draw(request: DrawnRequest, charge: Charge, notes: DrawNotes): Promise<bigint>;
   /** Is the hold still open? Opening it again shows that, and changes nothing. */
   isOpen(intent: Intent): Promise<boolean>;
 }
@@ -39,7 +45,9 @@ export type DrawnRequest = Pick<
 >;
 
 /** Facts for the record of a charge. Times are in ms since the epoch. */
-export interface DrawNotes extends Told {
+export interface DrawNotes {
+  /** Absent: an earlier version told nothing. */
+  told: Told | undefined;
   /** How the request ended. */
   status: string;
   endedAt: number;
@@ -51,21 +59,40 @@ const refPattern = /^[\w.:-]{1,100}$/;
 
 /** Text's view of the holds of billing. */
 export function createTextHolds(client: HoldClient): TextHolds {
-  const holds = createRequestHolds(client, { kind: HoldKind.TEXT, unit: Unit.USD_MICROS });
-  const termsOf = ({ holdAmount, holdCheckAt, told }: Intent) => ({
-    amount: holdAmount,
-    checkAt: holdCheckAt,
-    ref: told?.callId && refPattern.test(told.callId) ? told.callId : undefined,
-  });
   return {
-    open: (intent, terms) => holds.open(intent, { ...termsOf(intent), ...terms }),
-    draw: (request, charge, told) =>
-      holds.draw(request, {
+    open: (intent, terms) => client.open(holdOf(intent, terms)),
+    draw: (request, charge, notes) =>
+      client.draw({
+        accountId: request.accountId,
+        unit: Unit.USD_MICROS,
+        holdId: request.requestId,
+        keyId: request.keyId,
         amount: charge.amount ?? 0n,
-        record: recordOf(request, charge, told),
-        fromFree: told.fromFree,
+        record: recordOf(request, charge, notes),
+        fromFree: notes.fromFree,
       }),
-    isOpen: (intent) => holds.isOpen(intent, { ...termsOf(intent), keyLimit: undefined }),
+    async isOpen(intent) {
+      const { state } = await client.reserve(holdOf(intent, noTerms));
+      return state === HoldState.OPEN;
+    },
+  };
+}
+
+const noTerms: HoldTerms = { keyLimit: undefined, least: undefined };
+
+function holdOf(intent: Intent, { keyLimit, least }: HoldTerms): NewHold {
+  const { requestId, told } = intent;
+  return {
+    accountId: intent.accountId,
+    unit: Unit.USD_MICROS,
+    holdId: requestId,
+    amount: intent.holdAmount,
+    kind: HoldKind.TEXT,
+    keyId: intent.keyId,
+    ref: told?.callId && refPattern.test(told.callId) ? told.callId : requestId,
+    checkTimeMs: intent.holdCheckAt,
+    keyLimit,
+    least,
   };
 }
 
@@ -97,12 +124,16 @@ function pricedPartsOf(charge: Charge): NonNullable<RequestRecord["priced"]> {
 }
 
 /** The journal's record of a request. It holds nothing that its caller wrote. */
-function recordOf(request: DrawnRequest, charge: Charge, told: DrawNotes): RequestRecord {
+function recordOf(
+  request: DrawnRequest,
+  charge: Charge,
+  { told = {}, status, endedAt }: DrawNotes,
+): RequestRecord {
   const isSound = request.operation === "transcriptions";
   return {
     model: request.modelId,
     operation: request.operation,
-    status: told.status,
+    status,
     streamed: told.streamed,
     estimated: charge.estimated,
     upstream: told.upstream,
@@ -118,7 +149,7 @@ function recordOf(request: DrawnRequest, charge: Charge, told: DrawNotes): Reque
     reasoningTokens: charge.reasoning,
     startMs: request.openedAt,
     firstOutputMs: told.firstOutputAt,
-    endMs: told.endedAt,
+    endMs: endedAt,
     ...(hasPricedParts(charge) && { priced: pricedPartsOf(charge) }),
   };
 }

@@ -141,7 +141,10 @@ function textIn(value: JsonValue, without: ReadonlySet<string>): string {
     for (const item of value) text += textIn(item, without);
   } else if (!isTextless(value)) {
     for (const name in value) {
-      if (!without.has(name)) text += textOfField(name, value[name] as JsonValue, without);
+      if (without.has(name)) continue;
+      const field = value[name] as JsonValue;
+      const isText = typeof field === "string" && name !== "audio";
+      text += isText ? field : textOfField(name, field, without);
     }
   }
   return text;

@@ -14,7 +14,7 @@ import { anyObjectIn, callUpstream, errorIn, isTooDeep, readErrorBody } from "..
 import { encodeForm } from "../form.ts";
 import { capabilitiesOf } from "../protocols.ts";
 import { retryAfterOf } from "../retry-after.ts";
-import { factsOf } from "./answer-defaults.ts";
+import { factsOf, type RequestFacts } from "./answer-defaults.ts";
 import { errorOfChoice, errorOfChunk } from "./chat/native.ts";
 import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamEvents } from "./events.ts";
@@ -60,6 +60,14 @@ export interface HttpExtras {
   ignored?(reply: HttpReply): readonly string[];
 }
 
+/** The parts that one driver's requests share. */
+interface Driving extends Pick<UpstreamsContext, "clock" | "secrets" | "http"> {
+  events: UpstreamEvents;
+  lift: NonNullable<UpstreamsContext["lift"]>;
+  /** Models of upstreams that refuse base64. There are as many as the catalogs have named. */
+  numbersOnly: Set<string>;
+}
+
 /** The driver of protocols in the formats of OpenAI. The protocol's row says which of them it knows. */
 export function createHttpDriver(
   context: Pick<UpstreamsContext, "clock" | "ids" | "secrets" | "http" | "lift" | "plain">,
@@ -67,18 +75,16 @@ export function createHttpDriver(
   extras: HttpExtras = {},
 ): Driver {
   const { lift = async (job) => liftParts(job) } = context;
-  /** Models of upstreams that refuse base64. There are as many as the catalogs have named. */
-  const numbersOnly = new Set<string>();
+  const driving: Driving = { ...context, events, lift, numbersOnly: new Set() };
   return async (request, upstream) => {
     const facts = factsOf(request, context);
     const planned = planFor(upstream, request, facts);
     if (!planned) throw new UpstreamFailure("incapable");
     const plan = planned instanceof Promise ? await planned : planned;
-    const headers = plan.headers ?? extras.headers?.(request);
+    plan.headers ??= extras.headers?.(request);
     const isBase64 = plan.plain?.operation === "embeddings" && plan.plain.format === "base64";
-    const reply = await (isBase64
-      ? askForVectors({ ...plan, headers }, request, upstream, { ...context, numbersOnly })
-      : post({ ...plan, headers }, request, upstream, context));
+    const ask = isBase64 ? askForVectors : post;
+    const reply = await ask(plan, request, upstream, driving);
     const there = extras.ignored?.(reply) ?? [];
     const leftOut = [
       ...(request.leftOut ?? []),
@@ -86,58 +92,68 @@ export function createHttpDriver(
       ...(request.betas ? leftBetas(request.betas, upstream) : []),
     ];
     const { sent = plan.body, path } = plan;
-    request.onIgnored?.(ignoredParameters({ ...request, leftOut }, sent, path, there));
-    const type = reply.headers["content-type"] ?? "";
+    const { asked, operation, stream } = request;
+    const told = { asked, operation, stream, leftOut };
+    request.onIgnored?.(ignoredParameters(told, sent, path, there));
+    if (!plan.plain) return answerOf(reply, plan, facts, request, upstream, driving);
     // These answers have no text that a bound of output could cut.
-    if (plan.plain) {
-      request.onAnswering?.();
-      const answer = await plainAnswer(reply, plan.plain, request, context);
-      return { kind: "json", ...answer, upstream: upstream.name };
-    }
-    const isStream = request.stream && request.operation !== "compact";
-    const onCut = () => {
-      const isTold = upstream.outputLimit !== OutputLimit.NONE;
-      events.cut(upstream.name, isTold && request.maxOutputTokens !== undefined);
-    };
-    const gate = new OutputGate(request.outputBound, countsItself(request, upstream));
-    const { accountId, signal } = request;
-    const isChat = request.operation === "chat";
-    const isGrouped = isChat && (facts.chat.stops ?? []).length > 0;
-    const parts = new LargeParts({ lift, isChat, isGrouped, accountId, signal });
-    if (isStream && !type.includes("json")) {
-      const told = { reply, gate, onCut, request, upstream: upstream.name, events, parts };
-      return readStream({ ...told, reader: plan.reader(), parser: plan.translation?.parser() });
-    }
     request.onAnswering?.();
-    const isNative = plan.path === "/chat/completions";
-    const isMessages = request.operation === "messages" && plan.path === "/messages";
-    const { translation } = plan;
-    const whole = await wholeObject(reply, request, {
-      ...{ isChat: isNative, facts, parts, translation },
-      ...(isMessages && { messageReader: plan.reader }),
-    });
-    const { object: came, unseen = unseenOf(came) } = whole;
+    const answer = await plainAnswer(reply, plan.plain, request, context);
+    return { kind: "json", ...answer, upstream: upstream.name };
+  };
+}
+
+/** Reads the answer of a conversation. It waits only for a body that is long or not here yet, and for counts of a cut. */
+function answerOf(
+  reply: HttpReply,
+  plan: Plan,
+  facts: RequestFacts,
+  request: UpstreamRequest,
+  upstream: Upstream,
+  { events, lift }: Driving,
+): Awaitable<JsonAnswer | StreamAnswer> {
+  const isStream = request.stream && request.operation !== "compact";
+  const onCut = () => {
+    const isTold = upstream.outputLimit !== OutputLimit.NONE;
+    events.cut(upstream.name, isTold && request.maxOutputTokens !== undefined);
+  };
+  const gate = new OutputGate(request.outputBound, countsItself(request, upstream));
+  const { accountId, signal } = request;
+  const isChat = request.operation === "chat";
+  const isGrouped = isChat && (facts.chat.stops ?? []).length > 0;
+  const parts = new LargeParts({ lift, isChat, isGrouped, accountId, signal });
+  const { translation } = plan;
+  if (isStream && !reply.headers["content-type"]?.includes("json")) {
+    const told = { reply, gate, onCut, request, upstream: upstream.name, events, parts };
+    return readStream({ ...told, reader: plan.reader(), parser: translation?.parser() });
+  }
+  request.onAnswering?.();
+  const isNative = plan.path === "/chat/completions";
+  const isMessages = request.operation === "messages" && plan.path === "/messages";
+  const reading = wholeObject(reply, request, {
+    ...{ isChat: isNative, facts, parts, translation },
+    ...(isMessages && { messageReader: plan.reader }),
+  });
+  return after(reading, ({ object: came, unseen = unseenOf(came), text }) => {
     const error = errorInstead(came);
     if (error) throw withUsage(failureOfError(error), came);
-    const cutting = gate.cutWhole(came);
-    const cut = cutting instanceof Promise ? await cutting : cutting;
-    if (cut) onCut();
-    const found = cut ?? came;
-    const told = { upstream: upstream.name, isCut: cut !== undefined, parts };
-    try {
-      // An upstream that cannot stream answers as a whole.
-      if (isStream) return readWhole(found, plan.reader(), told);
-      const read = plan.readJson(found);
-      const answer = { ...jsonAnswer(read, upstream.name), isCut: told.isCut, unseen };
-      // A compaction keeps its caller's messages, which were not generated.
-      if (request.operation !== "compact") answer.outputText = whole.text ?? answer.outputText;
-      if (parts.isEmpty) return answer;
-      await turn();
-      return { ...answer, body: parts.fill(bytesOfBody(answer.body)) };
-    } catch (error) {
-      throw withUsage(error, came);
-    }
-  };
+    return after(gate.cutWhole(came), (cut) => {
+      if (cut) onCut();
+      const told = { upstream: upstream.name, isCut: cut !== undefined, parts };
+      try {
+        // An upstream that cannot stream answers as a whole.
+        if (isStream) return readWhole(cut ?? came, plan.reader(), told);
+        const read = plan.readJson(cut ?? came);
+        const answer = { ...jsonAnswer(read, upstream.name), isCut: told.isCut, unseen };
+        // A compaction keeps its caller's messages, which were not generated.
+        if (request.operation !== "compact") answer.outputText = text ?? answer.outputText;
+        if (parts.isEmpty) return answer;
+        return turn().then(() => ({ ...answer, body: parts.fill(bytesOfBody(answer.body)) }));
+      } catch (error) {
+        throw withUsage(error, came);
+      }
+    });
+  });
 }
 
 /**
@@ -148,7 +164,7 @@ async function askForVectors(
   plan: Plan,
   request: UpstreamRequest,
   upstream: Upstream,
-  context: Pick<UpstreamsContext, "secrets" | "http" | "clock"> & { numbersOnly: Set<string> },
+  context: Omit<Driving, "events" | "lift">,
 ): Promise<HttpReply> {
   const { numbersOnly } = context;
   const name = JSON.stringify([upstream.baseUrl, request.upstreamModel]);
@@ -194,7 +210,7 @@ function post(
   plan: Plan,
   request: UpstreamRequest,
   upstream: Upstream,
-  context: Pick<UpstreamsContext, "secrets" | "http" | "clock">,
+  context: Pick<Driving, "clock" | "secrets" | "http">,
 ): Awaitable<HttpReply> {
   const isStream = plan.body.stream === true;
   const { sound, onSent, signal } = request;
@@ -251,8 +267,8 @@ function wholeObject(
   reply: HttpReply,
   request: UpstreamRequest,
   read: StreamFacts,
-): Promise<Pick<WholeStream, "object"> & Partial<WholeStream>> {
-  return wholeBody(reply, request).then((bytes) => {
+): Awaitable<Pick<WholeStream, "object"> & Partial<WholeStream>> {
+  return after(wholeBody(reply, request), (bytes) => {
     if (isEventStream(bytes)) return objectOfStream(bytes, read);
     return after(read.parts.takeFrom(bytes), (readable) => {
       // Servers of Messages compare a turn with what they made, so its numbers are written again as they were.
@@ -276,7 +292,7 @@ function wholeBody(
   { body, headers }: HttpReply,
   { reach, signal }: UpstreamRequest,
   reckoned: number = answerLimits.jsonBytes,
-): Promise<Buffer> {
+): Awaitable<Buffer> {
   const mostBytes = answerLimits.jsonBytes;
   const announced = Number(headers["content-length"] ?? Number.NaN);
   const announcedBytes = Number.isSafeInteger(announced) ? announced : undefined;
@@ -294,7 +310,9 @@ function wholeBody(
       return size;
     },
   };
-  return body.whole(mostBytes, room).catch((error) => {
+  const reading = body.whole(mostBytes, room);
+  if (!(reading instanceof Promise)) return reading;
+  return reading.catch((error) => {
     signal.throwIfAborted();
     const isForRoom = isRefusal(error) || body.isHeldBack();
     if (isForRoom) throw new UpstreamFailure("too_large", { cause: error });

@@ -25,18 +25,19 @@ export function ignoredParameters(
   const isMessage = operation === "messages" && path !== "/messages";
   const isTranslated = operation === "chat" && path !== "/chat/completions";
   const left: string[] = [];
-  for (const [name, value] of Object.entries(asked)) {
+  for (const name of Object.keys(asked)) {
     if (left.length === maxNamed) break;
+    const value = asked[name];
     // Null means the same as an absent property.
-    if (value === null) continue;
-    const inHeader = headerName(name);
+    if (value === null || value === undefined) continue;
     const took = isMessage
       ? isInMessages(name, value, sent)
       : isTranslated
         ? isTranslation(name, value, sent)
         : isSent(name, value, sent);
-    const hasEffect = isServedHere(name, value, request) || (took && !there.includes(inHeader));
-    if (!hasEffect) left.push(inHeader);
+    if (isServedHere(name, value, request) || (took && there.length === 0)) continue;
+    const inHeader = headerName(name);
+    if (!took || there.includes(inHeader)) left.push(inHeader);
   }
   const { leftOut = [] } = request;
   if (leftOut.length === 0) return left;

@@ -61,10 +61,8 @@ export function planFor(
   }
   const plan = formatPlan(upstream, request, facts);
   const api = plan.path === "/chat/completions" ? "chat" : "responses";
-  return {
-    ...plan,
-    body: withOutputLimit(plan.body, request.maxOutputTokens, api, upstream.outputLimit),
-  };
+  plan.body = withOutputLimit(plan.body, request.maxOutputTokens, api, upstream.outputLimit);
+  return plan;
 }
 
 function formatPlan(

@@ -153,9 +153,12 @@ function reported(
   names: UsageNames,
   around: JsonObject,
 ): ReportedUsage | undefined {
-  if (!isJsonObject(found)) return undefined;
-  const usage = plainUsage(found, names);
   const { input, output } = names;
+  // Most reports have the names of one protocol.
+  if (!isJsonObject(found) || !(isPresent(found[input]) || isPresent(found[output]))) {
+    return undefined;
+  }
+  const usage = plainUsage(found, names);
   const isWhole = isPresent(usage[input]) && isPresent(usage[output]);
   if (!isWhole) return undefined;
   const detail = usage[names.inputDetails];

@@ -78,10 +78,10 @@ export class UnseenNotes implements Unseen {
       this.#blocks.note(block);
       if (hostResults.has(block.type)) return;
     }
-    const found = delta ?? block ?? null;
+    const found = delta ?? block;
+    if (!isJsonObject(found)) return;
     this.sealedCharacters += sealedIn(found);
-    if (isJsonObject(found) && typeof found.thinking === "string")
-      this.#shown += found.thinking.length;
+    if (typeof found.thinking === "string") this.#shown += found.thinking.length;
   }
 
   /** Notes a chunk of a chat completion. */
@@ -173,19 +173,21 @@ const sealedTypes: ReadonlySet<JsonValue | undefined> = new Set([
 /** Items nest parts, and parts nest little more. Calls of chat nest `extra_content`. Deeper values are the model's own data. */
 const maxDepth = 6;
 
-function sealedIn(value: JsonValue, depth = 0): number {
-  if (depth > maxDepth || typeof value !== "object" || value === null) return 0;
+function sealedIn(value: JsonObject | readonly JsonValue[], depth = 0): number {
+  if (depth > maxDepth) return 0;
   let sum = 0;
   if (Array.isArray(value)) {
-    for (const entry of value) sum += sealedIn(entry, depth + 1);
+    for (const entry of value)
+      if (typeof entry === "object" && entry !== null) sum += sealedIn(entry, depth + 1);
     return sum;
   }
-  const hasData = sealedTypes.has(value.type);
-  for (const name in value) {
-    const field = value[name] as JsonValue;
-    const isSealed = sealedFields.has(name) || (hasData && name === "data");
-    if (isSealed && typeof field === "string") sum += field.length;
-    else sum += sealedIn(field, depth + 1);
+  const object = value as JsonObject;
+  const hasData = sealedTypes.has(object.type);
+  for (const name in object) {
+    const field = object[name];
+    if (typeof field === "object" && field !== null) sum += sealedIn(field, depth + 1);
+    else if (typeof field !== "string") continue;
+    else if (sealedFields.has(name) || (hasData && name === "data")) sum += field.length;
   }
   return sum;
 }

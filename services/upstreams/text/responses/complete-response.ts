@@ -78,43 +78,61 @@ export function completeOutput(output: JsonValue | undefined, facts: ItemFacts):
     .map((item) => completeItem(item, facts));
 }
 
-function defaults(facts: ResponseFacts, status: ResponseStatus): JsonObject {
-  const { body } = facts;
-  const asked = (name: string, otherwise: JsonValue) => body[name] ?? otherwise;
-  return {
-    id: "",
-    object: "response",
-    created_at: facts.nowS(),
-    status,
-    background: false,
-    completed_at: status === "completed" ? facts.nowS() : null,
-    error: null,
-    incomplete_details: null,
-    instructions: null,
-    max_output_tokens: asked("max_output_tokens", null),
-    max_tool_calls: asked("max_tool_calls", null),
-    model: "",
-    output: [],
-    parallel_tool_calls: asked("parallel_tool_calls", true),
-    previous_response_id: null,
-    prompt_cache_key: asked("prompt_cache_key", null),
-    reasoning: { effort: null, summary: null, ...objectOf(body.reasoning) },
-    safety_identifier: asked("safety_identifier", null),
-    service_tier: asked("service_tier", "default"),
-    store: false,
-    temperature: asked("temperature", 1),
-    text: { format: { type: "text" }, ...objectOf(body.text) },
-    tool_choice: asked("tool_choice", "auto"),
-    tools: asked("tools", []),
-    top_logprobs: asked("top_logprobs", 0),
-    top_p: asked("top_p", 1),
-    presence_penalty: asked("presence_penalty", 0),
-    frequency_penalty: asked("frequency_penalty", 0),
-    truncation: asked("truncation", "disabled"),
-    usage: null,
-    user: asked("user", null),
-    metadata: asked("metadata", {}),
-  };
+/** Options of a request, which its answer repeats. */
+const optionNames = [
+  ...["max_output_tokens", "max_tool_calls", "parallel_tool_calls", "prompt_cache_key"],
+  ...["safety_identifier", "service_tier", "temperature", "tool_choice", "tools", "top_logprobs"],
+  ...["top_p", "presence_penalty", "frequency_penalty", "truncation", "user", "metadata"],
+];
+
+/** An answer to a request without options, in the order of its fields. */
+const plainest: JsonObject = {
+  id: "",
+  object: "response",
+  created_at: 0,
+  status: "completed",
+  background: false,
+  completed_at: null,
+  error: null,
+  incomplete_details: null,
+  instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  model: "",
+  output: [],
+  parallel_tool_calls: true,
+  previous_response_id: null,
+  prompt_cache_key: null,
+  reasoning: null,
+  safety_identifier: null,
+  service_tier: "default",
+  store: false,
+  temperature: 1,
+  text: null,
+  tool_choice: "auto",
+  tools: [],
+  top_logprobs: 0,
+  top_p: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  truncation: "disabled",
+  usage: null,
+  user: null,
+  metadata: {},
+};
+
+function defaults({ body, nowS }: ResponseFacts, status: ResponseStatus): JsonObject {
+  const whole: JsonObject = { ...plainest };
+  whole.created_at = nowS();
+  whole.status = status;
+  if (status === "completed") whole.completed_at = whole.created_at;
+  whole.reasoning = { effort: null, summary: null, ...objectOf(body.reasoning) };
+  whole.text = { format: { type: "text" }, ...objectOf(body.text) };
+  for (const name of optionNames) {
+    const asked = body[name];
+    if (asked !== undefined && asked !== null) whole[name] = asked;
+  }
+  return whole;
 }
 
 /** Why it is incomplete. A reason is one word, and never a text of the upstream's. */

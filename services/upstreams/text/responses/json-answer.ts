@@ -29,18 +29,22 @@ export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswe
   if (hasTooManyPieces({ response: found })) throw new UpstreamFailure("too_large");
   const ending = endingOf(found);
   const output = completeOutput(found.output, facts);
-  const whole: JsonObject = { ...completeResponse(found, facts, ending), output };
+  const whole = completeResponse(found, facts, ending);
+  whole.output = output;
   if (ending === "incomplete") whole.incomplete_details ??= { reason: "max_output_tokens" };
-  const error = isJsonObject(found.error) ? found.error : {};
-  const reason = reasonOfError(error);
-  return {
-    object: ending === "failed" ? failedResponse(whole, reason) : { ...whole, error: null },
+  const read = {
+    object: whole,
     ending,
-    ...(ending === "failed" ? { failure: reason } : {}),
     usage: usageIn(found)?.usage,
     outputText: textOfItems(output),
     opaque: opaqueIn(output),
   };
+  if (ending === "failed") {
+    const failure = reasonOfError(isJsonObject(found.error) ? found.error : {});
+    return { ...read, object: failedResponse(whole, failure), failure };
+  }
+  whole.error = null;
+  return read;
 }
 
 /**
