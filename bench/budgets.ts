@@ -90,11 +90,11 @@ type MeasureName = keyof typeof measures;
 /** To lower or to raise a budget, change its number here. A rise is in the commit that causes it, with the reason in its message. */
 const most: Record<string, Partial<Record<MeasureName, number>>> = {
   "a request for JSON": {
-    files: 138,
-    functions: 613,
-    calls: 1_096,
-    promises: 55,
-    bytes: 124_000,
+    files: 136,
+    functions: 582,
+    calls: 981,
+    promises: 37,
+    bytes: 110_500,
     "SQL statements": 10,
     AbortControllers: 1,
     timers: 3,
@@ -102,16 +102,16 @@ const most: Record<string, Partial<Record<MeasureName, number>>> = {
   },
   "a stream of 100 deltas": {
     files: 149,
-    functions: 753,
-    calls: 7_923,
-    promises: 60,
-    bytes: 423_000,
+    functions: 737,
+    calls: 7_774,
+    promises: 47,
+    bytes: 418_000,
     "SQL statements": 10,
     AbortControllers: 1,
     timers: 3,
     "Sets and Maps": 10,
   },
-  "a delta": { files: 27, functions: 56, calls: 60, promises: 0, bytes: 2_570 },
+  "a delta": { files: 26, functions: 56, calls: 60, promises: 0, bytes: 2_570 },
 };
 
 /** Steps that wait for the disk or for another service. `services/text/leases.test.ts` pins their order. */

@@ -51,7 +51,7 @@ export function createTextPort(context: TextPortContext): TextPort {
   };
 }
 
-/** What `answered` makes of the answer. Rejects at once where the caller leaves or the deadline passes. */
+/** The result of `answered` for the answer. Rejects at once where the caller leaves or the deadline passes. */
 function ask<T>(
   request: TextRequest,
   peer: PeerCall,

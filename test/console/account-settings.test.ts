@@ -27,16 +27,16 @@ describe.skipIf(chromiumPath === undefined)("an account's settings in the consol
       for (const [label, value] of Object.entries(values)) {
         await page.getByLabel(label, { exact: true }).fill(value);
       }
-      if (faults.length === 0) expect(await lookFindings(page)).toEqual([]);
+      expect(await lookFindings(page)).toEqual([]);
       await page.setViewportSize({ width: 1280, height: 900 });
       await page.getByRole("button", { name: "Save changes" }).click();
+      await page.getByLabel("Your admin token").fill(adminToken);
+      await page.getByRole("button", { name: "Confirm" }).click();
     };
     await edit({
       ...{ Name: "Harbour Pilots", Notes: "pays by invoice\ncall Ada" },
       ...{ "Requests a minute": "600", "Dollars each month": "25.5", "Credits each month": "40" },
     });
-    await page.getByLabel("Your admin token").fill(adminToken);
-    await page.getByRole("button", { name: "Confirm" }).click();
     await page.getByRole("heading", { name: "Harbour Pilots" }).waitFor();
     expect(await fact("Rate").textContent()).toBe("600 requests a minute");
     expect(await fact("Monthly grant").textContent()).toMatch(/^\$25\.50 and 40 credits, next on /);

@@ -61,7 +61,7 @@ test("account set changes what is named, and says what is wrong", async () => {
     ...{ name: "Renamed", notes: "pays\nby invoice" },
   });
   expect((await genmesh(["account", "show", accountId])).out).toMatch(
-    /name +Renamed\nstate +active\n.*\nrate +6000 requests a minute \(default\)\nnotes +pays by invoice\n/,
+    /name +Renamed\nstate +active\n.*\nrate +6000 requests a minute \(default\)\nmonthly grant +none\nnotes +pays by invoice\n/,
   );
   expect((await json(...set, "--note", "none")).account.notes).toBe("");
   const funds = ["--monthly-grant", "25.5", "--monthly-grant-credits", "7"];

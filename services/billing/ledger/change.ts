@@ -63,7 +63,7 @@ export function record(view: LedgerView, now: number, entry: Entry): Change {
   };
 }
 
-/** An entry that moves no money, names no hold, and has no place in the journal yet. */
+/** An entry without money, without a hold, and not yet in the journal. */
 export const blank = {
   n: 0,
   holdId: "",
