@@ -49,6 +49,14 @@ describe.skipIf(chromiumPath === undefined)("finding one's way in the console", 
     expect(opened.faults).toEqual([]);
   });
 
+  test("Ctrl and K work in a narrow window whose menu is closed", async () => {
+    await page.setViewportSize({ width: 390, height: 900 });
+    await page.keyboard.press("Control+k");
+    await field().fill("usa");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Usage", level: 1 }).waitFor();
+  });
+
   test("models are searched and sorted, with their context and price per million", async () => {
     await visit(page, on.origin, "/console/models");
     const cards = page.locator(".model");
