@@ -30,6 +30,7 @@ describe.skipIf(chromiumPath === undefined)("finding one's way in the console", 
     expect(await page.getByRole("dialog").count()).toBe(0);
     await page.keyboard.press("Control+k");
     await field().fill("svc-video");
+    await options().first().waitFor();
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowUp");
     expect(await options().first().getAttribute("aria-selected")).toBe("true");
