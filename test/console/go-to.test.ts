@@ -17,7 +17,7 @@ describe.skipIf(chromiumPath === undefined)("finding one's way in the console", 
   });
 
   const field = () => page.getByRole("combobox", { name: "A screen, a model, or an id" });
-  const options = () => page.getByRole("option");
+  const options = () => page.getByRole("dialog").getByRole("option");
 
   test("Ctrl and K go to a screen, a model or an id, by the keys alone", async () => {
     await page.keyboard.press("Control+k");
