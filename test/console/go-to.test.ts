@@ -17,7 +17,7 @@ describe.skipIf(chromiumPath === undefined)("finding one's way in the console", 
   });
 
   const field = () => page.getByRole("combobox", { name: "A screen, a model, or an id" });
-  const options = () => page.getByRole("option");
+  const options = () => page.getByRole("dialog").getByRole("option");
 
   test("Ctrl and K go to a screen, a model or an id, by the keys alone", async () => {
     await page.keyboard.press("Control+k");
@@ -30,6 +30,7 @@ describe.skipIf(chromiumPath === undefined)("finding one's way in the console", 
     expect(await page.getByRole("dialog").count()).toBe(0);
     await page.keyboard.press("Control+k");
     await field().fill("svc-video");
+    await options().first().waitFor();
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowUp");
     expect(await options().first().getAttribute("aria-selected")).toBe("true");
@@ -47,6 +48,14 @@ describe.skipIf(chromiumPath === undefined)("finding one's way in the console", 
     await page.keyboard.press("Escape");
     expect(await page.getByRole("dialog").count()).toBe(0);
     expect(opened.faults).toEqual([]);
+  });
+
+  test("Ctrl and K work in a narrow window whose menu is closed", async () => {
+    await page.setViewportSize({ width: 390, height: 900 });
+    await page.keyboard.press("Control+k");
+    await field().fill("usa");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Usage", level: 1 }).waitFor();
   });
 
   test("models are searched and sorted, with their context and price per million", async () => {

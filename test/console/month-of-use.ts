@@ -22,7 +22,7 @@ export async function useForAMonth(
   mesh: Mesh,
   pass: (ms: number) => void,
 ): Promise<{ secret: string; accountId: string }> {
-  const { secret, accountId } = await makeOwner(mesh);
+  const { secret, accountId, topUp } = await makeOwner(mesh);
   const api = (key: string) => (path: string, body?: unknown) =>
     fetch(mesh.baseUrl + path, {
       method: body === undefined ? "GET" : "POST",
@@ -54,6 +54,7 @@ export async function useForAMonth(
     pass(dayMs);
   }
   await today(owner);
+  await topUp();
   await upload(mesh, secret);
   return { secret, accountId };
 }
@@ -92,7 +93,7 @@ async function upload(mesh: Mesh, secret: string): Promise<void> {
   await fetch(`${mesh.baseUrl}/files`, { method: "POST", body: form, headers });
 }
 
-async function makeOwner(mesh: Mesh): Promise<{ secret: string; accountId: string }> {
+async function makeOwner(mesh: Mesh) {
   const transport = createGrpcTransport({
     baseUrl: `http://${mesh.grpcAddress}`,
     interceptors: [
@@ -113,9 +114,17 @@ async function makeOwner(mesh: Mesh): Promise<{ secret: string; accountId: strin
   for (const [unit, amount] of funds) {
     await billing.grant({ accountId, unit, amount, operationId: "opening" });
   }
+  const settings = {
+    notes: "Ada Park pays by invoice, at the start of a quarter.",
+    requestsPerMinute: 300,
+  };
+  await auth.updateAccount({ accountId, body: new TextEncoder().encode(JSON.stringify(settings)) });
+  await billing.setMonthlyGrant({ accountId, usdMicros: 20_000_000n, credits: 500n });
   for (const name of ["Northwind", "Blue Yonder Studio", "Tailspin Toys"]) {
     await auth.createAccount({ name });
   }
   const { secret } = await auth.createKey({ accountId, name: "owner", scopes: everyScope });
-  return { secret, accountId };
+  const topUp = () =>
+    billing.grant({ accountId, unit: Unit.USD_MICROS, amount: 10_000_000n, operationId: "today" });
+  return { secret, accountId, topUp };
 }

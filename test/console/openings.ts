@@ -22,6 +22,14 @@ const dialogOf = (name: string) => async (page: Page) => {
 /** For a key with all rights that has a job, a file and another key. */
 export const keyOpenings: readonly Opening[] = [
   {
+    name: "go-to",
+    path: "/console/",
+    open: async (page) => {
+      await page.keyboard.press("Control+k");
+      await dialog(page).waitFor();
+    },
+  },
+  {
     name: "menu",
     path: "/console/",
     open: async (page) => {
@@ -91,6 +99,8 @@ export const operatorOpenings: readonly Opening[] = [
   ...(
     [
       ["top-up", "Top up"],
+      ["edit-an-account", "Edit"],
+      ["suspend-an-account", "Suspend"],
       ["refund", "Refund"],
       ["take-back", "Take back"],
       ["close-an-account", "Close"],

@@ -41,6 +41,7 @@ export const operatorScreens = [
   "/console/operator/catalog",
   "/console/operator/notices",
   "/console/operator/upstreams",
+  "/console/operator/upstreams?range=week&by=model",
   "/console/operator/audit",
   "/console/operator/operators",
   "/console/operator/own",

@@ -2,8 +2,8 @@ import { useEffect, useState } from "preact/hooks";
 import { toast } from "./kit/toast.tsx";
 import type { Palette } from "./palette.tsx";
 
-/** The button that opens the palette, which Ctrl and K open too. Its code is loaded then. */
-export function GoTo() {
+/** Opens the palette, which Ctrl and K open too. Its code is loaded then. The palette is null while it is closed. */
+export function usePalette() {
   const [Shown, setShown] = useState<{ Palette: typeof Palette } | null>(null);
   const open = () =>
     import("./palette.tsx").then(setShown, () => toast("It could not be loaded. Try again."));
@@ -17,13 +17,15 @@ export function GoTo() {
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
   }, []);
+  return { open, palette: Shown && <Shown.Palette onClose={() => setShown(null)} /> };
+}
+
+/** The button that opens the palette. */
+export function GoTo({ onOpen }: { onOpen(): void }) {
   return (
-    <>
-      <button type="button" class="go-to" aria-keyshortcuts="Control+K" onClick={open}>
-        <span>Go to…</span>
-        <kbd>Ctrl K</kbd>
-      </button>
-      {Shown && <Shown.Palette onClose={() => setShown(null)} />}
-    </>
+    <button type="button" class="go-to" aria-keyshortcuts="Control+K" onClick={onOpen}>
+      <span>Go to…</span>
+      <kbd>Ctrl K</kbd>
+    </button>
   );
 }

@@ -3,7 +3,7 @@ import { ErrorBoundary } from "preact-iso/lazy";
 import { useLocation } from "preact-iso/router";
 import { isOutdated, watchBuild } from "./build-check.ts";
 import { localZone } from "./format.ts";
-import { GoTo } from "./go-to.tsx";
+import { GoTo, usePalette } from "./go-to.tsx";
 import { useAction } from "./hooks.ts";
 import { Segments } from "./kit/form.tsx";
 import { Icon } from "./kit/icon.tsx";
@@ -23,6 +23,7 @@ export function Shell() {
   const { url } = useLocation();
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [isLoading, setLoading] = useState(false);
+  const { open, palette } = usePalette();
   // The menu closes when the reader has gone to another screen.
   useEffect(() => setMenuOpen(false), [url]);
   useEffect(watchBuild, []);
@@ -51,7 +52,7 @@ export function Shell() {
           <a class="home" href="/console/">
             <Brand />
           </a>
-          <GoTo />
+          <GoTo onOpen={open} />
           <Navigation />
           <Identity />
         </div>
@@ -63,6 +64,8 @@ export function Shell() {
           <Screens onLoadStart={() => setLoading(true)} onLoadEnd={() => setLoading(false)} />
         </ErrorBoundary>
       </main>
+      {/* Outside the menu, which a narrow window hides with all that is in it. */}
+      {palette}
       <SecretDialog />
       <Toasts />
     </div>

@@ -204,7 +204,7 @@ function Alerts() {
           mayChange={mayChange}
           webhookHint="Empty: nobody is told."
         >
-          <p>
+          <p class="lead">
             The webhook is told once each time that the balance falls below the amount, and once a
             period when a request is refused for the limit of a key that has no webhook of its own.
             What was sent stands under <a href="/console/webhooks">Webhooks</a>.

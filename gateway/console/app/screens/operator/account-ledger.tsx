@@ -3,7 +3,6 @@ import { queryOf } from "../../api.ts";
 import { useApi, usePages } from "../../hooks.ts";
 import { Amount } from "../../kit/amount.tsx";
 import { TextField } from "../../kit/form.tsx";
-import { Section } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { Id, StatusWord, When } from "../../kit/values.tsx";
@@ -128,7 +127,7 @@ export function AccountLedger({
     ),
   };
   return (
-    <Section title="Ledger">
+    <>
       <Download path={path} />
       <Table
         caption="Entries of the account's ledger"
@@ -143,6 +142,6 @@ export function AccountLedger({
         }
       />
       <Pager pages={pages} nextCursor={loaded.data?.next} />
-    </Section>
+    </>
   );
 }

@@ -5,8 +5,15 @@ import type { OfAccount } from "./types.ts";
 /** A link to an account, by its name where it has one, otherwise by its id. */
 export function AccountLink({ of: { accountId, accountName } }: { of: OfAccount }) {
   return (
-    <a href={accountPath(accountId)} title={accountId}>
-      {accountName ? <span class="break">{accountName}</span> : <ShortId id={accountId} />}
+    <a
+      href={accountPath(accountId)}
+      title={accountName ? `${accountName}, ${accountId}` : accountId}
+    >
+      {accountName ? (
+        <span class="account-name break">{accountName}</span>
+      ) : (
+        <ShortId id={accountId} />
+      )}
     </a>
   );
 }

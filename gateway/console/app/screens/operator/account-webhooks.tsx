@@ -1,6 +1,5 @@
 import { call, queryOf } from "../../api.ts";
 import { useAction, useApi, usePages } from "../../hooks.ts";
-import { Section } from "../../kit/page.tsx";
 import { Empty, ErrorText } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
@@ -68,7 +67,7 @@ export function AccountWebhooks({ path }: { path: string }) {
     ),
   };
   return (
-    <Section title="Webhooks">
+    <>
       <ErrorText error={retry.error} />
       <Table
         caption="Webhooks of the account"
@@ -83,6 +82,6 @@ export function AccountWebhooks({ path }: { path: string }) {
         }
       />
       <Pager pages={pages} nextCursor={loaded.data?.next} />
-    </Section>
+    </>
   );
 }

@@ -3,7 +3,7 @@ import { useRoute } from "preact-iso/router";
 import { call } from "../../api.ts";
 import { useAction, useApi, useFilters } from "../../hooks.ts";
 import { Segments } from "../../kit/form.tsx";
-import { Page, Section } from "../../kit/page.tsx";
+import { Page } from "../../kit/page.tsx";
 import { ErrorText, Notice, Waiting } from "../../kit/states.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { Credits, Id, Money, Status, When } from "../../kit/values.tsx";
@@ -12,13 +12,7 @@ import { CloseAccount, Refund, SuspendAccount, TakeBack, TopUp } from "./account
 import { AccountLedger } from "./account-ledger.tsx";
 import { AccountSettings, EditAccount } from "./account-settings.tsx";
 import { AccountWebhooks } from "./account-webhooks.tsx";
-import {
-  type Account,
-  type AccountInFull,
-  type AdminAlerts,
-  admin,
-  type LedgerEntry,
-} from "./types.ts";
+import { type AccountInFull, type AdminAlerts, admin, type LedgerEntry } from "./types.ts";
 
 type Open =
   | { dialog: "top-up" | "edit" | "close" | "suspend" }
@@ -87,7 +81,6 @@ export function OneAccount() {
       <ErrorText error={resume.error} />
       {!account && !loaded.error && <Waiting lines={4} />}
       {account && <Facts account={account} />}
-      {account && <AccountSettings account={account} />}
       {account && (
         <div class="filters">
           <Segments
@@ -135,7 +128,7 @@ export function OneAccount() {
   );
 }
 
-function Facts({ account }: { account: Account }) {
+function Facts({ account }: { account: AccountInFull }) {
   const { usdMicros, credits, id } = account;
   const of = `account=${encodeURIComponent(id)}`;
   return (
@@ -201,6 +194,7 @@ function Facts({ account }: { account: Account }) {
           </>
         )}
       </dl>
+      <AccountSettings account={account} />
       <p class="row">
         <a href={`/console/operator/keys?${of}`}>Its keys</a>
         <a href={`/console/operator/requests?${of}`}>Its requests</a>
@@ -224,7 +218,7 @@ function AccountAlerts({ path, mayChange }: AlertsProps) {
   const { data, error, reload } = useApi<AdminAlerts>(`${path}/alerts`);
   const limit = data?.lowBalanceUsdMicros ?? null;
   return (
-    <Section title="Alerts">
+    <>
       <ErrorText error={error} retry={reload} />
       {!data && !error && <Waiting lines={3} />}
       {data && (
@@ -236,6 +230,6 @@ function AccountAlerts({ path, mayChange }: AlertsProps) {
           webhookHint="Told of the balance, and of limits of keys without a webhook. Empty: nobody is told."
         />
       )}
-    </Section>
+    </>
   );
 }

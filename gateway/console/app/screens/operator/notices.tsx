@@ -91,9 +91,10 @@ export function Notices() {
           rowsOf={ways}
           keyOf={({ way }) => way}
           empty={
-            <Empty title="You are told by no way">
+            <Empty title="Notices are shown only here">
               <p>
-                Set <code>GENMESH_ALERT_WEBHOOK_URL</code> or <code>GENMESH_ALERT_SMTP_URL</code>.
+                To be told, set <code>GENMESH_ALERT_WEBHOOK_URL</code> or{" "}
+                <code>GENMESH_ALERT_SMTP_URL</code>.
               </p>
             </Empty>
           }

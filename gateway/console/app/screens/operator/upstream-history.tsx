@@ -79,6 +79,11 @@ export function UpstreamHistories() {
   );
   return (
     <Section title="Day and week">
+      <p class="lead">
+        Each try at an upstream counts, also one whose request another upstream answered. Times are
+        the median and the 95th percentile, each rounded up to a step. Counts of other replicas come
+        within a minute.
+      </p>
       <div class="filters">
         <Select
           label="Time"
@@ -93,11 +98,6 @@ export function UpstreamHistories() {
           choices={groups}
         />
       </div>
-      <p class="muted">
-        Each try at an upstream counts, also one whose request another upstream answered. Times are
-        the median and the 95th percentile, each rounded up to a step. Counts of other replicas come
-        within a minute.
-      </p>
       <Table
         caption="Upstreams in this time"
         columns={isByModel ? columns : [...columns, hoursColumn]}
