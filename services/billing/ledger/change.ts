@@ -63,7 +63,7 @@ export function record(view: LedgerView, now: number, entry: Entry): Change {
   };
 }
 
-/** An entry without money, without a hold, and not yet in the journal. */
+/** An entry of neither money nor a hold, before it has its place in the journal. */
 export const blank = {
   n: 0,
   holdId: "",
