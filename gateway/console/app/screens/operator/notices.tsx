@@ -74,7 +74,7 @@ export function Notices() {
   });
   const ways = loaded.data?.ways;
   return (
-    <Page title="Notices" lead="What you must act on, as all processes see it.">
+    <Page title="Notices" lead="Problems that need an operator, from all processes.">
       <Table
         caption="Notices"
         columns={columns}
@@ -83,7 +83,7 @@ export function Notices() {
         keyOf={({ id }) => id}
         empty={<Empty title="Nothing to act on" />}
       />
-      <Section title="How you are told">
+      <Section title="Where alerts go">
         <Table
           caption="Ways"
           columns={wayColumns}
@@ -93,7 +93,7 @@ export function Notices() {
           empty={
             <Empty title="Notices are shown only here">
               <p>
-                To be told, set <code>GENMESH_ALERT_WEBHOOK_URL</code> or{" "}
+                To get alerts, set <code>GENMESH_ALERT_WEBHOOK_URL</code> or{" "}
                 <code>GENMESH_ALERT_SMTP_URL</code>.
               </p>
             </Empty>

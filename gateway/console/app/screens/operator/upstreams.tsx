@@ -117,7 +117,7 @@ export function Upstreams() {
   return (
     <Page
       title="Upstreams"
-      lead="Where models are served, over the last 5 minutes and all replicas: the figures that the alerts are made of. Asked again every 10 seconds."
+      lead="Health of each upstream over the last 5 minutes, from all replicas. Alerts use these figures. Updated every 10 seconds."
     >
       <Table
         caption="Upstreams"

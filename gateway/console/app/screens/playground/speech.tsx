@@ -231,8 +231,8 @@ function AllSpoken() {
   return (
     <div class="stack results" aria-live="polite">
       {spoken.value.length === 0 && (
-        <Empty title="Nothing spoken yet">
-          <p>What you have spoken is here to listen to, with what it cost.</p>
+        <Empty title="No speech yet">
+          <p>Speech that you generate appears here, with its charge.</p>
         </Empty>
       )}
       {spoken.value.map((one) => (
