@@ -47,7 +47,7 @@ export function Keys() {
   const columns: Column<Key>[] = [
     { head: "Name", cell: (key) => <NameCell keyOf={key} /> },
     { head: "May use", cell: (key) => <Rights keyOf={key} /> },
-    { head: "Charged", cell: (key) => <Spent keyOf={key} />, numeric: true },
+    { head: "Charged", cell: (key) => <Charged keyOf={key} />, numeric: true },
     { head: "Last used", cell: (key) => <When at={key.lastUsedAt} style="ago" />, numeric: true },
     {
       head: "Actions",
@@ -166,7 +166,7 @@ function Rights({ keyOf: key }: { keyOf: Key }) {
 }
 
 /** The charges that count in the limit's period. A key without a limit shows those of this month. */
-function Spent({ keyOf: key }: { keyOf: Key }) {
+function Charged({ keyOf: key }: { keyOf: Key }) {
   const limit = key.limitUsdMicros;
   if (limit === null || limit === undefined) {
     return (

@@ -169,7 +169,7 @@ function Facts({ model }: { model: Model }) {
     ["Languages", words(model.languages)],
     ["Formats", words(model.formats)],
     ["Most inputs", typeof model.maxInputs === "number" && count(model.maxInputs)],
-    ["Most sound", typeof model.maxSeconds === "number" && `${count(model.maxSeconds)} s`],
+    ["Most audio", typeof model.maxSeconds === "number" && `${count(model.maxSeconds)} s`],
     [
       "Most characters",
       typeof model.maxInputCharacters === "number" && count(model.maxInputCharacters),
