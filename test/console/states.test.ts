@@ -7,6 +7,7 @@ import { browserNote, chromiumPath, openBrowser, openPage } from "../support/bro
 import { keyOpenings, type Opening, operatorOpenings } from "./openings.ts";
 import {
   accountMark,
+  asksNothing,
   keyScreens,
   lookFindings,
   openConsoleMs,
@@ -35,9 +36,6 @@ const emptyOfOperator = [
   "holds?account=acct_none",
   "audit?account=acct_none",
 ];
-
-/** The audit begins when a button is pressed. The admin token has no sign-in of its own to ask for. */
-const asksNothing = ["/console/operator/ledger", "/console/operator/own"];
 
 describe.skipIf(chromiumPath === undefined)(`what screens may show${browserNote}`, () => {
   oneProcessOnly();
