@@ -1,4 +1,4 @@
-// The operator's routes for messages to an account: its alerts and webhooks. `alerts.ts` is about notices to the operator.
+// The operator's routes for messages to an account: its alerts and webhooks. `notices.ts` is about notices to the operator.
 
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
@@ -10,7 +10,7 @@ import { toWebhookDocument } from "../../webhooks.ts";
 import { type AdminCall, adminRoute, findAccount, listOf } from "./context.ts";
 
 /** Routes of the messages to accounts: alerts of low funds, and the state of each webhook. */
-export function noticeRoutes(app: FastifyInstance, edge: Edge): void {
+export function alertAndWebhookRoutes(app: FastifyInstance, edge: Edge): void {
   const alerts = "/accounts/:accountId/alerts";
   adminRoute(app, edge, { method: "GET", url: alerts, handle: showAlerts });
   adminRoute(app, edge, { method: "PATCH", url: alerts, handle: changeAlerts });

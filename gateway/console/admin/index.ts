@@ -3,12 +3,12 @@
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
 import { accountRoutes } from "./accounts.ts";
-import { noticeRoutes } from "./alerts-and-webhooks.ts";
+import { alertAndWebhookRoutes } from "./alerts-and-webhooks.ts";
 import { catalogRoutes } from "./catalog.ts";
 import { entryRoutes } from "./entries.ts";
 import { keyRoutes } from "./keys.ts";
 import { marginRoutes } from "./margins.ts";
-import { alertRoutes } from "./notices.ts";
+import { noticeRoutes } from "./notices.ts";
 import { operatorRoutes, ownOperatorRoutes } from "./operators.ts";
 import { requestRoutes } from "./requests.ts";
 import { systemRoutes } from "./system.ts";
@@ -21,8 +21,8 @@ import { workRoutes } from "./work.ts";
 export function registerAdmin(app: FastifyInstance, edge: Edge): void {
   accountRoutes(app, edge);
   entryRoutes(app, edge);
+  alertAndWebhookRoutes(app, edge);
   noticeRoutes(app, edge);
-  alertRoutes(app, edge);
   marginRoutes(app, edge);
   keyRoutes(app, edge);
   requestRoutes(app, edge);

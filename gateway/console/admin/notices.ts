@@ -1,5 +1,5 @@
-// The operator's routes for notices about the installation, and for a test of the ways by which they are sent. `notices.ts` is
-// about messages to accounts.
+// The operator's routes for notices about the installation, and for a test of the ways by which they are sent.
+// `alerts-and-webhooks.ts` is about messages to accounts.
 
 import type { FastifyInstance } from "fastify";
 import { isoTimeOrNull } from "#common/documents/answer-values.ts";
@@ -7,7 +7,7 @@ import type { Edge } from "../../context.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
 
 /** Routes of the operator's notices, and of the ways by which genmesh sends them. */
-export function alertRoutes(app: FastifyInstance, edge: Edge): void {
+export function noticeRoutes(app: FastifyInstance, edge: Edge): void {
   adminRoute(app, edge, { method: "GET", url: "/notices", handle: notices });
   adminRoute(app, edge, { method: "POST", url: "/alerts/test", handle: test });
 }
