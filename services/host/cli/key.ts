@@ -26,7 +26,7 @@ import { explain } from "./explain.ts";
 import { updateCommand } from "./key-update.ts";
 import { dollars, printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
-import { openSecretFile, type SecretFileOption, secretFileOption } from "./secret-file.ts";
+import { openSecretFile, type SecretFileOption, secretFileOption } from "./secret-file-option.ts";
 
 /** Longest grace of a rotation in seconds (30 days). */
 const maxGraceSeconds = 2_592_000;
