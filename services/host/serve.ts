@@ -1,4 +1,4 @@
-// Runs a process from its start to its end: log, signals, ready line, drain. `main.ts` calls it, and `mesh.ts` or `role.ts` start
+// Runs a process from its start to its end: log, signals, ready line, drain. `main.ts` calls it, and `role-all.ts` or `role.ts` start
 // what is in the process.
 
 import { createLogger } from "#kit/base/logger.ts";
@@ -92,7 +92,7 @@ interface Running extends AsyncDisposable {
 async function start(config: Config, options: ProcessOptions): Promise<Running> {
   const { role } = config;
   if (role === "all") {
-    const { startMesh } = await import("./mesh.ts");
+    const { startMesh } = await import("./role-all.ts");
     const mesh = await startMesh(config, options);
     const { apiKey } = mesh.bootstrap;
     const ready = `genmesh is ready: ${mesh.baseUrl}${apiKey ? `  key: ${apiKey}` : ""}`;

@@ -3,7 +3,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Mesh } from "../../services/host/mesh.ts";
+import type { Mesh } from "../../services/host/role-all.ts";
 import { samplePng } from "../../services/upstreams/media/samples.fixture.ts";
 
 type Ask = (path: string, body?: unknown) => Promise<Response>;

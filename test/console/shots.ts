@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
-import { startMesh } from "../../services/host/mesh.ts";
+import { startMesh } from "../../services/host/role-all.ts";
 import { openBrowser, openPage } from "../support/browser.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { listTimes, timesTable } from "./list-times.ts";

@@ -18,7 +18,7 @@ import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { openTelemetry } from "../../services/host/context.ts";
-import { type Mesh, startMesh } from "../../services/host/mesh.ts";
+import { type Mesh, startMesh } from "../../services/host/role-all.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { startMeshProcesses } from "../support/mesh.ts";
 import { startMeshRoles } from "../support/mesh-roles.ts";

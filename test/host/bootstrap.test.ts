@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
-import { type Mesh, startMesh } from "../../services/host/mesh.ts";
+import { type Mesh, startMesh } from "../../services/host/role-all.ts";
 import { operatorOf } from "./operator.ts";
 import { type RunningMesh, startHost, startRunning, tempFolder } from "./process.ts";
 

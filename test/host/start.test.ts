@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { ConfigError } from "../../services/host/env.ts";
-import { startMesh } from "../../services/host/mesh.ts";
+import { startMesh } from "../../services/host/role-all.ts";
 import { freePort } from "../support/free-port.ts";
 import { until } from "../support/until.ts";
 import { type RunningMesh, runHost, startRunning, tempFolder } from "./process.ts";

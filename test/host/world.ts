@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
-import { type Mesh, startMesh } from "../../services/host/mesh.ts";
+import { type Mesh, startMesh } from "../../services/host/role-all.ts";
 import { type CommandEnd, runOperatorCommand } from "../support/operator-command.ts";
 import { tempFolder, type Variables } from "./process.ts";
 
