@@ -2,7 +2,7 @@
 
 import type { FastifyInstance } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
-import { settingsBody } from "#kit/base/json.ts";
+import { settingsBody } from "#kit/base/settings-body.ts";
 import type { GetAlertsResponse } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import type { Webhook } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../../context.ts";

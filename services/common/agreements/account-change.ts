@@ -1,5 +1,6 @@
 import type { CallOptions } from "@connectrpc/connect";
-import { type JsonObject, settingsBody } from "#kit/base/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { settingsBody } from "#kit/base/settings-body.ts";
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { Peers } from "./peers.ts";
 

@@ -7,7 +7,7 @@ import { isoTime } from "#common/documents/answer-values.ts";
 import { printedKey } from "#common/documents/key-document.ts";
 import { limitResetWord } from "#common/words/key-limits.ts";
 import { scopeName } from "#common/words/scopes.ts";
-import { settingsBody } from "#kit/base/json.ts";
+import { settingsBody } from "#kit/base/settings-body.ts";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
