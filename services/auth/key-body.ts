@@ -1,3 +1,6 @@
+// Reads the JSON bodies by which keys are made, changed and rotated: by an account's own keys, in the console, and by the
+// command.
+
 import {
   codePoints,
   type NumberRule,

@@ -1,3 +1,6 @@
+// Checks single fields of requests to auth, and refuses bad ones. Bodies in JSON are read by `key-body.ts` and
+// `account-body.ts`.
+
 import { type Timestamp, timestampDate, timestampMs } from "@bufbuild/protobuf/wkt";
 import { codePoints } from "#common/words/body.ts";
 import { isLimitReset, limitResetWord } from "#common/words/key-limits.ts";

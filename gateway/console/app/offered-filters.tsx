@@ -1,3 +1,5 @@
+// Filters of lists that offer the models and keys that there are.
+
 import { useId, useState } from "preact/hooks";
 import { useApi } from "./hooks.ts";
 import { keyNames, loadKeyNames } from "./key-names.ts";

@@ -1,3 +1,6 @@
+// Changes an account for an operator, in the console and by the command, so that both mean the same and leave the same audit
+// log.
+
 import type { CallOptions } from "@connectrpc/connect";
 import type { JsonObject } from "#kit/base/json.ts";
 import { settingsBody } from "#kit/base/settings-body.ts";

@@ -1,3 +1,5 @@
+// Translates a chat of the page into Chat Completions and back. The page itself holds it in the form of Responses.
+
 import { ApiError } from "../../api.ts";
 import { present } from "./setting-values.ts";
 

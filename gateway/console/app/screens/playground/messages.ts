@@ -1,3 +1,5 @@
+// Writes a chat's request in the form of Messages, to be copied as code.
+
 import type { GivenItem, GivenPart } from "./completions.ts";
 import { present } from "./setting-values.ts";
 
