@@ -1,5 +1,5 @@
-// Reads the JSON bodies by which keys are made, changed and rotated: by an account's own keys, in the console, and by the
-// command.
+// Reads the bodies that make or change a key, for the public API, the console and the command. Properties are OpenRouter's and
+// genmesh's. Others are refused, because a misspelt bound would make a key without it.
 
 import {
   codePoints,
@@ -26,9 +26,6 @@ import {
   maxNameChars,
   maxRequestsPerMinute,
 } from "./limits.ts";
-
-// Reads the bodies that make or change a key, for the public API, the console and the command. Properties are OpenRouter's and
-// genmesh's. Others are refused, because a misspelt bound would make a key without it.
 
 /** The values that a body asks for. An absent part stays unchanged. A part that is null has no bound. */
 export interface AskedKey {
