@@ -3,7 +3,6 @@
 import { useState } from "preact/hooks";
 import { call, queryOf } from "../../api.ts";
 import { useAction, useApi, useFilters, usePages } from "../../hooks.ts";
-import { TextField } from "../../kit/form.tsx";
 import { Page } from "../../kit/page.tsx";
 import { SearchField } from "../../kit/search.tsx";
 import { type NewSecret, SecretOnce } from "../../kit/secret-once.tsx";
@@ -15,6 +14,7 @@ import { periodWords } from "../../limit-resets.ts";
 import { implied, rightsOf } from "../../scopes.ts";
 import { AccountLink } from "./account-link.tsx";
 import { CreateKey, DisableKey, EditKey, RevokeKey, RotateKey } from "./key-dialogs.tsx";
+import { AccountFilter } from "./offered-filters.tsx";
 import { type AdminKey, type AdminList, admin } from "./types.ts";
 
 type Open =
@@ -74,7 +74,7 @@ export function OperatorKeys() {
             class="small danger-text"
             onClick={() => setOpen({ dialog: "revoke", key })}
           >
-            Revoke
+            Delete
           </button>
         </>
       ),
@@ -82,7 +82,7 @@ export function OperatorKeys() {
   return (
     <Page
       title="Keys"
-      lead="Keys of all accounts. Their secrets are nobody's but their owners'."
+      lead="Keys of all accounts. Their secrets are not shown here."
       actions={
         <button type="button" class="primary" onClick={() => setOpen({ dialog: "create" })}>
           Create a key
@@ -95,12 +95,7 @@ export function OperatorKeys() {
           value={query.query ?? ""}
           onSearch={(wanted) => set({ query: wanted })}
         />
-        <TextField
-          label="Only the account"
-          placeholder="acct_…"
-          value={account ?? ""}
-          onValue={(value) => set({ account: value })}
-        />
+        <AccountFilter value={account ?? ""} onValue={(value) => set({ account: value })} />
       </div>
       <ErrorText error={enable.error} />
       <Table

@@ -1,10 +1,10 @@
 // The field for a mask in the form for images. `mask-brush.tsx` opens from it.
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { may } from "../../session.ts";
 import type { Model } from "../../types.ts";
 import { contentOf } from "../files-calls.ts";
-import { MaskBrush } from "./mask-brush.tsx";
+import { MaskBrush, type MaskDraft } from "./mask-brush.tsx";
 import { idsOf } from "./setting-values.ts";
 import type { Form } from "./settings.ts";
 
@@ -26,6 +26,7 @@ export function Mask({
   ids: readonly string[];
 }) {
   const [isOpen, setOpen] = useState(false);
+  const draft = useRef<MaskDraft | undefined>(undefined);
   const [image] = ids;
   if (!model.masks || !image || !may("files")) return null;
   const mask = maskIdOf(form, model, ids);
@@ -57,6 +58,7 @@ export function Mask({
         <MaskBrush
           image={image}
           mask={mask}
+          draft={draft}
           onClose={() => setOpen(false)}
           onMask={(id) => {
             form.set({ mask: `${image},${id}` });
