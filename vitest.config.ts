@@ -1,3 +1,5 @@
+// Says which tests belong to which project, and how each project runs.
+
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configDefaults, defineConfig } from "vitest/config";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createLogger } from "#kit/base/logger.ts";
 import { type Clock, systemClock } from "#kit/time/clock.ts";
 import { envToConfig } from "../services/host/config.ts";
-import { startMesh } from "../services/host/mesh.ts";
+import { startRoleAll } from "../services/host/role-all.ts";
 import { catalogFor } from "./accounts.ts";
 import { scratchFolder } from "./genmesh.ts";
 import type { Order } from "./path-outside.ts";
@@ -73,7 +73,7 @@ export async function startPathProcess(stack: AsyncDisposableStack): Promise<Pat
   });
   const clock = stoppableClock();
   const options = { log: createLogger("silent"), signal: new AbortController().signal, clock };
-  const { baseUrl } = stack.use(await startMesh(config, options));
+  const { baseUrl } = stack.use(await startRoleAll(config, options));
   clock.stop();
   return {
     async sleepsOf(work) {

@@ -1,3 +1,5 @@
+// Collects the licences of bundled packages. `build.ts` puts them beside the bundle.
+
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 

@@ -1,3 +1,5 @@
+// Finds the files that a program starts or reads by their paths, so that `build.ts` bundles them too.
+
 import { readFile } from "node:fs/promises";
 import { dirname, relative, resolve } from "node:path";
 import type { Plugin, PluginContext } from "rolldown";

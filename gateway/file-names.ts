@@ -1,6 +1,6 @@
-import { plainFileName } from "#common/words/file-name.ts";
+// Reads and writes names of files in Content-Disposition, for forms and for downloads.
 
-// Names of files in Content-Disposition: those that forms send, and those in answers to downloads.
+import { plainFileName } from "#common/words/file-name.ts";
 
 /** A parameter: its name, and its value in quotes or bare. */
 const parameter = /;\s*([^\s=;"]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^;"]*)/g;

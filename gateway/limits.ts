@@ -1,6 +1,6 @@
 // The bounds and times of the public edge, each with its unit and reason.
 
-import { maxSettingsBytes } from "#kit/base/json.ts";
+import { maxSettingsBytes } from "#kit/base/settings-body.ts";
 import type { FairShareBounds } from "#kit/share/fair-share.ts";
 
 /** Bounds of the public edge, each with its reason. */

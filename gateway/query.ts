@@ -1,10 +1,10 @@
+// Reads the query of a request. Each function refuses an invalid value.
+
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { maxQueryValueLength } from "./limits.ts";
 import { integer } from "./schemas.ts";
-
-// The values of a request's query, by name. Each function refuses an invalid value.
 
 /** A query parameter, or undefined where it is absent or empty. Refuses one that is repeated or over 512 characters. */
 export function queryString(request: FastifyRequest, name: string): string | undefined {

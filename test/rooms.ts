@@ -1,3 +1,5 @@
+import { importsOf } from "./support/imports.ts";
+
 /** A room of the product: a folder with all files in it, except for those of inner rooms. */
 export interface Room {
   /** From the root, without `services/`. */
@@ -5,8 +7,8 @@ export interface Room {
   /** The question that it answers, in one sentence. */
   decides: string;
   /**
-   * Rooms that it may import, with everything in them. A room may also import its own files, and those of the outer room except for its
-   * index.
+   * Rooms that it may import, with everything in them. A room may also import its own files, and those files directly in a room around
+   * it that lead into no inner room which it may not import itself.
    */
   imports: readonly string[];
 }
@@ -44,7 +46,7 @@ upstreams | which protocols there are, what each can do, and how an upstream is 
 upstreams/media | what a driver of images, video, music and speech must do, and what all of them share | kit, common, upstreams/pools
 upstreams/pools | which upstream and key a request tries first, which next, and which rest | kit
 upstreams/text | which upstream is asked for a text, what its driver must do, and how answers are translated | kit, common, upstreams/text/judging, upstreams/anthropic, upstreams/pools
-upstreams/text/judging | how much output an answer has, seen and unseen, and where it is cut at its bound | kit, upstreams
+upstreams/text/judging | how much output an answer has, seen and unseen, and where it is cut at its bound | kit
 upstreams/health | what of an upstream's calls is counted, and shown to operators | kit
 upstreams/by-template | how models are called whose input the catalog describes | kit, upstreams/media
 upstreams/online | what \`genmesh catalog check --online\` asks an upstream | kit, upstreams/by-template
@@ -158,8 +160,35 @@ export function mayImport(file: string, to: string): boolean {
   const [from, other] = [roomOf(file), roomOf(to)];
   if (!from || !other) return false;
   if (from === other || (tables.includes(file) && areaOf(file) === areaOf(to))) return true;
-  if (from.path.startsWith(`${other.path}/`)) return !to.endsWith("/index.ts");
-  return from.imports.some((path) => isWithin(other, path));
+  if (from.path.startsWith(`${other.path}/`)) {
+    return [...leadsInto(to)].every((inner) => mayImportRoom(from, inner));
+  }
+  return mayImportRoom(from, other);
+}
+
+const mayImportRoom = (from: Room, other: Room) =>
+  from.imports.some((path) => isWithin(other, path));
+
+const led = new Map<string, ReadonlySet<Room>>();
+
+/**
+ * The rooms within its own that a file's imports lead into, directly or through other files of its room. Imports of types do not count.
+ * Empty for tables, and for files on which rooms within its room may build.
+ */
+export function leadsInto(file: string): ReadonlySet<Room> {
+  const known = led.get(file);
+  if (known) return known;
+  const found = new Set<Room>();
+  led.set(file, found);
+  const room = roomOf(file);
+  const imported = tables.includes(file) ? [] : importsOf(file, { values: true });
+  for (const to of imported) {
+    const other = roomOf(to);
+    if (!room || !other || !/\.tsx?$/.test(to)) continue;
+    if (other === room) for (const inner of leadsInto(to)) found.add(inner);
+    else if (isWithin(other, room.path)) found.add(other);
+  }
+  return found;
 }
 
 /** Is this the room of a path, or a room within that? */

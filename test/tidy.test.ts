@@ -139,6 +139,11 @@ describe("the house is tidy", () => {
     expect(broken).toEqual([]);
   });
 
+  test("each file begins with a comment that says why it is there", () => {
+    const written = product.filter((file) => /^(services|gateway|deploy)\//.test(file));
+    expect(written.filter((file) => !text(file).startsWith("// "))).toEqual([]);
+  });
+
   test("files stay small enough to hold in mind", () => {
     const lengths = sources.map((file) => ({ file, lines: text(file).split("\n").length - 1 }));
     expect(lengths.filter(({ lines }) => lines > maxLines)).toEqual([]);

@@ -1,3 +1,5 @@
+// Runs the operator command within the programs of the chart's Jobs.
+
 import { createProgram } from "../../services/host/cli/program.ts";
 import { envToOperatorConfig, readEnv } from "../../services/host/config.ts";
 

@@ -1,3 +1,5 @@
+// Runs the program of a Job of the chart, so that all of them report a failure in the same way.
+
 /** Runs a Job's program. Exits with 1 and one line where it fails. */
 export async function runJob(job: () => Promise<string>): Promise<void> {
   try {

@@ -1,3 +1,5 @@
+// Makes the navigation of the documentation's site. `build.ts` puts it beside every page.
+
 import { addressOf, read, targetOf } from "./pages.ts";
 
 /** A line of the navigation. With `items` it can be opened. */

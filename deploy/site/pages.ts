@@ -1,3 +1,5 @@
+// Finds the pages of the documentation's site, and their addresses in it.
+
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";

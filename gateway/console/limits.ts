@@ -1,4 +1,4 @@
-/** Bounds of the console, each with its reason. */
+// Bounds of the console, each with its reason.
 
 /** Body of a sign-in: a secret of 256 characters and its JSON. */
 export const signInBodyBytes = 4 * 1024;

@@ -1,3 +1,5 @@
+// The bounds of sockets, each with its reason: how many there are, what one may ask for at once, and how long it lives.
+
 import { defaultMaxBytesInFlight } from "../limits.ts";
 
 /** Bounds of WebSockets for responses, each with its reason. */

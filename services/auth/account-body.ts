@@ -1,3 +1,5 @@
+// Reads the JSON body by which an operator changes an account, and makes the changed account of it.
+
 import { accountProperties } from "#common/agreements/account-change.ts";
 import { type NumberRule, optionalNumber, optionalString } from "#common/words/body.ts";
 import type { JsonObject } from "#kit/base/json.ts";

@@ -1,3 +1,5 @@
+// Decides what may happen to an account, and when: suspended, closing, closed. It is pure: `store.ts` keeps accounts.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { defaultAccountRequestsPerMinute } from "./limits.ts";
 

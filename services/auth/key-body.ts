@@ -1,3 +1,6 @@
+// Reads the bodies that make or change a key, for the public API, the console and the command. Properties are OpenRouter's and
+// genmesh's. Others are refused, because a misspelt bound would make a key without it.
+
 import {
   codePoints,
   type NumberRule,
@@ -23,9 +26,6 @@ import {
   maxNameChars,
   maxRequestsPerMinute,
 } from "./limits.ts";
-
-// Reads the bodies that make or change a key, for the public API, the console and the command. Properties are OpenRouter's and
-// genmesh's. Others are refused, because a misspelt bound would make a key without it.
 
 /** The values that a body asks for. An absent part stays unchanged. A part that is null has no bound. */
 export interface AskedKey {

@@ -7,8 +7,10 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
 import { maxKeysPerAccount } from "#common/words/request-bounds.ts";
 import { ErrorReason, isRefusal, refuse } from "#kit/base/errors.ts";
+import { fingerprintOf } from "#kit/base/fingerprint.ts";
 import type { Ids } from "#kit/base/ids.ts";
-import { fingerprintOf, type JsonObject, parseSettings } from "#kit/base/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { parseSettings } from "#kit/base/settings-body.ts";
 import { type Principal, principalOf } from "#kit/rpc/principal.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import {

@@ -1,4 +1,4 @@
-/** Bounds of operators who sign in by name, each with its reason. */
+// Bounds of operators who sign in by name, each with its reason.
 
 /** The form of a name, which may be an e-mail address. The audit log shows it. */
 export const operatorNamePattern = /^[a-z0-9][a-z0-9._@+-]{0,63}$/;

@@ -1,3 +1,6 @@
+// Reads the fields of requests. All functions refuse with INVALID_ARGUMENT and name the field, never its value. `key-body.ts` reads the
+// bodies of keys.
+
 import { type Timestamp, timestampDate, timestampMs } from "@bufbuild/protobuf/wkt";
 import { codePoints } from "#common/words/body.ts";
 import { isLimitReset, limitResetWord } from "#common/words/key-limits.ts";
@@ -31,9 +34,6 @@ import { operatorNamePattern, passwordChars } from "./operator-limits.ts";
 import type { SessionIdentity } from "./session.ts";
 import type { AccountCursor, AccountSearch, KeyPage, KeyUse } from "./store.ts";
 import { totpSecretPattern } from "./totp.ts";
-
-// Reads the fields of requests. All functions refuse with INVALID_ARGUMENT and name the field, never its value. `key-body.ts` reads the
-// bodies of keys.
 
 const sha256Bytes = 32;
 const knownScopes: ReadonlySet<number> = new Set(

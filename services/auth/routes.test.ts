@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
-import { type JsonObject, settingsBody } from "#kit/base/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { settingsBody } from "#kit/base/settings-body.ts";
 import { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { createAuthWorld } from "../../test/contract/keys.world.ts";
 

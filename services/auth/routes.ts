@@ -6,7 +6,8 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Ids } from "#kit/base/ids.ts";
-import { type JsonObject, parseSettings } from "#kit/base/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { parseSettings } from "#kit/base/settings-body.ts";
 import type { RateBuckets } from "#kit/share/rate-buckets.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import {

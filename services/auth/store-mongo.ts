@@ -19,7 +19,7 @@ import {
   keyFields,
   keyOf,
 } from "./store-mongo-docs.ts";
-import { createPlaces, type Places } from "./store-mongo-key-numbers.ts";
+import { createPlaces, type Places } from "./store-mongo-key-places.ts";
 import { createReads, findMadeBy, type KeyContext } from "./store-mongo-reads.ts";
 import { createRevisions } from "./store-mongo-revisions.ts";
 import { createTransitions, refuseOtherAccount, refuseUsedSecret } from "./store-transitions.ts";

@@ -1,3 +1,5 @@
+// Makes and checks the second factor of operators who sign in by name: codes of an authenticator, and recovery codes.
+
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 
 // Codes of an authenticator by RFC 6238, with the parameters that all authenticators know: SHA-1, six digits, 30 seconds.

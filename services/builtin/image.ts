@@ -1,3 +1,6 @@
+// Makes the image that a prompt asks for, as PNG: a painted scene or joined references, with a caption. `worker.ts` calls it
+// in a thread.
+
 import type { ImageRequest, ImageResult } from "#common/words/builtin-models.ts";
 import { paintCaption } from "./caption/caption.ts";
 import { readMood } from "./paint/mood.ts";

@@ -1,3 +1,6 @@
+// The entry of the room: the two ports that the host hands to upstreams, one for media and one for text. Their work is done in
+// threads.
+
 import type { BuiltinRenderer, BuiltinText, VideoRequest } from "#common/words/builtin-models.ts";
 import { untilAborted } from "#kit/base/abort.ts";
 import type { Ids } from "#kit/base/ids.ts";

@@ -1,7 +1,5 @@
-/**
- * Bounds of the built-in models. They keep one request from taking a machine's memory or a worker's time. The catalog and the API
- * decide what a caller may ask for, well inside them.
- */
+// Bounds of the built-in models. They keep one request from taking a machine's memory or a worker's time. The catalog and the API
+// decide what a caller may ask for, well inside them.
 
 const minuteMs = 60_000;
 

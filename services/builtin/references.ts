@@ -1,3 +1,5 @@
+// Decodes the images that a caller gave as references, and fits them to the frame. Images and videos share it.
+
 import { pictureLimits } from "./limits.ts";
 import { mix, type Rgb, smoothstep } from "./paint/colour.ts";
 import type { Palette } from "./paint/palettes.ts";

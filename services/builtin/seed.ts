@@ -1,3 +1,5 @@
+// Makes repeatable random numbers of a prompt and its seed. So equal requests have equal results on every machine.
+
 import { createHash } from "node:crypto";
 
 /** A repeatable source of numbers. The same seed text gives the same sequence on every machine. */

@@ -1,3 +1,5 @@
+// Runs the work of the built-in models in threads that accounts share in turns. `worker.ts` is the code in a thread.
+
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import {
   type BuiltinCaller,

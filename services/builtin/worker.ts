@@ -1,3 +1,6 @@
+// The code of a thread of the built-in models: takes one task after another, and loads what its kind needs. `threads.ts`
+// starts it.
+
 import { parentPort } from "node:worker_threads";
 import { muteThread } from "#kit/threads/thread.ts";
 import type { Task, TaskKind, TaskReply, Tasks } from "./threads.ts";

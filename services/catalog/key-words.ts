@@ -1,3 +1,5 @@
+// Says in words what each key of a catalog file means. `schema.ts` says which keys there are.
+
 /**
  * The meaning of each key of a catalog file, in a sentence or two. `genmesh catalog explain` and the JSON schema show it. Where a key
  * means something else below another key, its entry has both names: `poll.key`. The longest entry that fits a path is its meaning.

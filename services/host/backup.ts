@@ -1,3 +1,5 @@
+// Copies the state of an install in one process, and brings it back. `cli/backup.ts` has the commands for it.
+
 import { existsSync, readdirSync } from "node:fs";
 import { copyFile, mkdtemp, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";

@@ -3,7 +3,7 @@
 import { isOutsideUrl, isWebPort } from "#kit/outside/url.ts";
 import type { AlertWays, MailConfig } from "../notices/index.ts";
 import { badVariable, type EnvReader } from "./env.ts";
-import { readSecretFile } from "./secret-file.ts";
+import { readSecretFile } from "./read-secret-file.ts";
 
 const names = {
   url: "GENMESH_ALERT_WEBHOOK_URL",

@@ -1,7 +1,7 @@
 // Reads the environment's variables for the console and its sign-in by an identity provider.
 
 import { badVariable, type EnvReader } from "./env.ts";
-import { readSecretFile } from "./secret-file.ts";
+import { readSecretFile } from "./read-secret-file.ts";
 
 /** A process's settings of the console. */
 export interface ConsoleConfig {

@@ -1,4 +1,4 @@
-// Runs a process from its start to its end: log, signals, ready line, drain. `main.ts` calls it, and `mesh.ts` or `role.ts` start
+// Runs a process from its start to its end: log, signals, ready line, drain. `main.ts` calls it, and `role-all.ts` or `role.ts` start
 // what is in the process.
 
 import { createLogger } from "#kit/base/logger.ts";
@@ -92,12 +92,12 @@ interface Running extends AsyncDisposable {
 async function start(config: Config, options: ProcessOptions): Promise<Running> {
   const { role } = config;
   if (role === "all") {
-    const { startMesh } = await import("./mesh.ts");
-    const mesh = await startMesh(config, options);
-    const { apiKey } = mesh.bootstrap;
-    const ready = `genmesh is ready: ${mesh.baseUrl}${apiKey ? `  key: ${apiKey}` : ""}`;
-    const banner = [ready, ...consoleLine(config, mesh.baseUrl)].join("\n");
-    return Object.assign(mesh, { banner, shown: () => mesh.bootstrap.shown() });
+    const { startRoleAll } = await import("./role-all.ts");
+    const running = await startRoleAll(config, options);
+    const { apiKey } = running.bootstrap;
+    const ready = `genmesh is ready: ${running.baseUrl}${apiKey ? `  key: ${apiKey}` : ""}`;
+    const banner = [ready, ...consoleLine(config, running.baseUrl)].join("\n");
+    return Object.assign(running, { banner, shown: () => running.bootstrap.shown() });
   }
   const { startRole } = await import("./role.ts");
   const process = await startRole(config, options);

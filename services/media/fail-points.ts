@@ -1,3 +1,5 @@
+// Names the places at which crash tests stop a process in the life of a job.
+
 /**
  * The places between two steps of a job's life, in their order. A process can die there, with the one step done and the other not.
  * Every step has one, and the crash tests stop the process at each of them.

@@ -1,3 +1,5 @@
+// Lists a test server for each protocol of media, so that one test holds all drivers to the same rules.
+
 import type { Behaviour } from "../../test/support/scripted-behaviours.ts";
 import { startScriptedMediaUpstream } from "../../test/support/scripted-media-upstream.ts";
 import type { SeenRequest } from "../../test/support/scripted-upstream.ts";

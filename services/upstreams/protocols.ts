@@ -1,3 +1,5 @@
+// The one table of all protocols, with what each can do. The gateway and the catalog read it, and load no driver by it.
+
 import { type Upstream, UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { anthropic } from "./anthropic/capabilities.ts";
 import { builtin } from "./builtin/capabilities.ts";

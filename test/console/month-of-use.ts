@@ -3,7 +3,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AuthService } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { BillingService, Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
-import type { Mesh } from "../../services/host/mesh.ts";
+import type { RoleAllProcess } from "../../services/host/role-all.ts";
 import { samplePng } from "../../services/upstreams/media/samples.fixture.ts";
 
 type Ask = (path: string, body?: unknown) => Promise<Response>;
@@ -19,7 +19,7 @@ const questions = ["Why is the sky blue?", "Name three rivers.", "What is a prim
  * `pass` moves its clock forward. Answers the secret of a key with all rights, and its account.
  */
 export async function useForAMonth(
-  mesh: Mesh,
+  mesh: RoleAllProcess,
   pass: (ms: number) => void,
 ): Promise<{ secret: string; accountId: string }> {
   const { secret, accountId, topUp } = await makeOwner(mesh);
@@ -85,7 +85,7 @@ async function today(ask: Ask): Promise<void> {
 }
 
 /** Uploads a file to refer to. */
-async function upload(mesh: Mesh, secret: string): Promise<void> {
+async function upload(mesh: RoleAllProcess, secret: string): Promise<void> {
   const form = new FormData();
   form.set("purpose", "vision");
   form.set("file", new Blob([new Uint8Array(await samplePng(640, 400))]), "harbour.png");
@@ -93,7 +93,7 @@ async function upload(mesh: Mesh, secret: string): Promise<void> {
   await fetch(`${mesh.baseUrl}/files`, { method: "POST", body: form, headers });
 }
 
-async function makeOwner(mesh: Mesh) {
+async function makeOwner(mesh: RoleAllProcess) {
   const transport = createGrpcTransport({
     baseUrl: `http://${mesh.grpcAddress}`,
     interceptors: [

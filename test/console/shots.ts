@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
-import { startMesh } from "../../services/host/mesh.ts";
+import { startRoleAll } from "../../services/host/role-all.ts";
 import { openBrowser, openPage } from "../support/browser.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { listTimes, timesTable } from "./list-times.ts";
@@ -93,7 +93,7 @@ async function takeAll(dataDir: string): Promise<void> {
   clock.set(-30 * dayMs);
   const log = createLogger("error", process.stderr);
   const { signal } = new AbortController();
-  await using mesh = await startMesh(config, { log, signal, clock });
+  await using mesh = await startRoleAll(config, { log, signal, clock });
   const { origin } = new URL(mesh.baseUrl);
   const { secret: owner, accountId } = await useForAMonth(mesh, (ms) => clock.set(ms));
   await untilBuilt(origin);

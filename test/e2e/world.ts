@@ -18,7 +18,7 @@ import { MediaService } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import { TextService } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { openTelemetry } from "../../services/host/context.ts";
-import { type Mesh, startMesh } from "../../services/host/mesh.ts";
+import { type RoleAllProcess, startRoleAll } from "../../services/host/role-all.ts";
 import { jumpClock } from "../support/jump-clock.ts";
 import { startMeshProcesses } from "../support/mesh.ts";
 import { startMeshRoles } from "../support/mesh-roles.ts";
@@ -70,7 +70,7 @@ export interface World extends AsyncDisposable {
   /** The addresses of the metrics of all processes. */
   opsUrls: string[];
   /** Only for {@link oneProcessOnly}. */
-  mesh: Mesh;
+  mesh: RoleAllProcess;
   /** Moves the clock forward, and waits until the parts of the process have answered each other again. */
   later(ms: number): Promise<void>;
   /** Sets the clock of the one process ahead (or back), without any time passing. Only for {@link oneProcessOnly}. */
@@ -150,7 +150,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     baseUrls: running.baseUrls,
     opsUrl: running.opsUrl,
     opsUrls: running.opsUrls,
-    mesh: running.mesh as Mesh,
+    mesh: running.mesh as RoleAllProcess,
     now: running.now,
     setClock: (ms) => running.setClock?.(ms),
     async later(ms) {
@@ -219,7 +219,7 @@ interface Running {
   opsUrl: string;
   opsUrls: string[];
   admin: Admin;
-  mesh: Mesh | undefined;
+  mesh: RoleAllProcess | undefined;
   now(): number;
   /** Only for a world in one process. */
   setClock?(ms: number): void;
@@ -247,7 +247,7 @@ async function startHere({ dataDir, env, log, stack }: RunningOptions): Promise<
   const metrics = createMetrics();
   const signal = new AbortController().signal;
   stack.use(await openTelemetry(config, { log: logger, metrics }));
-  const mesh = stack.use(await startMesh(config, { log: logger, signal, clock, metrics }));
+  const mesh = stack.use(await startRoleAll(config, { log: logger, signal, clock, metrics }));
   const { baseUrl, opsUrl } = mesh;
   return {
     baseUrl,
@@ -296,7 +296,7 @@ function remoteWorld(baseUrl: string, key: string): World {
   return world as Partial<World> as World;
 }
 
-function adminOf(mesh: Mesh): Admin {
+function adminOf(mesh: RoleAllProcess): Admin {
   const transport = createGrpcTransport({
     baseUrl: `http://${mesh.grpcAddress}`,
     interceptors: [

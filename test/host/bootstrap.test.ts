@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
-import { type Mesh, startMesh } from "../../services/host/mesh.ts";
+import { type RoleAllProcess, startRoleAll } from "../../services/host/role-all.ts";
 import { operatorOf } from "./operator.ts";
 import { type RunningMesh, startHost, startRunning, tempFolder } from "./process.ts";
 
@@ -114,10 +114,10 @@ test("a key that was written down by a start that made nothing is the one that i
 });
 
 /** Starts a mesh in this process, because these tests do not check the command. A process of its own takes a second of a core. */
-function startHere(env: Record<string, string>): Promise<Mesh> {
+function startHere(env: Record<string, string>): Promise<RoleAllProcess> {
   const ports = { PORT: "0", GRPC_PORT: "0", GENMESH_OPS_PORT: "0" };
   const { signal } = new AbortController();
-  return startMesh(envToConfig({ ...ports, ...env }), { log: createLogger("silent"), signal });
+  return startRoleAll(envToConfig({ ...ports, ...env }), { log: createLogger("silent"), signal });
 }
 
 /** Undefined where the key is refused. */

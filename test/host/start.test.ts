@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
 import { ConfigError } from "../../services/host/env.ts";
-import { startMesh } from "../../services/host/mesh.ts";
+import { startRoleAll } from "../../services/host/role-all.ts";
 import { freePort } from "../support/free-port.ts";
 import { until } from "../support/until.ts";
 import { type RunningMesh, runHost, startRunning, tempFolder } from "./process.ts";
@@ -216,7 +216,7 @@ describe("a start that cannot be", () => {
 async function faultOfStart(env: Record<string, string>): Promise<string> {
   const config = envToConfig({ PORT: "0", GRPC_PORT: "0", GENMESH_OPS_PORT: "0", ...env });
   const options = { log: createLogger("silent"), signal: new AbortController().signal };
-  const fault = await startMesh(config, options).then(
+  const fault = await startRoleAll(config, options).then(
     (mesh) => mesh[Symbol.asyncDispose]().then(() => expect.unreachable()),
     (error: unknown) => error,
   );

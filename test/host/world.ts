@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { createLogger } from "#kit/base/logger.ts";
 import { envToConfig } from "../../services/host/config.ts";
-import { type Mesh, startMesh } from "../../services/host/mesh.ts";
+import { type RoleAllProcess, startRoleAll } from "../../services/host/role-all.ts";
 import { type CommandEnd, runOperatorCommand } from "../support/operator-command.ts";
 import { tempFolder, type Variables } from "./process.ts";
 
 /** A mesh in this process, on a data directory of its own. */
 export interface HostWorld extends AsyncDisposable {
-  mesh: Mesh;
+  mesh: RoleAllProcess;
   dataDir: string;
 }
 
@@ -27,7 +27,7 @@ export async function startHostWorld(env: Variables = {}): Promise<HostWorld> {
     ...env,
   });
   const log = createLogger("silent");
-  const mesh = stack.use(await startMesh(config, { log, signal: new AbortController().signal }));
+  const mesh = stack.use(await startRoleAll(config, { log, signal: new AbortController().signal }));
   const owned = stack.move();
   return { mesh, dataDir, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

@@ -1,10 +1,12 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { folderOf, type Room, roomOf, rooms, tables } from "../rooms.ts";
+import { folderOf, leadsInto, mayImport, type Room, roomOf, rooms, tables } from "../rooms.ts";
 import { thisCheckout } from "./checkout.ts";
 import { drawHouse } from "./house-picture.ts";
+import { houseFiles } from "./own-files.ts";
 
+const house = houseFiles();
 const architecture = "docs/architecture.md";
 const [before, after] = ["<!-- rooms: npm run house -->", "<!-- end of rooms -->"];
 
@@ -24,6 +26,7 @@ export function housePages(): Map<string, string> {
 function signOf(room: Room): string {
   const inner = rooms.filter(({ path }) => path.startsWith(`${room.path}/`));
   const importers = importersOf(room);
+  const leading = filesIn(room).filter((file) => leadsInto(file).size > 0);
   const own = tables.filter((file) => roomOf(file) === room).map((file) => basename(file));
   const lines = [
     `# ${room.path}`,
@@ -37,6 +40,9 @@ function signOf(room: Room): string {
       .join("/")}\`. No two files import each other, directly or through others.`,
     own.length > 0
       ? `${namesOf(own)}: a table of all members of a kind, which may import all rooms of its area.`
+      : undefined,
+    leading.length > 0
+      ? `Lead into rooms in it: ${namesOf(leading.map((file) => within(room, file)))}. A room in it may import these files only where it may import the same rooms itself.`
       : undefined,
     importers.length > 0 ? `May be imported by: ${namesOf(importers)}.` : undefined,
     inner.length > 0 ? `Rooms in it: ${namesOf(inner.map(({ path }) => path))}.` : undefined,
@@ -56,13 +62,21 @@ function tableOfRooms(): string {
   return `| room | decides | may import |\n| --- | --- | --- |\n${rows.join("")}`;
 }
 
+/** The files of a room, without those of rooms in it. */
+const filesIn = (room: Room) => house.filter((file) => roomOf(file) === room);
+
+/** A path in a room, as good as that of any other file there. */
+const anyFileIn = (path: string) => `${folderOf({ path } as Room)}/any.ts`;
+
 function importsOf({ path, imports }: Room): string {
   const around = rooms
     .filter((room) => path.startsWith(`${room.path}/`))
-    .map(
-      (room) =>
-        `the files directly in ${room.path}${existsSync(join(thisCheckout, folderOf(room), "index.ts")) ? " without its index.ts" : ""}`,
-    );
+    .map((room) => {
+      const closed = filesIn(room).filter((file) => !mayImport(anyFileIn(path), file));
+      const without =
+        closed.length > 0 ? ` without ${namesOf(closed.map((file) => within(room, file)))}` : "";
+      return `the files directly in ${room.path}${without}`;
+    });
   const named = namesOf(imports.map((name) => (name === path ? "its inner rooms" : name)));
   return [named, ...around].filter(Boolean).join(", ") || "no other room";
 }
@@ -82,6 +96,9 @@ function importersOf({ path }: Room): string[] {
     ...(hasInner ? ["the rooms in it"] : []),
   ];
 }
+
+/** The path of a file from the folder of its room. */
+const within = (room: Room, file: string) => file.slice(folderOf(room).length + 1);
 
 const namesOf = (names: readonly string[]) => names.join(", ");
 

@@ -1,3 +1,6 @@
+// Adds the names of accounts to rows that name accounts by their ids alone. The operator's lists of keys, requests, work and
+// webhooks share it.
+
 import { type AdminCall, listOf } from "./context.ts";
 import { pageSizes } from "./limits.ts";
 

@@ -6,7 +6,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod 
 import type { Peers } from "#common/agreements/peers.ts";
 import { audited, type DoneAction, type PlannedAction } from "#common/words/operator-actions.ts";
 import { ErrorReason, isRefusal, type Reason, refuse } from "#kit/base/errors.ts";
-import { type JsonObject, parseSettings, parseTextBody } from "#kit/base/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { parseSettings, parseTextBody } from "#kit/base/settings-body.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { Unit } from "#proto/genmesh/billing/v1/billing_service_pb.ts";

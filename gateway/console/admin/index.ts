@@ -3,7 +3,7 @@
 import type { FastifyInstance } from "fastify";
 import type { Edge } from "../../context.ts";
 import { accountRoutes } from "./accounts.ts";
-import { alertRoutes } from "./alerts.ts";
+import { alertAndWebhookRoutes } from "./alerts-and-webhooks.ts";
 import { catalogRoutes } from "./catalog.ts";
 import { entryRoutes } from "./entries.ts";
 import { keyRoutes } from "./keys.ts";
@@ -21,8 +21,8 @@ import { workRoutes } from "./work.ts";
 export function registerAdmin(app: FastifyInstance, edge: Edge): void {
   accountRoutes(app, edge);
   entryRoutes(app, edge);
+  alertAndWebhookRoutes(app, edge);
   noticeRoutes(app, edge);
-  alertRoutes(app, edge);
   marginRoutes(app, edge);
   keyRoutes(app, edge);
   requestRoutes(app, edge);

@@ -1,3 +1,6 @@
+// Asks the gateway for the page. Every request of the console is sent here, so that refusals and lost connections are treated
+// in one way.
+
 import { askForSecret } from "./secret.ts";
 import { endSession } from "./session.ts";
 

@@ -1,3 +1,5 @@
+// Keeps conversations and forms of jobs in this browser, where the reader wants that. No server has them.
+
 import { signal } from "@preact/signals";
 import { session } from "./session.ts";
 

@@ -1,3 +1,5 @@
+// Finds out whether the gateway has a newer build of the console than this page, so that the shell can offer it.
+
 import { signal } from "@preact/signals";
 
 /** True once a gateway has had another build of the console than this page. */

@@ -1,3 +1,5 @@
+// Opens the palette, whose code is loaded only then. `palette.tsx` is what opens.
+
 import { useEffect, useState } from "preact/hooks";
 import { toast } from "./kit/toast.tsx";
 import type { Palette } from "./palette.tsx";

@@ -1,3 +1,5 @@
+// The behaviour that screens share: loading, reloading, filters and pages in the address, focus, actions.
+
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { type CallOptions, Cancelled, call, queryOf } from "./api.ts";

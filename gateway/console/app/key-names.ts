@@ -1,3 +1,5 @@
+// Remembers the names of the account's keys, so that lists show names in place of ids.
+
 import { signal } from "@preact/signals";
 import { call } from "./api.ts";
 import { may, session } from "./session.ts";

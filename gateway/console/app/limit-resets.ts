@@ -1,3 +1,5 @@
+// Turns the periods of a key's limit into choices of a form and into words.
+
 import type { LimitReset } from "./types.ts";
 
 /** Choices of when a key's limit resets. They are values of a form, which cannot be null. */

@@ -1,3 +1,5 @@
+// The entry of the page: loads the session, then shows the sign-in, the set-up or the shell.
+
 import { render } from "preact";
 import { ErrorBoundary } from "preact-iso/lazy";
 import { LocationProvider } from "preact-iso/router";

@@ -1,3 +1,5 @@
+// Lists the kinds of models with their names and scopes.
+
 import { may } from "./session.ts";
 import type { ModelKind } from "./types.ts";
 

@@ -1,3 +1,5 @@
+// Lists the screens that the reader may open. The shell and the palette show them.
+
 import { may, seesJobs, session } from "./session.ts";
 
 export interface Place {

@@ -1,4 +1,4 @@
-// Filters that offer what there is: the reader need not know ids by heart.
+// Filters of lists that offer the models and keys that there are.
 
 import { useId, useState } from "preact/hooks";
 import { useApi } from "./hooks.ts";

@@ -1,3 +1,5 @@
+// Finds any screen or thing by a few letters. `go-to.tsx` loads it when it is first opened.
+
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { call } from "./api.ts";

@@ -1,3 +1,5 @@
+// Keeps running jobs up to date on screens, by their events.
+
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, open } from "./api.ts";
 import type { Loaded } from "./hooks.ts";

@@ -1,3 +1,5 @@
+// Lists the scopes of keys with their words, for the forms and lists of keys.
+
 /** The scopes of a key that names none. */
 export const implied = [
   "text",

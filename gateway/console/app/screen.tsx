@@ -1,3 +1,5 @@
+// Loads the code of a screen when the reader goes there, and tries again where that fails.
+
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import lazy from "preact-iso/lazy";

@@ -1,3 +1,5 @@
+// Chooses the screen of an address, for keys and for operators.
+
 import { Route, Router } from "preact-iso/router";
 import { Page } from "./kit/page.tsx";
 import { Empty } from "./kit/states.tsx";

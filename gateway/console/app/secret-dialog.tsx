@@ -1,3 +1,5 @@
+// The dialog that asks for the secret again before keys are made or money is moved. `secret.ts` says when.
+
 import { useState } from "preact/hooks";
 import { Dialog, FormDialog } from "./kit/dialog.tsx";
 import { TextField } from "./kit/form.tsx";

@@ -1,3 +1,5 @@
+// Lets a request ask the reader for the secret. `api.ts` asks, and `secret-dialog.tsx` shows the question.
+
 import { signal } from "@preact/signals";
 
 export interface SecretQuestion {

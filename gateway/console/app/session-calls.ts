@@ -1,3 +1,5 @@
+// The calls that begin, load and end a session.
+
 import { ApiError, call } from "./api.ts";
 import { forgetAll } from "./browser-store.ts";
 import { hasEnded, session } from "./session.ts";

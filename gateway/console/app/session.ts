@@ -1,3 +1,5 @@
+// The reader's session and rights, as the whole page knows them. `session-calls.ts` changes it.
+
 import { signal } from "@preact/signals";
 import type { Session } from "./types.ts";
 

@@ -1,3 +1,5 @@
+// The frame around every screen.
+
 import { useEffect, useState } from "preact/hooks";
 import { ErrorBoundary } from "preact-iso/lazy";
 import { useLocation } from "preact-iso/router";

@@ -1,3 +1,5 @@
+// The form by which an operator signs in by name.
+
 import { useState } from "preact/hooks";
 import { useAction } from "./hooks.ts";
 import { TextField } from "./kit/form.tsx";

@@ -1,3 +1,5 @@
+// The page that a reader without a session sees.
+
 import { useEffect, useState } from "preact/hooks";
 import { ErrorBoundary } from "preact-iso/lazy";
 import { useAction, useApi } from "./hooks.ts";

@@ -1,3 +1,5 @@
+// Reads server-sent events in the browser.
+
 export interface ServerEvent {
   /** "message" where the stream names no event. */
   event: string;

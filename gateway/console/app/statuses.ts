@@ -1,3 +1,5 @@
+// Says in words what each status means. Lists show it beside the status.
+
 /** The meaning of each status of a request, in a sentence or two. */
 export const requestStatuses: Readonly<Record<string, string>> = {
   completed: "It has its whole answer.",

@@ -1,3 +1,5 @@
+// The reader's choice of a light or dark page.
+
 import { signal } from "@preact/signals";
 
 export type Theme = "system" | "light" | "dark";

@@ -1,3 +1,5 @@
+// The filter of lists by a range of time, kept in the address.
+
 import { useMemo, useState } from "preact/hooks";
 import { localZone } from "./format.ts";
 import { useFilters } from "./hooks.ts";

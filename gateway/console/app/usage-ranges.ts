@@ -1,3 +1,5 @@
+// Lists the ranges of time of the charts, each within a page of the usage API.
+
 import { days, startOfDay } from "./usage-sums.ts";
 
 export type Width = "1h" | "1d";

@@ -1,3 +1,5 @@
+// Adds up usage for charts and tables, in exact integers.
+
 import type { UsageBucket, UsageResult } from "./types.ts";
 
 /** Seconds of a day, the unit of the usage API's times. */

@@ -1,3 +1,5 @@
+// Declares what the store of monthly grants must promise. `store-documents.ts` keeps the promises.
+
 import type { AskedGrant, MonthlyGrant } from "./monthly-grant.ts";
 
 /**

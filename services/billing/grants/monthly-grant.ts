@@ -1,3 +1,5 @@
+// Says what a monthly grant is, and when the next one is due. It is pure: `monthly.ts` gives the grants.
+
 /** The amounts that an account gets on the first day of each month. Months are those of UTC. */
 export interface MonthlyGrant {
   readonly accountId: string;

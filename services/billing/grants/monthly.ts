@@ -1,3 +1,5 @@
+// Gives each account its monthly grant, once a month, and answers the methods that set a grant. The ledger books it.
+
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { monthOf } from "#common/words/money.ts";

@@ -1,3 +1,5 @@
+// Keeps monthly grants in SQLite and MongoDB, with the promises of `grant-store.ts`.
+
 import { documentsIn, openDocuments } from "#kit/documents/open.ts";
 import { removed } from "#kit/documents/port.ts";
 import type { Component, DocumentsSchema } from "#kit/documents/schema.ts";

@@ -1,3 +1,5 @@
+// Declares the ledger's tables in SQLite, step by step. `store-sqlite.ts` reads and writes them.
+
 /**
  * The ledger's tables, a step for each version. The checks repeat the law of the wallet by other means. The triggers keep the journal
  * append-only against mistakes, and the hash chain serves for the rest. Rows name their wallet by a number, and only the operation id

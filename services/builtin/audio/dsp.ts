@@ -1,3 +1,5 @@
+// The operations on samples that music, speech and the audio of videos share.
+
 /** A fast repeatable noise source with values in [-1, 1). */
 export function createNoiseSource(seed: number): () => number {
   let state = seed | 1;

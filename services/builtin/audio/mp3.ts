@@ -1,3 +1,5 @@
+// Encodes samples as MP3, for music and speech.
+
 import { createMp3Encoder } from "wasm-media-encoders";
 
 /** The form of the MP3. The bit rate is constant, so that players know the length at once. */

@@ -1,3 +1,5 @@
+// Adds the reverb of a hall to music and to the audio of videos.
+
 import type { Stereo } from "./dsp.ts";
 
 /** Lengths of the echoes in seconds. No two share a divisor, so that they do not ring together. */

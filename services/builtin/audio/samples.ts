@@ -1,3 +1,5 @@
+// Writes speech as plain samples, in WAV or PCM. `mp3.ts` does it in MP3.
+
 import type { Mp3Writer } from "./mp3.ts";
 
 const wavHeadBytes = 44;

@@ -1,3 +1,5 @@
+// Paints the prompt as a caption onto images and videos. `layout.ts` breaks its lines, and `fonts.ts` has the letters.
+
 import { mix, type Rgb, smoothstep } from "../paint/colour.ts";
 import type { Palette } from "../paint/palettes.ts";
 import { createRaster, type FrameSize, type Layer } from "../paint/raster.ts";

@@ -1,3 +1,6 @@
+// Finds the outlines of letters in the fonts that are installed with genmesh, so that a caption looks the same on every
+// machine.
+
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";

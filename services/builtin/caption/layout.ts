@@ -1,3 +1,5 @@
+// Breaks a caption into lines that fit its room, in any script.
+
 import { captionSymbols } from "../limits.ts";
 import { glyphOf, OUTLINE_SIZE } from "./fonts.ts";
 

@@ -1,3 +1,6 @@
+// Plays a whole score bar by bar: chords, bass, tune, drums. `compose.ts` writes the score, and `player.ts` has the
+// instruments.
+
 import type { Random } from "../seed.ts";
 import { createDrums } from "./drums.ts";
 import type { Step } from "./melody.ts";

@@ -1,3 +1,5 @@
+// Writes the score of a piece in the style that a prompt asks for. `band.ts` plays it.
+
 import type { Random } from "../seed.ts";
 import type { Bar, Score } from "./band.ts";
 import type { Syllable } from "./lyrics.ts";

@@ -1,3 +1,5 @@
+// Makes the samples of each drum. `band.ts` says when it is struck.
+
 import { createNoiseSource, highPass, lowPass } from "../audio/dsp.ts";
 import { lay, type Mix } from "./player.ts";
 

@@ -1,3 +1,5 @@
+// Splits lyrics into syllables that can be sung. `compose.ts` sets them to notes, and `singer.ts` sings them.
+
 import { lyricsCharacters } from "../limits.ts";
 import { soundsOf } from "../speech/letters.ts";
 import { type PhonemeName, phonemeOf } from "../speech/phonemes.ts";

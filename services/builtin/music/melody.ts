@@ -1,3 +1,5 @@
+// Invents tunes. `compose.ts` puts them into a piece.
+
 import type { Random } from "../seed.ts";
 import { nearestChordTone } from "./theory.ts";
 

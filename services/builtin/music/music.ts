@@ -1,3 +1,5 @@
+// Makes the music that a prompt asks for, from its words to the MP3. `worker.ts` calls it in a thread.
+
 import type { MusicRequest, SoundResult } from "#common/words/builtin-models.ts";
 import { fadeEnds, master, type Stereo } from "../audio/dsp.ts";
 import { openMp3 } from "../audio/mp3.ts";

@@ -1,3 +1,5 @@
+// Lists the instruments with the tone of each. `player.ts` plays them.
+
 /** The tone of an instrument: the form of its waves, and the beginning and end of a note. */
 export interface Patch {
   /** Strength of each partial at the start of a note, and after it has mellowed within a number of seconds. */

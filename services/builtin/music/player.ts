@@ -1,3 +1,5 @@
+// Plays single notes of instruments into a mix. All players share its mix: band, drums, singer.
+
 import { createStereo, type Stereo } from "../audio/dsp.ts";
 import { type Patch, type PatchName, patches } from "./patches.ts";
 import { frequencyOf } from "./theory.ts";

@@ -1,3 +1,5 @@
+// Sings syllables into a mix, with the mouth of the speech model.
+
 import type { Random } from "../seed.ts";
 import { type Phoneme, phonemeOf } from "../speech/phonemes.ts";
 import { Tract, type Utterance } from "../speech/tract.ts";

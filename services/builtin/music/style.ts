@@ -1,3 +1,5 @@
+// Finds in a prompt which kind of music is asked for, and says how each kind is played.
+
 import type { Random } from "../seed.ts";
 import { words } from "../words.ts";
 import type { PatchName } from "./patches.ts";

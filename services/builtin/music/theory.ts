@@ -1,3 +1,5 @@
+// Scales and chords, of which pieces are composed.
+
 /** Steps of a scale above its root, in semitones. */
 type Scale = readonly number[];
 

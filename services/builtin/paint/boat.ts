@@ -1,3 +1,5 @@
+// Paints a sailing boat, for scenes at sea. `scene.ts` asks for it.
+
 import { mix, type Rgb, smoothstep } from "./colour.ts";
 import { blendPixel, createRaster, type Layer } from "./raster.ts";
 import type { ScenePlan } from "./scene-plan.ts";

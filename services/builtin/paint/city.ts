@@ -1,3 +1,5 @@
+// Paints rows of houses, for scenes of a city. `scene.ts` asks for them.
+
 import type { Random } from "../seed.ts";
 import { mix, type Rgb, ramp, scale, smoothstep } from "./colour.ts";
 import type { Fold } from "./land.ts";

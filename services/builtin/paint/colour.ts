@@ -1,3 +1,5 @@
+// Colours, and how they are mixed. All painters use it.
+
 /** Red, green and blue, each 0 to 255, not necessarily whole. */
 export type Rgb = readonly [number, number, number];
 

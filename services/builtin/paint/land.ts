@@ -1,3 +1,5 @@
+// Paints mountains, hills, dunes and waves of colour. `scene.ts` asks for them.
+
 import { mix, type Rgb, ramp, scale, smoothstep } from "./colour.ts";
 import { createNoise } from "./noise.ts";
 import type { Layer } from "./raster.ts";

@@ -1,3 +1,5 @@
+// Finds in a prompt which scene, colours and particles are painted, and which audio a video has.
+
 import type { Random } from "../seed.ts";
 import { words } from "../words.ts";
 import { type Palette, type PaletteName, tintedPalette } from "./palettes.ts";

@@ -1,3 +1,5 @@
+// Makes the smooth noise of which painters form land, clouds, water and space.
+
 import type { Random } from "../seed.ts";
 
 /** Smooth repeatable noise, values in about [-1, 1]. */

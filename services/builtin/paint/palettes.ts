@@ -1,3 +1,5 @@
+// Lists the colours of each hour and weather. Every painter takes its colours from here.
+
 import { hex, type Rgb, turnHue } from "./colour.ts";
 
 /** The colours of one hour and weather. Every painter takes its colours from here. */

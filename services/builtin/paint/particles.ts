@@ -1,3 +1,5 @@
+// Paints what drifts through the air: snow, rain, birds. It moves in videos and stands still in images.
+
 import type { Random } from "../seed.ts";
 import { mix, type Rgb } from "./colour.ts";
 import type { ParticleKind } from "./mood.ts";

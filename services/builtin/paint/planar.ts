@@ -1,3 +1,5 @@
+// Joins painted layers into one image of separate colour planes. So images and frames of videos share the code for it.
+
 import type { Rgb } from "./colour.ts";
 import type { FrameSize, Layer, Raster } from "./raster.ts";
 import { findRuns, type Runs } from "./runs.ts";

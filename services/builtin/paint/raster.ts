@@ -1,3 +1,5 @@
+// The pixels on which all painters paint, and the operations on single ones.
+
 import type { Rgb } from "./colour.ts";
 
 /** Straight-alpha RGBA pixels, four bytes each, row by row. */

@@ -1,3 +1,5 @@
+// Paints the land below a line. Painters of land and of trees share it.
+
 import type { Rgb } from "./colour.ts";
 import { createRaster, type FrameSize, type Layer, setPixel } from "./raster.ts";
 

@@ -1,3 +1,5 @@
+// Finds which parts of a layer are visible, so that joining layers skips the others. `planar.ts` uses it.
+
 /**
  * The stretches of each row of a layer that are visible, and those that hide everything below. Most of a landscape is empty or opaque,
  * so most pixels are skipped or copied rather than blended.

@@ -1,3 +1,5 @@
+// Declares what every painter of a scene is given: the frame, the palette, the light.
+
 import type { Random } from "../seed.ts";
 import type { Noise } from "./noise.ts";
 import type { Palette } from "./palettes.ts";

@@ -1,3 +1,5 @@
+// Plans a scene: which painter paints which layer, and in what order. `stage.ts` shows the layers.
+
 import type { Random } from "../seed.ts";
 import { paintBoat } from "./boat.ts";
 import { paintHouses } from "./city.ts";

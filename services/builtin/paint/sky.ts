@@ -1,3 +1,5 @@
+// Paints sky, stars, sun, moon and clouds. `scene.ts` asks for them.
+
 import { mix, type Rgb, ramp, smoothstep } from "./colour.ts";
 import { addLight, blendPixel, createRaster, type Layer, type Raster, setPixel } from "./raster.ts";
 import type { Light, ScenePlan } from "./scene-plan.ts";

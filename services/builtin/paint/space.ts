@@ -1,3 +1,5 @@
+// Paints nebulae and planets, for scenes in space. `scene.ts` asks for them.
+
 import { mix, type Rgb, ramp, scale, smoothstep } from "./colour.ts";
 import { createNoise } from "./noise.ts";
 import { createRaster, type Layer, setPixel } from "./raster.ts";

@@ -1,3 +1,5 @@
+// Shows a planned scene at any moment. An image has one moment, and a video many.
+
 import type { Checkpoint } from "../worker.ts";
 import type { Particles } from "./particles.ts";
 import { layOver, type Picture, type PixelFormat, type Sheet, toSheet } from "./planar.ts";

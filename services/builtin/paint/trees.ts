@@ -1,3 +1,5 @@
+// Paints firs, for scenes of a forest. `scene.ts` asks for them.
+
 import type { Random } from "../seed.ts";
 import { mix, type Rgb, ramp, scale, smoothstep } from "./colour.ts";
 import type { Fold } from "./land.ts";

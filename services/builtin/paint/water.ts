@@ -1,3 +1,5 @@
+// Paints water that mirrors the image above it, still or moving.
+
 import type { Random } from "../seed.ts";
 import { mix, type Rgb } from "./colour.ts";
 import { createNoise } from "./noise.ts";

@@ -1,3 +1,5 @@
+// Says by which phonemes a word is spoken or sung, in many scripts.
+
 import type { PhonemeName } from "./phonemes.ts";
 
 /** Letters and their phonemes, whose names are separated by blanks. The longest match is used. */

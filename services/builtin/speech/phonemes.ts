@@ -1,3 +1,5 @@
+// Lists the phonemes, and how the mouth makes each. `tract.ts` speaks them.
+
 /** How a phoneme is made. Frequencies are in Hz, lengths in milliseconds at normal pace. */
 export type Phoneme = {
   /** The three resonances of the mouth during it, and where they glide to. */

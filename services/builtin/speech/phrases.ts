@@ -1,3 +1,5 @@
+// Turns a text into phonemes with their length and pitch. `tract.ts` speaks them.
+
 import type { Random } from "../seed.ts";
 import { soundsOf } from "./letters.ts";
 import { type PhonemeName, phonemeOf } from "./phonemes.ts";

@@ -1,3 +1,5 @@
+// Makes the speech that a request asks for, from its text to the file. `worker.ts` calls it in a thread.
+
 import {
   longestSpeechSeconds,
   type SoundResult,

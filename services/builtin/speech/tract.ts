@@ -1,3 +1,5 @@
+// Computes the samples of a voice that speaks or sings one phoneme after another.
+
 import { createNoiseSource, Resonator } from "../audio/dsp.ts";
 import type { Phoneme } from "./phonemes.ts";
 import type { Voice } from "./voice.ts";

@@ -1,3 +1,5 @@
+// Lists the voices, and how each of them speaks. Speech and singers use them.
+
 import { createRandom } from "../seed.ts";
 
 /** The differences between speakers. */

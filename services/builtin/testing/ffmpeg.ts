@@ -1,3 +1,5 @@
+// Reads made videos and music with ffmpeg, where it is installed. Only tests import it.
+
 import { execFileSync, spawnSync } from "node:child_process";
 
 /** True where ffmpeg and ffprobe are installed. Reports it once where they are not. */

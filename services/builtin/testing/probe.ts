@@ -1,4 +1,4 @@
-/** Reads just enough of MP4 and MP3 files for the tests to judge them without a decoder. */
+// Reads just enough of MP4 and MP3 files for the tests to judge them without a decoder.
 
 /** A box of an MP4 with the boxes inside it. */
 export type Box = {

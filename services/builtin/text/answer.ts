@@ -1,3 +1,5 @@
+// Puts what the model thought into the form of a Responses object. `chat-content.ts` thinks it in a thread.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import type { Memory, Thought } from "./chat-content.ts";
 import { seal } from "./seal.ts";

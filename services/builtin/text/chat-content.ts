@@ -1,3 +1,5 @@
+// Finds the content of an answer, or of a compaction. `worker.ts` calls it in a thread.
+
 import type { JsonObject } from "#kit/base/json.ts";
 import { createRandom } from "../seed.ts";
 import { readConversation } from "./conversation.ts";

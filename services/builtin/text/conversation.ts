@@ -1,3 +1,5 @@
+// Reads from a request what the text model understands: who said what, and which tools there are.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { imageTokens, type Look, lookAt } from "./look.ts";
 import { unseal } from "./seal.ts";

@@ -1,3 +1,5 @@
+// Makes a value that satisfies a JSON schema, for calls of tools and for structured output.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { Random } from "../seed.ts";
 

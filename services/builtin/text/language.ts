@@ -1,3 +1,5 @@
+// Finds the language in which the text model answers.
+
 import type { Language } from "./phrases.ts";
 
 /** Names by which instructions ask for a language. */

@@ -1,3 +1,5 @@
+// Finds the size of an image in a prompt by its header, so that the text model can name and count it.
+
 import { sniffFormat, sniffImage } from "#kit/images/sniff.ts";
 
 /** The facts of an image that are known without decoding it. */

@@ -1,3 +1,5 @@
+// The phrases of which the text model's answers are made, in its languages. `reply.ts` chooses among them.
+
 /** Languages that the builtin model speaks. */
 export type Language = "en" | "de" | "fr" | "es";
 

@@ -1,3 +1,5 @@
+// Decides whether the text model answers with a call or with text.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import type { Random } from "../seed.ts";
 import { type Conversation, heard } from "./conversation.ts";

@@ -1,3 +1,5 @@
+// Words the text that the text model answers.
+
 import type { Random } from "../seed.ts";
 import { type Conversation, heard } from "./conversation.ts";
 import { languageOf } from "./language.ts";

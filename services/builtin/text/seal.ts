@@ -1,3 +1,5 @@
+// Packs what the text model must remember into opaque state, and unpacks it in the next turn.
+
 import { createHash } from "node:crypto";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";

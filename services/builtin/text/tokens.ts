@@ -1,3 +1,5 @@
+// Counts and cuts the text model's own text by tokens. The text service counts what it charges by code of its own.
+
 import { countTokens, decode, encode } from "gpt-tokenizer/encoding/o200k_base";
 
 /** Beyond this many characters, tokens count as long as those before. This bounds the time of one count. */

@@ -1,3 +1,5 @@
+// Encodes frames as H.264, by an encoder in WebAssembly, so that no program must be installed. `mux.ts` makes a file of it.
+
 import hme from "h264-mp4-encoder";
 import type { FrameSize } from "../paint/raster.ts";
 

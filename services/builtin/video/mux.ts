@@ -1,3 +1,5 @@
+// Joins the frames and the audio of a video in an MP4. `video.ts` calls it last.
+
 import { registerAacEncoder } from "@mediabunny/aac-encoder";
 import {
   AudioSample,

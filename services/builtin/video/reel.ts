@@ -1,3 +1,6 @@
+// Makes a video of reference images, with a camera that moves. Videos without references are painted scenes: `video.ts`
+// chooses.
+
 import { smoothstep } from "../paint/colour.ts";
 import { createNoise } from "../paint/noise.ts";
 import type { Particles } from "../paint/particles.ts";

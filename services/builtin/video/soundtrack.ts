@@ -1,3 +1,5 @@
+// Makes the audio of a painted video: calm chords over the noise of the place.
+
 import {
   createNoiseSource,
   fadeEnds,

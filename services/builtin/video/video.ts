@@ -1,3 +1,5 @@
+// Makes the video that a prompt asks for, from its words to the MP4. `worker.ts` calls it in a thread.
+
 import { rename, rm, writeFile } from "node:fs/promises";
 import type { VideoRequest, VideoResult } from "#common/words/builtin-models.ts";
 import { paintCaption } from "../caption/caption.ts";

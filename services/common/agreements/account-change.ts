@@ -1,5 +1,9 @@
+// Changes an account for an operator, in the console and by the command, so that both mean the same and leave the same audit
+// log.
+
 import type { CallOptions } from "@connectrpc/connect";
-import { type JsonObject, settingsBody } from "#kit/base/json.ts";
+import type { JsonObject } from "#kit/base/json.ts";
+import { settingsBody } from "#kit/base/settings-body.ts";
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { Peers } from "./peers.ts";
 

@@ -1,3 +1,5 @@
+// Shows an account to operators in the console, and to scripts of the command.
+
 import type { Account } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type {
   GetBalanceResponse,

@@ -1,3 +1,5 @@
+// Shows operators the charges and costs of requests, in the console and by the command.
+
 import type { Margin } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 
 const dayOf = (seconds: bigint) => new Date(Number(seconds) * 1_000).toISOString().slice(0, 10);

@@ -1,3 +1,5 @@
+// Shows an operator who signs in by name to other operators, in the console and by the command.
+
 import type { Operator } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import { isoTimeOrNull } from "./answer-values.ts";
 

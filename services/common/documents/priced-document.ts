@@ -1,3 +1,5 @@
+// Shows which parts of a request were priced, to its caller, and with the costs to operators.
+
 import type { PricedParts, RequestRecord } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
 
 /** The parts of a request that may have prices of their own, as the public API shows them. */

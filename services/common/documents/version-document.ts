@@ -1,3 +1,5 @@
+// Shows a version of the catalog to operators, in the console and by the command.
+
 import type { CatalogVersion } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { isoTimeOrNull } from "./answer-values.ts";
 

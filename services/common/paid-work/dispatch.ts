@@ -1,3 +1,5 @@
+// Refuses a request whose hold may have lapsed before it is sent. Text and speech call it right before they send.
+
 import { unavailable } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { dispatchWithinMs } from "./limits.ts";

@@ -1,3 +1,5 @@
+// Reads a field with an address that a caller names, such as that of a webhook. Auth, billing and media take such fields.
+
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { JsonObject } from "#kit/base/json.ts";
 import { isOutsideUrl } from "#kit/outside/url.ts";

@@ -1,7 +1,7 @@
 // Adds `genmesh account alerts`: shows and changes when an account is warned that money runs low.
 
 import type { Command } from "commander";
-import { settingsBody } from "#kit/base/json.ts";
+import { settingsBody } from "#kit/base/settings-body.ts";
 import { type AmountOrNone, moneyOption, numberOrNull, withExamples } from "./arguments.ts";
 import { auditedByCli } from "./audit.ts";
 import { dollars, printFacts, printJson } from "./output.ts";

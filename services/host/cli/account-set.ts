@@ -1,3 +1,5 @@
+// Adds the command `genmesh account set`, which changes an account's name, note, rate and monthly grant.
+
 import type { Command } from "commander";
 import { accountChangeDetails, changeAccount } from "#common/agreements/account-change.ts";
 import {

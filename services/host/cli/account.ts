@@ -33,7 +33,7 @@ import { auditedByCli } from "./audit.ts";
 import { explain } from "./explain.ts";
 import { printFacts, printJson, printTable, sumWords } from "./output.ts";
 import type { Cli } from "./program.ts";
-import { openSecretFile, type SecretFileOption, secretFileOption } from "./secret-file.ts";
+import { openSecretFile, type SecretFileOption, secretFileOption } from "./secret-file-option.ts";
 
 export function accountCommands(program: Command, cli: Cli): void {
   const account = withExamples(

@@ -1,3 +1,5 @@
+// Adds the commands `genmesh backup` and `genmesh restore`. The copying itself is in `../backup.ts`.
+
 import type { Command } from "commander";
 import { type Backup, backUp, ownState, restore } from "../backup.ts";
 import { withExamples } from "./arguments.ts";

@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import { printedKey } from "#common/documents/key-document.ts";
 import { limitResetWord } from "#common/words/key-limits.ts";
-import { settingsBody } from "#kit/base/json.ts";
+import { settingsBody } from "#kit/base/settings-body.ts";
 import type { KeyLimitReset } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
 import {

@@ -7,7 +7,7 @@ import { isoTime } from "#common/documents/answer-values.ts";
 import { printedKey } from "#common/documents/key-document.ts";
 import { limitResetWord } from "#common/words/key-limits.ts";
 import { scopeName } from "#common/words/scopes.ts";
-import { settingsBody } from "#kit/base/json.ts";
+import { settingsBody } from "#kit/base/settings-body.ts";
 import type { ApiKey } from "#proto/genmesh/auth/v1/auth_service_pb.ts";
 import type { KeyLimitReset, Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { ConfigError } from "../env.ts";
@@ -26,7 +26,7 @@ import { explain } from "./explain.ts";
 import { updateCommand } from "./key-update.ts";
 import { dollars, printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
-import { openSecretFile, type SecretFileOption, secretFileOption } from "./secret-file.ts";
+import { openSecretFile, type SecretFileOption, secretFileOption } from "./secret-file-option.ts";
 
 /** Longest grace of a rotation in seconds (30 days). */
 const maxGraceSeconds = 2_592_000;

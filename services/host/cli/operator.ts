@@ -10,7 +10,7 @@ import { auditedByCli } from "./audit.ts";
 import { defaultBaseUrl } from "./generate.ts";
 import { printFacts, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
-import { openSecretFile, type SecretFileOption, secretFileOption } from "./secret-file.ts";
+import { openSecretFile, type SecretFileOption, secretFileOption } from "./secret-file-option.ts";
 
 interface PasswordOption {
   passwordFile?: string;

@@ -1,3 +1,5 @@
+// Goes on with a value that may be there already. The path of a text request saves promises by it.
+
 /** A value, or a promise of it where something must be waited for. A promise costs more than most steps of a request. */
 export type Awaitable<T> = T | Promise<T>;
 

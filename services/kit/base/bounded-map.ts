@@ -1,3 +1,5 @@
+// A map that cannot grow without end, for all caches.
+
 /** A map of bounded size. When it is full, the entry that was not used for longest is removed. */
 export interface BoundedMap<V> {
   readonly size: number;

@@ -1,3 +1,5 @@
+// Writes CSV, for the exports of usage and of the ledger.
+
 /** One line of a CSV file (RFC 4180). */
 export function csvLine(cells: readonly (string | number | null)[]): string {
   return `${cells.map(csvCell).join(",")}\r\n`;

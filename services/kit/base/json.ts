@@ -1,27 +1,12 @@
-// Parses JSON bodies that callers sent. A body that would be huge once parsed is refused before that. It also makes fingerprints
-// of bodies, and deals with half characters in them.
+// JSON values, and how a value is made of the bytes of a body that a caller sent. A body that would be huge once parsed is refused
+// before that.
 
-import { createHash } from "node:crypto";
-import canonicalize from "canonicalize";
 import { ErrorReason, refuse } from "./errors.ts";
 
 /** A parsed JSON value. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
 /** A parsed JSON object. */
 export type JsonObject = { [name: string]: JsonValue };
-
-/**
- * Bytes of a body with settings, such as those of a key or of an account's alerts. The longest key, with 200 models, has some 40
- * KB. The body is parsed on the event loop, before the caller's right to set anything is checked.
- */
-export const maxSettingsBytes = 64 * 1024;
-/** Names in a body with settings. A key has some 20. A new name costs the parser some microseconds. */
-export const maxSettingsNames = 500;
-/**
- * Values and names in a body that is one long text, such as a draft of the catalog, which has one of each. 2 MiB of new names
- * block the event loop for a fifth of a second. 2 MiB of escaped quotes within one text block it for 15 ms.
- */
-export const maxTextBodyMarks = 100;
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -48,51 +33,6 @@ export function parseShaped(body: Uint8Array): JsonObject {
     refuse(ErrorReason.INVALID_JSON);
   }
   return isJsonObject(value) ? value : refuse(ErrorReason.INVALID_JSON);
-}
-
-/** A body with settings, for the service that reads it with {@link parseSettings}. */
-export function settingsBody(settings: object): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(JSON.stringify(settings));
-}
-
-/**
- * Parses a body with settings, which is small. A body that is larger, or has too many names, is refused with PAYLOAD_TOO_LARGE.
- */
-export function parseSettings(body: Uint8Array): JsonObject {
-  if (body.length > maxSettingsBytes) refuse(ErrorReason.PAYLOAD_TOO_LARGE);
-  if (shapeFault(body, { marks: maxJsonMarks, names: maxSettingsNames }) === "many") {
-    refuse(ErrorReason.PAYLOAD_TOO_LARGE, { message: "The body holds too many names." });
-  }
-  return parseWellFormed(body);
-}
-
-/** Parses a body whose length is that of one text in it. A body with more values beside it is refused with PAYLOAD_TOO_LARGE. */
-export function parseTextBody(body: Uint8Array): JsonObject {
-  if (shapeFault(body, { marks: maxTextBodyMarks }) === "many") {
-    refuse(ErrorReason.PAYLOAD_TOO_LARGE, { message: "The body holds too many values." });
-  }
-  return parseWellFormed(body);
-}
-
-/** Parses a body, with U+FFFD in place of each half character. */
-function parseWellFormed(body: Uint8Array): JsonObject {
-  const value = parseJsonBody(body);
-  return hasHalfCharacter(body, value) ? withoutHalves(value) : value;
-}
-
-/**
- * SHA-256 (hexadecimal) of the canonical form (RFC 8785), which is the same for bodies that mean the same. A body without such a form
- * is refused with INVALID_JSON. It has a number beyond a double's range, or half a character. `withEscapedHalves` gives a body with
- * half a character a form.
- */
-export function fingerprintOf(value: JsonValue): string {
-  const hash = createHash("sha256");
-  try {
-    hash.update(canonicalize(value) ?? "");
-  } catch (cause) {
-    refuse(ErrorReason.INVALID_JSON, { cause });
-  }
-  return hash.digest("hex");
 }
 
 /**
@@ -227,54 +167,8 @@ function endOfString(json: Buffer, from: number): number {
   return json.length;
 }
 
-// A text that was cut within a character ends in half a surrogate pair. JSON can escape one. UTF-8 has no bytes for it, so
-// neither have forms, messages and stores, and most servers refuse it. The functions below recurse as deep as a body may be
-// (`maxJsonDepth`).
-
-/** Does any text or name of a body hold half a character? Only an escape makes one, so most bodies are not walked. */
-export function hasHalfCharacter(json: Uint8Array, value: JsonValue): boolean {
+/** May a body hold half a character? Only an escape makes one, so the values of most bodies are not walked. */
+export function mayHoldHalf(json: Uint8Array): boolean {
   const bytes = Buffer.from(json.buffer, json.byteOffset, json.length);
-  return (bytes.includes("\\ud") || bytes.includes("\\uD")) && holdsHalf(value);
-}
-
-function holdsHalf(value: JsonValue): boolean {
-  if (typeof value === "string") return !value.isWellFormed();
-  if (Array.isArray(value)) return value.some(holdsHalf);
-  if (typeof value !== "object" || value === null) return false;
-  for (const name in value) {
-    if (!name.isWellFormed() || holdsHalf(value[name] as JsonValue)) return true;
-  }
-  return false;
-}
-
-/** A copy with U+FFFD in place of each half character, as every encoder of UTF-8 writes it. */
-export function withoutHalves<T extends JsonValue>(value: T): T {
-  const well = (text: string) => text.toWellFormed();
-  return mapTexts(value, well, well) as T;
-}
-
-/**
- * A copy for a fingerprint, which is made of UTF-8. Each text with a half character is replaced by its JSON form, in which the
- * half is escaped.
- */
-export function withEscapedHalves<T extends JsonValue>(value: T): T {
-  const escaped = (text: string) => (text.isWellFormed() ? text : JSON.stringify(text));
-  return mapTexts(
-    value,
-    (text) => (text.isWellFormed() ? text : { escaped: JSON.stringify(text) }),
-    escaped,
-  ) as T;
-}
-
-function mapTexts(
-  value: JsonValue,
-  text: (text: string) => JsonValue,
-  name: (name: string) => string,
-): JsonValue {
-  if (typeof value === "string") return text(value);
-  if (Array.isArray(value)) return value.map((item) => mapTexts(item, text, name));
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [name(key), mapTexts(inner, text, name)]),
-  );
+  return bytes.includes("\\ud") || bytes.includes("\\uD");
 }

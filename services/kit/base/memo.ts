@@ -1,3 +1,5 @@
+// Keeps the result of a function for each key, so that it is made once.
+
 /** Calls `make` once for each key and keeps the result. For a small set of keys. */
 export function memo<K, V>(make: (key: K) => V): (key: K) => V {
   const known = new Map<K, V>();

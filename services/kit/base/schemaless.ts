@@ -1,3 +1,5 @@
+// Keeps Fastify from checking by schemas and from loading the code for that. The gateway and the gRPC port share it.
+
 import type { FastifyServerOptions } from "fastify";
 
 /**

@@ -1,3 +1,5 @@
+// A signal that ends work, which costs less than an AbortSignal. The path of a text request uses it.
+
 /** Says whether work may go on. An AbortSignal is one, and a {@link Stop} too. */
 export interface StopSignal {
   readonly aborted: boolean;

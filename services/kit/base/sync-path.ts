@@ -1,3 +1,5 @@
+// Makes a file or folder outlast a loss of power. Stores in folders and copies call it after they write.
+
 import { open } from "node:fs/promises";
 
 /** Waits until a file's bytes, or a folder's entries, survive a loss of power. */

@@ -1,7 +1,5 @@
-/**
- * The program of a decoder process, started by `decoder-process.ts` with its memory limit in MiB
- * as the argument. It reads one message, answers it and waits for the next.
- */
+// The program of a decoder process, started by `decoder-process.ts` with its memory limit in MiB as the argument. It reads one
+// message, answers it and waits for the next.
 
 import { writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";

@@ -1,3 +1,5 @@
+// Images that tests decode, good and hostile ones.
+
 import { crc32, deflateSync } from "node:zlib";
 import sharp, { type Sharp } from "sharp";
 

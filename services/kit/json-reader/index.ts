@@ -1,3 +1,6 @@
+// Chooses where a request's body is read: short ones on the event loop, others in threads, in turns of accounts. The gateway
+// and media share the reader.
+
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";
 import { copyInTurns } from "#kit/base/in-turns.ts";

@@ -2,16 +2,15 @@
 // event loop for small bodies, and `in-thread.ts` in a thread for others.
 
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { fingerprintOf } from "#kit/base/fingerprint.ts";
+import { holdsHalf, withEscapedHalves, withoutHalves } from "#kit/base/half-characters.ts";
 import {
-  fingerprintOf,
-  hasHalfCharacter,
   isJsonObject,
   type JsonObject,
   type JsonValue,
+  mayHoldHalf,
   parseJsonBody,
   parseShaped,
-  withEscapedHalves,
-  withoutHalves,
 } from "#kit/base/json.ts";
 import { weightOf } from "#kit/base/weight.ts";
 import { type ExactBody, withExactNumbers } from "./exact-numbers.ts";
@@ -68,7 +67,7 @@ export function readShaped(bytes: Uint8Array, wanted: Wanted): ReadBody {
 function read(bytes: Uint8Array, value: JsonObject, wanted: Wanted): ReadBody {
   if (bytes.length > checkedFromBytes) checkSizes(value);
   const { weighLevels, fingerprint, only } = wanted;
-  const hasHalf = hasHalfCharacter(bytes, value);
+  const hasHalf = mayHoldHalf(bytes) && holdsHalf(value);
   const told = hasHalf ? withoutHalves(value) : value;
   return {
     value: only ? picked(told, only) : told,

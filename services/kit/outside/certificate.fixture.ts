@@ -1,3 +1,5 @@
+// Makes certificates for test servers that speak https.
+
 import { generateKeyPairSync, sign } from "node:crypto";
 import { isIPv4 } from "node:net";
 

@@ -1,7 +1,5 @@
-/**
- * Texts that lead, or try to lead, to an address that is not public. `PORT` is the port of a listener on the loopback. A fetch of each
- * of them must end before a connection is opened.
- */
+// Texts that lead, or try to lead, to an address that is not public. `PORT` is the port of a listener on the loopback. A fetch of
+// each of them must end before a connection is opened.
 
 /** Loopback in every spelling that some parser reads. */
 const loopback = [

@@ -1,3 +1,5 @@
+// The bounds of a fetch from an address that a caller named.
+
 import { maxUrlCharacters } from "#kit/base/url.ts";
 
 /** The bounds of one fetch. */

@@ -1,3 +1,5 @@
+// Makes the client of a service, with streams that cost less than those of Connect's own client.
+
 import type { DescMethodServerStreaming, DescService, MessageInitShape } from "@bufbuild/protobuf";
 import {
   type AnyClient,

@@ -1,3 +1,5 @@
+// Finds the proto files that gRPC tools ask for by reflection. `reflection.ts` answers them.
+
 import {
   type DescEnum,
   type DescFile,

@@ -1,3 +1,6 @@
+// Turns errors of calls into the refusals of this project, so that callers in other processes see those that the service
+// meant.
+
 import type { Transport } from "@connectrpc/connect";
 import { fromConnectError } from "./error-wire.ts";
 import { mapErrors } from "./interceptors.ts";

@@ -1,3 +1,5 @@
+// Checks messages of calls over the wire against the rules in the proto files. The gRPC port of every role takes it in.
+
 import { type Path, pathToString } from "@bufbuild/protobuf/reflect";
 import type { Interceptor } from "@connectrpc/connect";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

@@ -1,3 +1,5 @@
+// Finds where the tag in front of an audio file ends, so that what follows can be measured.
+
 /** The end of the tag that any audio may begin with. */
 export function endOfId3(bytes: Buffer, at = 0): number {
   if (bytes.toString("latin1", at, at + 3) !== "ID3" || bytes.length < at + 10) return at;

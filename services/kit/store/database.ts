@@ -1,3 +1,5 @@
+// Joins the two kinds of databases in one type. A service gets one, and picks the adapter of its store by the kind.
+
 import type { MongoDatabase } from "./mongo/connect.ts";
 import type { SqliteDatabase } from "./sqlite.ts";
 

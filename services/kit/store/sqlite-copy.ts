@@ -1,3 +1,5 @@
+// Copies a SQLite database for a backup, while processes use it.
+
 import { backup, DatabaseSync } from "node:sqlite";
 import { openPrivately } from "#kit/base/private-files.ts";
 import { syncPath } from "#kit/base/sync-path.ts";

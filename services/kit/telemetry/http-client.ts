@@ -1,3 +1,5 @@
+// Adds spans to requests to upstreams. So no driver needs code for them.
+
 import type { Span } from "@opentelemetry/api";
 import { staged } from "#kit/stream/stages.ts";
 import type { HttpBody, HttpClient, HttpReply, HttpRequest } from "../upstream/client.ts";

@@ -1,3 +1,5 @@
+// Lets wake-ups carry their trace through a queue. So a job's work appears in the trace of its request.
+
 import { propagation, ROOT_CONTEXT, type Span } from "@opentelemetry/api";
 import type { Delivery, WakeQueue } from "../queue/port.ts";
 import { type Attributes, startSpan, traced, traceHeaders } from "./spans.ts";

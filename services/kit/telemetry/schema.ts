@@ -1,3 +1,5 @@
+// Lists every name of this program's spans and metrics, and the rule of what may be in them.
+
 /**
  * Every name that others see of this program's telemetry. These are spans, their attributes, and metrics that have another name over
  * OTLP than at `/metrics`. The names are those of the OpenTelemetry conventions where these have one. General names are of version

@@ -1,3 +1,5 @@
+// Reads and fills templates of the catalog. Upstreams whose models each have an input of their own are asked by them.
+
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 
 /**

@@ -1,3 +1,5 @@
+// The faults of a call to an upstream. Drivers throw them, and those who try other upstreams judge by them.
+
 /** The fault of an exchange with an upstream. */
 export type UpstreamErrorKind =
   /** No connection could be made, or it broke before a byte of the answer's head came. */

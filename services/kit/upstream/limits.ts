@@ -1,3 +1,5 @@
+// The bounds of every call to a configured upstream. Drivers and the HTTP client go by them.
+
 /** Bounds of the connections to configured upstreams, each with its reason. */
 export const httpLimits = {
   /**

@@ -3,7 +3,7 @@
 import { codePoints } from "#common/words/body.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
 import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";
-import { fingerprintOf } from "#kit/base/json.ts";
+import { fingerprintOf } from "#kit/base/fingerprint.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
 import type { UploadFileRequest } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Blame, ImageCheck } from "./check.ts";

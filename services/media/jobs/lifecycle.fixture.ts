@@ -1,3 +1,5 @@
+// Jobs in each state, for tests of their steps.
+
 import { create } from "@bufbuild/protobuf";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

@@ -1,3 +1,5 @@
+// A catalog whose upstreams speak Messages, for tests of requests in that form.
+
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
   ChatSpecSchema,

@@ -1,3 +1,5 @@
+// Lists the names within a text request that may be sent to an upstream. `parameters.ts` lists those of the request itself.
+
 /**
  * Names of nested properties that are sent to an upstream: those in a request's items, messages, parts, tools and calls. They are allow
  * lists, like those of the request itself (parameters.ts). A server's own names may cost the operator money (`cache_control` and

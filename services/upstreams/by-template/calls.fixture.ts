@@ -1,3 +1,5 @@
+// Calls of a catalog to fal and Replicate, for tests of their drivers.
+
 import { create } from "@bufbuild/protobuf";
 import type { JsonObject } from "#kit/base/json.ts";
 import { type ModelCall, ModelCallSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

@@ -1,3 +1,5 @@
+// The row of Chat Completions in `../protocols.ts`: what its servers can do, and which keys the catalog may give them.
+
 import { UpstreamProtocol } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { type Capabilities, remoteKeys } from "../capabilities.ts";
 

@@ -1,3 +1,5 @@
+// Calls of the shipped catalog to ComfyUI, for tests of its driver.
+
 import { fileURLToPath } from "node:url";
 import { create } from "@bufbuild/protobuf";
 import { type ModelCall, ModelCallSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

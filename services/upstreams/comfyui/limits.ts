@@ -1,3 +1,5 @@
+// The bounds of what is read of a ComfyUI server.
+
 const mib = 1024 * 1024;
 
 /** Bounds of a ComfyUI server's answers, each with its reason. */

@@ -1,3 +1,5 @@
+// Keeps the last days of each upstream by the hour, for operators in the console. `index.ts` has the state of now.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { Clock } from "#kit/time/clock.ts";

@@ -1,3 +1,5 @@
+// Tells operators how each upstream does now, over all processes that use it. `history.ts` has the last days.
+
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import type { Clock } from "#kit/time/clock.ts";

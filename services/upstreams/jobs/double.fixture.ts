@@ -1,3 +1,5 @@
+// An upstream for tests of declared HTTP, which answers what a test gives it.
+
 import { create } from "@bufbuild/protobuf";
 import type { JsonObject } from "#kit/base/json.ts";
 import { ModelCallSchema, UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";

@@ -1,3 +1,5 @@
+// Small videos, audio and images in every format, for tests of drivers and of what verifies their files.
+
 import sharp from "sharp";
 import { crc8 } from "#kit/sound/flac.ts";
 import { pcmRate, type SoundFormat } from "#kit/sound/formats.ts";

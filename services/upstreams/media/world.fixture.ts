@@ -1,3 +1,5 @@
+// Drivers of media for tests, with real connections and a real blob store. Only time is simulated.
+
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,3 +1,5 @@
+// Makes lanes for tests of pools.
+
 import { create } from "@bufbuild/protobuf";
 import { UpstreamSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import type { Lane } from "./lanes.ts";

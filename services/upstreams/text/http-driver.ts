@@ -19,7 +19,7 @@ import { errorOfChoice, errorOfChunk } from "./chat/native.ts";
 import type { UpstreamsContext } from "./context.ts";
 import type { UpstreamEvents } from "./events.ts";
 import { failureOf, failureOfError, failureOfStatus, UpstreamFailure } from "./failure.ts";
-import { textOfAnswer } from "./generated.ts";
+import { textOfAnswer } from "./generated-text.ts";
 import { ignoredParameters, leftBetas } from "./ignored.ts";
 import { unseenOf } from "./judging/hidden-output.ts";
 import { countsItself, OutputGate } from "./judging/output-gate.ts";

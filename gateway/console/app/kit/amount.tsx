@@ -1,3 +1,5 @@
+// Shows a sum of either wallet, in dollars or credits.
+
 import type { Sum } from "../format.ts";
 import type { Unit } from "../types.ts";
 import { Credits, Money } from "./values.tsx";

@@ -1,3 +1,5 @@
+// Shows figures over time as stacked bars, for the screen of usage.
+
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { theme } from "../theme-choice.ts";

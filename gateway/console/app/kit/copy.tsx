@@ -1,3 +1,5 @@
+// Shows text to be copied, and the button for it.
+
 import { toast } from "./toast.tsx";
 
 export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {

@@ -1,3 +1,5 @@
+// Asks a question in front of the page. All dialogs of the console are made of it.
+
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { giveFocusBack, useAction } from "../hooks.ts";

@@ -1,3 +1,5 @@
+// A field for dollars that turns text into the exact integer of micros. Forms about money share it.
+
 import type { ComponentChildren } from "preact";
 import { TextField } from "./form.tsx";
 

@@ -1,3 +1,5 @@
+// Takes files that are dropped or pasted. The screen of files and the playground share it.
+
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 

@@ -1,3 +1,5 @@
+// Shows the meaning of a word beside it, for pointer, touch, keyboard and screen reader.
+
 import type { ComponentChildren } from "preact";
 import { useId, useRef } from "preact/hooks";
 

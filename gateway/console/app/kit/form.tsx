@@ -1,3 +1,5 @@
+// The controls of all forms, each with its label and hint.
+
 import type { ComponentChildren, InputHTMLAttributes } from "preact";
 import { useId } from "preact/hooks";
 

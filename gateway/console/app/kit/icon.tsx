@@ -1,3 +1,5 @@
+// The icons of the console, as lines of code, so that the page loads no images for them.
+
 /** Line icons on a grid of 16, each with one stroke. */
 const paths: Record<string, string> = {
   overview: "M2 2h5v6H2zM9 2h5v3H9zM9 8h5v6H9zM2 11h5v3H2z",

@@ -1,3 +1,5 @@
+// Shows a key by its name in lists.
+
 import { useEffect } from "preact/hooks";
 import { keyNames, loadKeyNames } from "../key-names.ts";
 import { ShortId } from "./values.tsx";

@@ -1,3 +1,5 @@
+// The outer form of a screen: its heading, its focus, its sections.
+
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 

@@ -1,3 +1,5 @@
+// The search field of lists.
+
 import { useEffect, useState } from "preact/hooks";
 import { TextField } from "./form.tsx";
 

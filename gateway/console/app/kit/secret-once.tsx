@@ -1,3 +1,5 @@
+// Shows a new secret for the only time. Dialogs that make keys, codes or links share it.
+
 import { CopyButton } from "./copy.tsx";
 import { Dialog } from "./dialog.tsx";
 

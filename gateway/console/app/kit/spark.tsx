@@ -1,3 +1,5 @@
+// Shows the course of some days as a small line.
+
 const width = 240;
 const height = 56;
 /** Room for the stroke. */

@@ -1,3 +1,5 @@
+// The states of a part of a screen that has nothing to show yet: waiting, empty, failed.
+
 import type { ComponentChildren } from "preact";
 import { ApiError } from "../api.ts";
 

@@ -1,3 +1,5 @@
+// The tables of all lists, and the buttons of their pages.
+
 import type { ComponentChildren } from "preact";
 import type { Loaded } from "../hooks.ts";
 import { ErrorText } from "./states.tsx";

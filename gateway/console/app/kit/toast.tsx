@@ -1,3 +1,5 @@
+// Shows for a moment that an action is done.
+
 import { signal } from "@preact/signals";
 
 /** Ms for which a toast stays: long enough to read it twice. */

@@ -1,3 +1,5 @@
+// Shows single values in one form everywhere: money, counts, times, states.
+
 import type { ComponentChildren } from "preact";
 import {
   count,

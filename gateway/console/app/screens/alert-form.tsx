@@ -1,3 +1,5 @@
+// The form for alerts of low funds. The account's own screen and the operator's share it.
+
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { call } from "../api.ts";

@@ -1,3 +1,5 @@
+// The screen of the wallets: balances, entries, alerts.
+
 import { queryOf, v1 } from "../api.ts";
 import { useApi, useFilters, usePages } from "../hooks.ts";
 import { Amount } from "../kit/amount.tsx";

@@ -1,3 +1,5 @@
+// The calls of the API about files, which several screens make.
+
 import { call, v1 } from "../api.ts";
 
 /** An upload or import of the account, as `GET /files` has it. */

@@ -1,3 +1,5 @@
+// The screen of the account's files.
+
 import { useRef, useState } from "preact/hooks";
 import { call, queryOf } from "../api.ts";
 import { bytes, count } from "../format.ts";

@@ -1,3 +1,5 @@
+// Shows in lists how a request began, from this browser's own store.
+
 import { useEffect } from "preact/hooks";
 import { keptConversations, loadConversations } from "./playground/kept-conversations.ts";
 import { loadForms, settingsOf } from "./playground/made-jobs.ts";

@@ -1,3 +1,5 @@
+// Shows the images of a job in full size.
+
 import { useEffect, useState } from "preact/hooks";
 import { Dialog } from "../kit/dialog.tsx";
 import type { Job } from "../types.ts";

@@ -1,3 +1,5 @@
+// Shows one job in full, on the screen of jobs.
+
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ErrorText, Failure, Notice, Waiting } from "../kit/states.tsx";

@@ -1,3 +1,5 @@
+// Shows the files that a job made.
+
 import { useState } from "preact/hooks";
 import type { Job } from "../types.ts";
 import { FullSize } from "./full-size.tsx";

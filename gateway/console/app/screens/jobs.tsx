@@ -1,3 +1,5 @@
+// The screen of the jobs.
+
 import { useState } from "preact/hooks";
 import { call, queryOf } from "../api.ts";
 import { useAction, useApi, useFilters, usePages, useReloading } from "../hooks.ts";

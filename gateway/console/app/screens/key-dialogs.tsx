@@ -1,3 +1,5 @@
+// The dialogs that make, change, rotate and delete a key of the account. Operators have `operator/key-dialogs.tsx`.
+
 import { useState } from "preact/hooks";
 import { call } from "../api.ts";
 import { useApi } from "../hooks.ts";

@@ -1,3 +1,5 @@
+// Fields of a key that the forms of accounts and of operators share.
+
 import { DollarsField } from "../kit/dollars-field.tsx";
 import { Select, TextField } from "../kit/form.tsx";
 import { limitResets } from "../limit-resets.ts";

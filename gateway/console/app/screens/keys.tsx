@@ -1,3 +1,5 @@
+// The screen of the account's keys.
+
 import { useState } from "preact/hooks";
 import { call, queryOf } from "../api.ts";
 import { useAction, useApi, useFilters } from "../hooks.ts";

@@ -1,3 +1,5 @@
+// Says what the console knows of a job in a list: whose it is, and its state.
+
 import { session } from "../session.ts";
 import type { Job } from "../types.ts";
 

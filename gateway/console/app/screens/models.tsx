@@ -1,3 +1,5 @@
+// The screen of the models.
+
 import { count } from "../format.ts";
 import { useApi, useFilters } from "../hooks.ts";
 import { Select, TextField } from "../kit/form.tsx";

@@ -1,3 +1,5 @@
+// Shows what a file says about its origin (content credentials).
+
 import { useState } from "preact/hooks";
 import { useApi } from "../hooks.ts";
 import { ErrorText, Waiting } from "../kit/states.tsx";

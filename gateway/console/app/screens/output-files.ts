@@ -1,3 +1,5 @@
+// Says where the files of a job are, and what is known of each.
+
 import { v1 } from "../api.ts";
 import { bytes } from "../format.ts";
 import type { Job, OutputFile } from "../types.ts";

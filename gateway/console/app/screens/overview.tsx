@@ -1,3 +1,5 @@
+// The first screen of a key: balance, usage, jobs, how to begin.
+
 import type { ComponentChildren, VNode } from "preact";
 import { queryOf } from "../api.ts";
 import { useApi, useReloading } from "../hooks.ts";

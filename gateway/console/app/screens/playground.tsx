@@ -1,3 +1,5 @@
+// The screen of the playground. Its forms are in the folder of this name, one for each kind of model.
+
 import type { VNode } from "preact";
 import { useApi, useFilters } from "../hooks.ts";
 import { Segments, Select } from "../kit/form.tsx";

@@ -1,3 +1,5 @@
+// Shows prices of models, and the parts of a request that had prices of their own.
+
 import type { ComponentChildren } from "preact";
 import { count } from "../format.ts";
 import { Credits, Fact, Money } from "../kit/values.tsx";

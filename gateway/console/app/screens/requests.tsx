@@ -1,3 +1,5 @@
+// The screen of the requests, and the cells that the operator's screen of requests shares.
+
 import { queryOf } from "../api.ts";
 import { count, localZone, milliseconds } from "../format.ts";
 import { useApi, useFilters, usePages } from "../hooks.ts";

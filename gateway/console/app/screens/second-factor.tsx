@@ -1,3 +1,5 @@
+// Sets up a second factor: the code to scan, the field for a code, the recovery codes.
+
 import { encode } from "uqr";
 import { CopyButton } from "../kit/copy.tsx";
 import { TextField } from "../kit/form.tsx";

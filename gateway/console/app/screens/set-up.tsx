@@ -1,3 +1,5 @@
+// The page of an operator's invitation, and the form for a new password.
+
 import { useEffect, useState } from "preact/hooks";
 import { call } from "../api.ts";
 import { useAction, useApi } from "../hooks.ts";

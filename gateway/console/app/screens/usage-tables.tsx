@@ -1,3 +1,5 @@
+// The tables below the chart of usage.
+
 import type { ComponentChildren } from "preact";
 import { Count, Credits, Money } from "../kit/values.tsx";
 import type { UsageBucket, UsageResult } from "../types.ts";

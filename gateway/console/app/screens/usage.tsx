@@ -1,3 +1,5 @@
+// The screen of usage over time.
+
 import { useEffect, useMemo } from "preact/hooks";
 import { type CallOptions, call, queryOf, v1 } from "../api.ts";
 import { count, countShort, usd, usdTicks } from "../format.ts";

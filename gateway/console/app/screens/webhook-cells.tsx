@@ -1,3 +1,5 @@
+// Cells of a list of webhooks. The account's own screen and the operator's share them.
+
 import { Explained } from "../kit/explained.tsx";
 import type { Column } from "../kit/table.tsx";
 import { ShortId, When } from "../kit/values.tsx";

@@ -1,3 +1,5 @@
+// The screen of the account's webhooks.
+
 import { useState } from "preact/hooks";
 import { call, queryOf } from "../api.ts";
 import { useAction, useApi, usePages } from "../hooks.ts";

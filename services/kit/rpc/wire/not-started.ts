@@ -1,3 +1,5 @@
+// Answers calls that reach a process before its methods are there, so that callers may send them to another one.
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /**

@@ -1,3 +1,5 @@
+// Copies the blobs of a folder store for a backup, while processes use it.
+
 import { constants } from "node:fs";
 import { copyFile, link, mkdir, opendir, stat } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,3 +1,5 @@
+// Words the refusal of an S3 store that cannot work now. The other files for S3 share it.
+
 import { ErrorReason, RefusalError } from "#kit/base/errors.ts";
 import { awayRetryMs } from "./s3-limits.ts";
 

@@ -1,3 +1,5 @@
+// Adds spans to a blob store. So no store needs code for them.
+
 import type { BlobStore } from "#kit/store/blobs.ts";
 import { traced } from "#kit/telemetry/spans.ts";
 

@@ -1,3 +1,5 @@
+// Loads the MongoDB driver only where MongoDB is used.
+
 import { createRequire } from "node:module";
 
 type Driver = typeof import("mongodb");

@@ -1,3 +1,5 @@
+// Adds spans to the commands of MongoDB. So no store needs code for them.
+
 import type { Span } from "@opentelemetry/api";
 import type { CommandFailedEvent, CommandStartedEvent, MongoClient } from "mongodb";
 import { type Attributes, errorType, failSpan, isTraced, startSpan } from "#kit/telemetry/spans.ts";

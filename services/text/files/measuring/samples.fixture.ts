@@ -1,3 +1,5 @@
+// Audio files, right and wrong ones, for tests of how their length is measured.
+
 /** The facts in the head of a WAV. */
 export interface SampleWav {
   code: number;

@@ -2,7 +2,7 @@
 
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { UpstreamFailure } from "../failure.ts";
-import { textOfAnswer } from "../generated.ts";
+import { textOfAnswer } from "../generated-text.ts";
 import { stopFields } from "../messages/stop-fields.ts";
 import type { MessageHead } from "../messages/writer.ts";
 import type { ReadAnswer } from "../responses/json-answer.ts";

@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
 import { failureOfError, reasonOfError } from "../failure.ts";
 import { typedFrame } from "../frame.ts";
-import { textOfEvent } from "../generated.ts";
+import { textOfEvent } from "../generated-text.ts";
 import { UnseenNotes } from "../judging/hidden-output.ts";
 import { errorEvent } from "../messages/error-event.ts";
 import { stopFields } from "../messages/stop-fields.ts";

@@ -1,3 +1,5 @@
+// Requests in the form of Messages, for tests of the translation to Anthropic.
+
 import { expect } from "vitest";
 import { inTurns } from "#kit/base/in-turns.ts";
 import type { JsonObject, JsonValue } from "#kit/base/json.ts";

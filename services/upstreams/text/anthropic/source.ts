@@ -1,3 +1,5 @@
+// Writes an image or a PDF as the source of one of Anthropic's blocks.
+
 import type { JsonObject } from "#kit/base/json.ts";
 
 /** The source of an image or a PDF: an address, or the bytes of a data URI. */

@@ -1,3 +1,5 @@
+// A double of Anthropic, and drivers that ask it, for the tests of this folder.
+
 import { afterEach, beforeEach, expect } from "vitest";
 import type { JsonObject } from "#kit/base/json.ts";
 import { testRequest } from "../../../../test/support/text-requests.ts";

@@ -2,7 +2,7 @@
 
 import type { Reason } from "#kit/base/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
-import { textOfDeltaEvent, textOfItem } from "../generated.ts";
+import { textOfDeltaEvent, textOfItem } from "../generated-text.ts";
 import { opaqueIn } from "../opaque.ts";
 import { isText } from "../responses/complete-item.ts";
 import { TranslatedReader } from "../translated-reader.ts";

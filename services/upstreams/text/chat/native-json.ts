@@ -3,7 +3,7 @@
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { only } from "../allowed.ts";
 import { reasonOfError, UpstreamFailure } from "../failure.ts";
-import { textOfAnswer } from "../generated.ts";
+import { textOfAnswer } from "../generated-text.ts";
 import { opaqueIn } from "../opaque.ts";
 import { hasTooManyPieces } from "../pieces.ts";
 import { isText } from "../responses/complete-item.ts";

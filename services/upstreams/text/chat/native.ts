@@ -7,7 +7,7 @@ import type { SseEvent } from "#kit/upstream/sse.ts";
 import { fits, only } from "../allowed.ts";
 import { failureOfError, reasonOfError, UpstreamFailure } from "../failure.ts";
 import { dataFrame } from "../frame.ts";
-import { textOfAnswer, textOfChoice } from "../generated.ts";
+import { textOfAnswer, textOfChoice } from "../generated-text.ts";
 import { UnseenNotes } from "../judging/hidden-output.ts";
 import { textLimits } from "../limits.ts";
 import { opaqueIn } from "../opaque.ts";

@@ -2,7 +2,7 @@
 // counts with it.
 
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
-import { textOfItem, thoughtOfChoice } from "../generated.ts";
+import { textOfItem, thoughtOfChoice } from "../generated-text.ts";
 import { hostResults } from "../host-tools.ts";
 import { BlockCalls, CallCounter, callsOf, mostCalls, type ToolCalls } from "./tool-calls.ts";
 

@@ -5,7 +5,7 @@ import type { JsonObject } from "#kit/base/json.ts";
 import { dataOf, eventOf, type SseEvent } from "#kit/upstream/sse.ts";
 import { OutputLimit, type Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { objectIn } from "../../call.ts";
-import { cutAnswer, textOfAnswer } from "../generated.ts";
+import { cutAnswer, textOfAnswer } from "../generated-text.ts";
 import { boundSlack, largeEventBytes, maxRecentCharacters, maxUncountedBytes } from "../limits.ts";
 import type { OutputBound, ReportedUsage, UpstreamRequest } from "../port.ts";
 import { usageIn } from "../usage.ts";

@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts
 import { StopSearch } from "../chat/stops.ts";
 import { ToolCalls } from "../chat/tool-calls.ts";
 import { typedFrame } from "../frame.ts";
-import { textOfDeltaEvent, textOfItem } from "../generated.ts";
+import { textOfDeltaEvent, textOfItem } from "../generated-text.ts";
 import { isText } from "../responses/complete-item.ts";
 import { itemEvents } from "../responses/item-events.ts";
 import { TranslatedReader } from "../translated-reader.ts";

@@ -1,3 +1,5 @@
+// Reads whole streams of Messages, for the tests of this folder.
+
 import { expect } from "vitest";
 import type { JsonObject } from "#kit/base/json.ts";
 import { createSseParser } from "#kit/upstream/sse.ts";

@@ -1,3 +1,5 @@
+// Fills the fields of a message that say how it ended. Streams and whole messages share it.
+
 import type { JsonObject } from "#kit/base/json.ts";
 
 /** How a message ended, with every field. All are null in one that has not. */

@@ -2,7 +2,7 @@
 
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import type { SseEvent } from "#kit/upstream/sse.ts";
-import { textOfEvent, textOfItem } from "../generated.ts";
+import { textOfEvent, textOfItem } from "../generated-text.ts";
 import { opaqueIn } from "../opaque.ts";
 import { completeItem, completePart, isText } from "./complete-item.ts";
 import type { OpenItem } from "./output-tracker.ts";

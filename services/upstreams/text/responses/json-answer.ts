@@ -2,7 +2,7 @@
 
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { reasonOfError, UpstreamFailure } from "../failure.ts";
-import { textOfCompacted, textOfItems } from "../generated.ts";
+import { textOfCompacted, textOfItems } from "../generated-text.ts";
 import { textLimits } from "../limits.ts";
 import { opaqueIn } from "../opaque.ts";
 import { hasTooManyPieces } from "../pieces.ts";

@@ -2,7 +2,7 @@
 
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { UpstreamFailure } from "../failure.ts";
-import { textOfItem } from "../generated.ts";
+import { textOfItem } from "../generated-text.ts";
 import { textLimits } from "../limits.ts";
 import { completeItem, type ItemFacts, idPrefixOf, isText } from "./complete-item.ts";
 import type { Emitter } from "./emitter.ts";

@@ -1,3 +1,5 @@
+// The dialogs of an operator's acts on an account: add money, refund, take back, suspend, close.
+
 import { useState } from "preact/hooks";
 import { call } from "../../api.ts";
 import { Amount } from "../../kit/amount.tsx";

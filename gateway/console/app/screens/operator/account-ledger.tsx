@@ -1,3 +1,5 @@
+// The entries of an account's ledger, on the operator's screen of the account.
+
 import { useState } from "preact/hooks";
 import { queryOf } from "../../api.ts";
 import { useApi, usePages } from "../../hooks.ts";

@@ -1,3 +1,5 @@
+// A link to an account, for the rows of an operator's lists.
+
 import { ShortId } from "../../kit/values.tsx";
 import { accountPath } from "./accounts.tsx";
 import type { OfAccount } from "./types.ts";

@@ -1,3 +1,5 @@
+// The settings of an account, on the operator's screen of the account.
+
 import { useState } from "preact/hooks";
 import { call } from "../../api.ts";
 import { FormDialog } from "../../kit/dialog.tsx";

@@ -1,3 +1,5 @@
+// The webhooks of an account, on the operator's screen of the account.
+
 import { call, queryOf } from "../../api.ts";
 import { useAction, useApi, usePages } from "../../hooks.ts";
 import { Empty, ErrorText } from "../../kit/states.tsx";

@@ -1,3 +1,5 @@
+// The operator's screen of one account.
+
 import { useState } from "preact/hooks";
 import { useRoute } from "preact-iso/router";
 import { call } from "../../api.ts";

@@ -1,3 +1,5 @@
+// The operator's screen of the audit log.
+
 import { queryOf } from "../../api.ts";
 import { useApi, useFilters, usePages } from "../../hooks.ts";
 import { Page } from "../../kit/page.tsx";

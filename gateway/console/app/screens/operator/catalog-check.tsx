@@ -1,3 +1,5 @@
+// Shows what is found in a text of the catalog. The editor and the list of versions share it.
+
 import { count } from "../../format.ts";
 import { Notice } from "../../kit/states.tsx";
 import { Badge } from "../../kit/values.tsx";

@@ -1,3 +1,5 @@
+// The form in which an operator writes a text of the catalog, and the dialog that puts it in force.
+
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { call } from "../../api.ts";

@@ -1,3 +1,5 @@
+// The versions of the catalog, on the operator's screen of the catalog.
+
 import { useState } from "preact/hooks";
 import { call } from "../../api.ts";
 import { count } from "../../format.ts";

@@ -1,3 +1,5 @@
+// The operator's screen of the catalog.
+
 import { percent } from "../../format.ts";
 import { useApi } from "../../hooks.ts";
 import { Page, Section } from "../../kit/page.tsx";

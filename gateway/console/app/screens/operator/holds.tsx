@@ -1,3 +1,5 @@
+// The operator's screen of open holds.
+
 import { useState } from "preact/hooks";
 import { call, queryOf } from "../../api.ts";
 import type { Sum } from "../../format.ts";

@@ -1,3 +1,5 @@
+// The operator's screen of the jobs of all accounts.
+
 import { useState } from "preact/hooks";
 import { call, queryOf } from "../../api.ts";
 import { useApi, useFilters, usePages } from "../../hooks.ts";

@@ -1,3 +1,5 @@
+// The dialogs of an operator's acts on a key of any account. Accounts have `../key-dialogs.tsx`.
+
 import { useState } from "preact/hooks";
 import { call } from "../../api.ts";
 import { useApi } from "../../hooks.ts";

@@ -1,3 +1,5 @@
+// The operator's screen of the keys of all accounts.
+
 import { useState } from "preact/hooks";
 import { call, queryOf } from "../../api.ts";
 import { useAction, useApi, useFilters, usePages } from "../../hooks.ts";

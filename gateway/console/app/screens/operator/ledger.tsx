@@ -1,3 +1,5 @@
+// The operator's screen on which the ledger is audited.
+
 import { useState } from "preact/hooks";
 import { call, queryOf } from "../../api.ts";
 import { count } from "../../format.ts";

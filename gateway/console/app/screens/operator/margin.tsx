@@ -1,3 +1,5 @@
+// The operator's screen of charges and costs.
+
 import { type CallOptions, call, queryOf } from "../../api.ts";
 import { count } from "../../format.ts";
 import { useApi, useFilters } from "../../hooks.ts";

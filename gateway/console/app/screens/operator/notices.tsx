@@ -1,3 +1,5 @@
+// The operator's screen of notices about the installation.
+
 import { useState } from "preact/hooks";
 import { call } from "../../api.ts";
 import { useAction, useApi, useReloading } from "../../hooks.ts";

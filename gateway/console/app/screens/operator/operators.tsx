@@ -1,3 +1,5 @@
+// The screen on which operators add and remove operators.
+
 import { useState } from "preact/hooks";
 import { call } from "../../api.ts";
 import { useAction, useApi } from "../../hooks.ts";

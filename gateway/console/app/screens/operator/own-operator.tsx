@@ -1,3 +1,5 @@
+// The screen on which an operator changes the own password and second factor.
+
 import { useState } from "preact/hooks";
 import { call } from "../../api.ts";
 import { useApi } from "../../hooks.ts";

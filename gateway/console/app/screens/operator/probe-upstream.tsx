@@ -1,3 +1,5 @@
+// The dialog that asks an upstream whether it answers. The screen of upstreams opens it.
+
 import { type CallOptions, call } from "../../api.ts";
 import { count, milliseconds } from "../../format.ts";
 import { useApi } from "../../hooks.ts";

@@ -1,3 +1,5 @@
+// The operator's screen of the requests of all accounts.
+
 import { queryOf } from "../../api.ts";
 import { localZone } from "../../format.ts";
 import { useApi, useFilters, usePages, useReloading } from "../../hooks.ts";

@@ -1,3 +1,5 @@
+// Declares the answers of the operator's routes, as the screens read them. `gateway/console/admin` writes them.
+
 import type { Sum } from "../../format.ts";
 import type { LimitReset, Model, Pricing, RequestRecord, Unit, Webhook } from "../../types.ts";
 

@@ -1,3 +1,5 @@
+// The last days of each upstream, on the operator's screen of upstreams.
+
 import { count, milliseconds, percent } from "../../format.ts";
 import { useApi, useFilters } from "../../hooks.ts";
 import { Select } from "../../kit/form.tsx";

@@ -1,3 +1,5 @@
+// The operator's screen of upstreams.
+
 import { useEffect, useState } from "preact/hooks";
 import { count, milliseconds, percent } from "../../format.ts";
 import { useApi } from "../../hooks.ts";

@@ -1,3 +1,5 @@
+// Shows before an act on an account or key which work it stops.
+
 import { queryOf } from "../../api.ts";
 import { useApi } from "../../hooks.ts";
 import { ErrorText, Waiting } from "../../kit/states.tsx";

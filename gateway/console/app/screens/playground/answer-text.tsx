@@ -1,3 +1,5 @@
+// Shows the text of an answer. The code that formats it is loaded only here.
+
 import { signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { Code } from "../../kit/copy.tsx";

@@ -1,3 +1,5 @@
+// Asks for the next answer of a conversation, and reads it while it comes.
+
 import { ApiError, call, open } from "../../api.ts";
 import { eventsOf } from "../../sse.ts";
 import type { Generation } from "../../types.ts";

@@ -1,3 +1,5 @@
+// The files beside a message of a chat: how they are added, shown and sent.
+
 import { useRef } from "preact/hooks";
 import type { Model } from "../../types.ts";
 

@@ -1,3 +1,5 @@
+// The form with the settings of a chat.
+
 import { count } from "../../format.ts";
 import { Checkbox, Field, Select, TextArea, TextField } from "../../kit/form.tsx";
 import type { Model } from "../../types.ts";

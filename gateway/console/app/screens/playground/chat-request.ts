@@ -1,3 +1,5 @@
+// Makes the request of a chat from its settings, and finds faults in them.
+
 import type { Model } from "../../types.ts";
 import type { Ask } from "./chat-turns.ts";
 import { schemaOf } from "./json-schema.ts";

@@ -1,3 +1,5 @@
+// Shows a conversation, with one model or with two side by side.
+
 import { Empty } from "../../kit/states.tsx";
 import type { Model } from "../../types.ts";
 import { AnswerOf, Said } from "./chat-turn.tsx";

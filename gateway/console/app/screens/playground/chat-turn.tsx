@@ -1,3 +1,5 @@
+// Shows one message, and one answer with its actions.
+
 import { useState } from "preact/hooks";
 import { count, milliseconds } from "../../format.ts";
 import { CopyButton } from "../../kit/copy.tsx";

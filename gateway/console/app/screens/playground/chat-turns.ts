@@ -1,3 +1,5 @@
+// The state of the conversations of this page. `chat.tsx` and its parts show it.
+
 import { type Signal, signal } from "@preact/signals";
 import { ApiError, Cancelled } from "../../api.ts";
 import { session } from "../../session.ts";

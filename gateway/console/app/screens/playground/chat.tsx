@@ -1,3 +1,5 @@
+// The playground of text models.
+
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { DropArea } from "../../kit/drop.tsx";
 import { TextArea } from "../../kit/form.tsx";

@@ -1,8 +1,10 @@
-import { ApiError } from "../../api.ts";
-import { present } from "./setting-values.ts";
-
+// Translates a chat of the page into Chat Completions and back. The page itself holds it in the form of Responses.
+//
 // A model without `/responses` is asked by `/chat/completions`. The conversation of the page stays a list of items, as in
 // `/responses`. This file turns them into messages, and the answer into items.
+
+import { ApiError } from "../../api.ts";
+import { present } from "./setting-values.ts";
 
 /** An answer in the form of `/responses`, with the fields that the page reads. */
 export interface Whole {

@@ -1,3 +1,5 @@
+// The list of earlier conversations, beside a chat.
+
 import { useEffect } from "preact/hooks";
 import { isKeeping, setKeeping } from "../../browser-store.ts";
 import { Checkbox } from "../../kit/form.tsx";

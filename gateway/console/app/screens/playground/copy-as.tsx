@@ -1,3 +1,5 @@
+// Shows a form's request as code to copy. `snippets.ts` writes the code.
+
 import { useMemo, useState } from "preact/hooks";
 import { Code } from "../../kit/copy.tsx";
 import { Segments } from "../../kit/form.tsx";

@@ -1,3 +1,5 @@
+// The jobs of earlier visits, below a playground of jobs.
+
 import { useEffect, useState } from "preact/hooks";
 import { useApi } from "../../hooks.ts";
 import type { List, ModelKind } from "../../types.ts";

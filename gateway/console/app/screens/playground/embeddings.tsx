@@ -1,3 +1,5 @@
+// The playground of embedding models.
+
 import { signal } from "@preact/signals";
 import { call } from "../../api.ts";
 import { count } from "../../format.ts";

@@ -1,3 +1,5 @@
+// Shows the price of a chat's message before it is sent.
+
 import { useEffect, useState } from "preact/hooks";
 import { call } from "../../api.ts";
 import { count } from "../../format.ts";

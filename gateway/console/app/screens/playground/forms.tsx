@@ -1,3 +1,5 @@
+// The playgrounds of image, video and music models. `media.tsx` has what they share.
+
 import { count } from "../../format.ts";
 import { Segments, Select, TextArea, TextField } from "../../kit/form.tsx";
 import type { Model, VideoOption } from "../../types.ts";

@@ -1,3 +1,5 @@
+// Reads a growing Markdown text piece by piece, so that a long answer does not slow the page down.
+
 import type { Token } from "marked";
 import { type Links, tokensOf } from "./markdown-tokens.ts";
 

@@ -1,3 +1,5 @@
+// Reads the JSON schema that a reader typed for an answer.
+
 const types = ["object", "array", "string", "number", "integer", "boolean", "null"];
 /** Keywords whose value is one schema, a list of them, or an object of them by name. */
 const single = ["items", "not", "additionalProperties", "contains", "propertyNames"];

@@ -1,3 +1,5 @@
+// The conversations that this browser keeps. `conversations.tsx` lists them.
+
 import { signal } from "@preact/signals";
 import { ApiError } from "../../api.ts";
 import { forgetKept, type Kept, keep, keptOf } from "../../browser-store.ts";

@@ -1,3 +1,5 @@
+// The state of the jobs that this page sent, with their forms.
+
 import { signal } from "@preact/signals";
 import { call } from "../../api.ts";
 import { forgetKept, keep, keptOf } from "../../browser-store.ts";

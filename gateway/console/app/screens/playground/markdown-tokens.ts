@@ -1,3 +1,5 @@
+// Splits Markdown into tokens. `markdown.tsx` shows them.
+
 import { Lexer, type Token, Tokenizer, type Tokens, type TokensList } from "marked";
 
 // A model can be made to write an answer that keeps the page busy, or breaks it. Beyond these bounds, text is shown as it came.

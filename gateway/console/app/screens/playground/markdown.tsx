@@ -1,3 +1,5 @@
+// Shows an answer in Markdown, without letting it put code or addresses into the page.
+
 import type { Token, Tokens } from "marked";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";

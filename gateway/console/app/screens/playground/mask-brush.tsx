@@ -1,3 +1,5 @@
+// The dialog in which a mask is painted. `mask-canvas.tsx` is the area in it.
+
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { ApiError } from "../../api.ts";
 import { percent } from "../../format.ts";

@@ -1,3 +1,5 @@
+// The area on which a mask is painted, by pointer or keyboard.
+
 import { useEffect, useRef, useState } from "preact/hooks";
 import { contentOf } from "../files-calls.ts";
 import { type Line, type Mark, type Point, paint, paintedShare, type Size } from "./mask-marks.ts";

@@ -1,3 +1,5 @@
+// Makes the PNG of a painted mask, which the API takes.
+
 import { isPainted, type Mark, paint, type Size } from "./mask-marks.ts";
 
 /** Pixels of a mask that are made in one turn of the page, which takes a few ms. An image may have 50 million. */

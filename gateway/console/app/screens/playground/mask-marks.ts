@@ -1,3 +1,5 @@
+// The marks of which a painted mask consists. The area, the dialog and the file of a mask share them.
+
 /** The pixels of an image. */
 export interface Size {
   width: number;

@@ -1,3 +1,5 @@
+// The field for a mask in the form for images. `mask-brush.tsx` opens from it.
+
 import { useRef, useState } from "preact/hooks";
 import { may } from "../../session.ts";
 import type { Model } from "../../types.ts";

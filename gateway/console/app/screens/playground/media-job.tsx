@@ -1,3 +1,5 @@
+// Shows one job that this page sent.
+
 import { useEffect, useRef } from "preact/hooks";
 import { call } from "../../api.ts";
 import { useAction } from "../../hooks.ts";

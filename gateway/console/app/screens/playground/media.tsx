@@ -1,3 +1,5 @@
+// The parts that all playgrounds of jobs share: the form, its price, its jobs.
+
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import { useAction, useApi } from "../../hooks.ts";

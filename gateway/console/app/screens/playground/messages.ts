@@ -1,7 +1,7 @@
+// The page asks by `/responses` or `/chat/completions`. This file turns its request into one of Anthropic's Messages, to show as code.
+
 import type { GivenItem, GivenPart } from "./completions.ts";
 import { present } from "./setting-values.ts";
-
-// The page asks by `/responses` or `/chat/completions`. This file turns its request into one of Anthropic's Messages, to show as code.
 
 /** Tokens of an answer at most, where the reader has set no bound. Messages must have one. */
 const usualMaxTokens = 4_096;

@@ -1,3 +1,5 @@
+// The last row of a form that costs dollars. Jobs cost credits, and `media.tsx` has their row.
+
 import type { ComponentChildren } from "preact";
 import { Money } from "../../kit/values.tsx";
 import type { Wallet } from "../../types.ts";

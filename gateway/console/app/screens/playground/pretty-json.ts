@@ -1,3 +1,5 @@
+// Writes JSON with a line for each value, so that a reader can read an answer.
+
 /** The most characters of indented JSON for each one of the text. Only deep nesting makes more, up to millions. */
 const maxGrowth = 10;
 

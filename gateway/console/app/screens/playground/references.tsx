@@ -1,3 +1,5 @@
+// The field for reference images in the forms of jobs.
+
 import { useRef, useState } from "preact/hooks";
 import { useAction, useApi } from "../../hooks.ts";
 import { Dialog } from "../../kit/dialog.tsx";

@@ -1,3 +1,5 @@
+// Turns the typed values of a playground's form into those of a request.
+
 /** The values that are set. Values that the API wants as numbers become numbers. "" is absent. */
 export function present(values: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(

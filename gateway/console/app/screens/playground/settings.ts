@@ -1,3 +1,5 @@
+// Keeps the values of a playground's form in its address, so that a link opens the same form.
+
 import { useState } from "preact/hooks";
 import { queryOf } from "../../api.ts";
 import { keepForms, keptForms } from "../../browser-store.ts";

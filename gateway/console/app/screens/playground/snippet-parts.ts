@@ -1,3 +1,5 @@
+// Parts of code that the snippets of text and of media share.
+
 /** The beginning of a call by curl: its address, key and type. */
 export function curlTo(base: string, path: string): string {
   const key =

@@ -1,3 +1,5 @@
+// Writes requests for images, jobs, audio and embeddings as code. `snippets.ts` writes those of text.
+
 import {
   curlBody,
   curlTo,

@@ -1,3 +1,5 @@
+// Writes a request as code for curl, Python and TypeScript. `copy-as.tsx` shows it.
+
 import {
   curlBody,
   curlTo,

@@ -1,3 +1,5 @@
+// The playground of speech models.
+
 import { signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { call, open, v1 } from "../../api.ts";

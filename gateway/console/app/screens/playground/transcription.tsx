@@ -1,3 +1,5 @@
+// The playground of transcription models.
+
 import { signal } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
 import { call } from "../../api.ts";

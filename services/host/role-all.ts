@@ -31,8 +31,8 @@ import { watchStores } from "./store-watch.ts";
 import { openStores, storeOf } from "./stores.ts";
 import { adminTokenFile, loadTokens } from "./tokens.ts";
 
-/** A running process. */
-export interface Mesh extends AsyncDisposable {
+/** A running process of role `all`. */
+export interface RoleAllProcess extends AsyncDisposable {
   /** Public base URL, ending in `/v1`. */
   readonly baseUrl: string;
   /** HOST:PORT of the gRPC port. */
@@ -53,7 +53,10 @@ export interface Mesh extends AsyncDisposable {
 const readyPollMs = 5;
 
 /** Starts a process. It opens its stores, starts its services in the order of their needs, then opens its ports. */
-export async function startMesh(config: Config, options: ProcessOptions): Promise<Mesh> {
+export async function startRoleAll(
+  config: Config,
+  options: ProcessOptions,
+): Promise<RoleAllProcess> {
   const context = createHostContext(config, options);
   await using stack = new AsyncDisposableStack();
   stack.use(context.workshop);

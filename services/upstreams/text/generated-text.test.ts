@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "#kit/base/json.ts";
-import { cutAnswer, textOfAnswer, textOfCompacted, textOfDeltaEvent } from "./generated.ts";
+import { cutAnswer, textOfAnswer, textOfCompacted, textOfDeltaEvent } from "./generated-text.ts";
 import { unseenOf } from "./judging/hidden-output.ts";
 
 const said = "All of this was generated.";
