@@ -1,4 +1,5 @@
-// Sends stored files to callers: names, caches, ranges. The document of an uploaded file is here too.
+// Answers a request for the bytes of one stored file, with its headers and its range, and shows an uploaded file as a document.
+// `file-names.ts` names the download; `downloads.ts` bounds how many run at once.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { unixSeconds } from "#common/documents/answer-values.ts";

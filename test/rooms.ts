@@ -39,7 +39,7 @@ kit/template | how a request is made from a template of the catalog, and its ans
 
 common/words | words and bounds of the public API that several parts go by | kit
 common/agreements | how one service asks another, so that both sides mean the same | kit
-common/documents | how a job, an entry, a hold, a key, an account and an operator's act are shown, wherever they are | kit, common/words
+common/documents | how a job, an entry, a hold, a key, an account, an operator's act and the installation's state are shown, wherever they are | kit, common/words
 common/paid-work | how work that a hold pays for is found again after a crash, and ended | kit
 
 upstreams | which protocols there are, what each can do, and how an upstream is called | kit

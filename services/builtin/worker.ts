@@ -5,8 +5,6 @@ import { parentPort } from "node:worker_threads";
 import { muteThread } from "#kit/threads/thread.ts";
 import type { Task, TaskKind, TaskReply, Tasks } from "./threads.ts";
 
-/** The entry of a thread. It takes one task after another and answers each. The code for a kind of task is loaded at its first. */
-
 /** Called between the steps of a long task. Throws once the task is not wanted. */
 export type Checkpoint = () => void;
 

@@ -97,9 +97,10 @@ describe("the price", () => {
 
   test("is never charged beyond the wallet, however many ask at once", async () => {
     const caller = await world.caller({ usdMicros: 50n });
-    const all = Array.from({ length: 40 }, () => caller.post(path, { ...scripted, input: "abcd" }));
+    // As many as an account may have under way or waiting until it is known to pay: others are answered 429.
+    const all = Array.from({ length: 32 }, () => caller.post(path, { ...scripted, input: "abcd" }));
     const statuses = (await Promise.all(all)).map(({ status }) => status).sort();
-    expect(statuses).toEqual([...Array(5).fill(200), ...Array(35).fill(402)]);
+    expect(statuses).toEqual([...Array(5).fill(200), ...Array(27).fill(402)]);
     expect(await caller.balance()).toMatchObject({ available: 0, reserved: 0, monthSpend: 50 });
     expect(media.seen(upstream)).toHaveLength(5);
   });

@@ -37,7 +37,9 @@ function signOf(room: Room): string {
     )
       .split("/")
       .slice(0, room.path.startsWith("gateway") ? 1 : 2)
-      .join("/")}\`. No two files import each other, directly or through others.`,
+      .join(
+        "/",
+      )}\`. No two files import each other, directly or through others; types do not count.`,
     own.length > 0
       ? `${namesOf(own)}: a table of all members of a kind, which may import all rooms of its area.`
       : undefined,

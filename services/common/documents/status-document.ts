@@ -1,5 +1,5 @@
-// Makes of the answers of all processes the one report that says whether an installation is well, and the list of its faults. The
-// command `genmesh status` asks the processes and prints it.
+// Shows the state of an installation: its processes, queues, holds and upstreams, and the list of its faults. The command
+// `genmesh status` prints it. Notices go by the same bounds of what is a fault.
 
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Hold } from "#proto/genmesh/billing/v1/billing_service_pb.ts";

@@ -1,4 +1,5 @@
-// Brings the PDFs and audio of a request into the form that upstreams take, and measures them for the price.
+// Puts the PDFs and audio of a request into its body, also those at addresses, which it fetches. The rooms `text/files` and
+// `text/tokens` measure them for the price.
 
 import { base64Of, type ReadBase64, readBase64 } from "#kit/base/base64.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

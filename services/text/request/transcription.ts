@@ -1,5 +1,5 @@
-// Prepares a request for a transcription, from its check to its price by the length of the audio. `prepare.ts` hands it over
-// whole.
+// Prepares a request for a transcription, from its check to its price by the length of the audio. `prepare.ts` calls it for models
+// of that kind.
 
 import {
   optionalArray,

@@ -1,5 +1,5 @@
-// Counts tokens in a thread, because counting takes long and would block every other request. It is used where upstreams report
-// no usage.
+// Has tokens counted by a thread (`in-thread.ts`), which accounts share fairly, because counting would block every other request. Its
+// counts serve estimates, refusals, and answers whose upstream reports no usage.
 
 import { createFairShare } from "#kit/share/fair-share.ts";
 import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
