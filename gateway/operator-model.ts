@@ -1,6 +1,7 @@
 // Shows a model of the catalog to operators, with its upstreams and costs. `models.ts` shows it to callers.
 
 import type { Model, Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
+import { keyNameOf } from "../services/upstreams/call.ts";
 import { listPricing } from "./model-prices.ts";
 import { toCatalogEntry } from "./models.ts";
 
@@ -16,8 +17,9 @@ export function operatorModel(model: Model, snapshot: Snapshot) {
     const share = model.shares.find((one) => one.upstream === name);
     // Without shares each upstream is a level of its own.
     const { level, weight, upstreamModel } = share ?? { level: at, weight: 1, upstreamModel: "" };
-    const { apiKeyEnv = "", apiKeyFile = "" } = snapshot.upstreams[name] ?? {};
-    return { name, key: apiKeyEnv || apiKeyFile || null, level, weight, upstreamModel };
+    const upstream = snapshot.upstreams[name];
+    const key = (upstream && keyNameOf(upstream)) || null;
+    return { name, key, level, weight, upstreamModel };
   });
   return {
     ...toCatalogEntry(model, snapshot),
