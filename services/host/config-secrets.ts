@@ -32,7 +32,7 @@ export function parseSealSecrets(variable: string, text: string): SealSecrets {
 
 function secretIn(variable: string, text: string): Uint8Array {
   const bytes = Buffer.from(text, "base64");
-  if (bytes.length === sealSecretBytes && /^[A-Za-z0-9+/]{43}=?$/.test(text)) return bytes;
+  if (bytes.length === sealSecretBytes && /^[\w+/-]{43}=?$/.test(text)) return bytes;
   return badVariable(
     variable,
     `must be the base64 of ${sealSecretBytes} bytes, or several of them, separated by commas, or off`,
