@@ -1,7 +1,7 @@
 // Shows a model of the catalog to operators, with its upstreams and costs. `models.ts` shows it to callers.
 
+import { storedKeyPrefix } from "#kit/upstream/key-file.ts";
 import type { Model, Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { keyNameOf } from "../services/upstreams/call.ts";
 import { listPricing } from "./model-prices.ts";
 import { toCatalogEntry } from "./models.ts";
 
@@ -17,8 +17,8 @@ export function operatorModel(model: Model, snapshot: Snapshot) {
     const share = model.shares.find((one) => one.upstream === name);
     // Without shares each upstream is a level of its own.
     const { level, weight, upstreamModel } = share ?? { level: at, weight: 1, upstreamModel: "" };
-    const upstream = snapshot.upstreams[name];
-    const key = (upstream && keyNameOf(upstream)) || null;
+    const { apiKeyEnv = "", apiKeyFile = "", apiKeyStored = "" } = snapshot.upstreams[name] ?? {};
+    const key = apiKeyEnv || apiKeyFile || (apiKeyStored && storedKeyPrefix + apiKeyStored) || null;
     return { name, key, level, weight, upstreamModel };
   });
   return {

@@ -43,10 +43,7 @@ const [first, second] = [randomBytes(32), randomBytes(32)];
 const long = `sk-${"k".repeat(30)}wxyz`;
 
 /** A replica over the store of this test, with a client. */
-async function replica(
-  secrets: Seal | "none" = createSeal([first]),
-  { isStored = true } = {},
-) {
+async function replica(secrets: Seal | "none" = createSeal([first]), { isStored = true } = {}) {
   const seal = secrets === "none" ? undefined : secrets;
   const lines: string[] = [];
   const log = createLogger("trace", { write: (line) => lines.push(line) });
@@ -74,7 +71,7 @@ async function replica(
       actor: "anna",
       operationId: randomIds.make("op", 12),
     });
-  /** Watches until it is told to stop, and keeps the keys of each message that has some. */
+  /** Watches to the end of the test, and keeps the keys of each message with keys. */
   const watch = (wantsKeys = true) => {
     const stop = new AbortController();
     onTestFinished(() => stop.abort());
@@ -201,7 +198,7 @@ test("another secret keeps the service from starting, and an earlier one behind 
     name: "WrongSealError",
     message: "main",
   });
-  // This start seals the key anew, so that the earlier secret is no longer needed.
+  // This start seals the key by the new secret. The next start has that one alone.
   await replica(createSeal([second, first]));
   const { watch } = await replica(createSeal([second]));
   const { seen } = watch();

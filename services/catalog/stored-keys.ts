@@ -35,7 +35,7 @@ export interface StoredKeys {
   onChange(listener: () => void): () => void;
 }
 
-/** Makes them. Without a seal they are neither opened nor set. */
+/** Makes them. Without a seal they are listed and deleted alone. */
 export function createStoredKeys(store: StoredKeyStore, seal: Seal | undefined): StoredKeys {
   const listeners = new Set<() => void>();
   let keys: readonly StoredKey[] = [];

@@ -155,5 +155,5 @@ test("no answer, page of the operator, log line or metric has a key or the secre
   const told = JSON.stringify(answers) + world.log.join("");
   expect(told).not.toMatch(/crab-(first|second)-key|crab with|CRAB/);
   expect(told).not.toContain(secret);
-  expect(told).not.toMatch(/v1\.[A-Za-z0-9+\/]{40}/);
+  expect(told).not.toMatch(/v1\.[A-Za-z0-9+/]{40}/);
 });

@@ -44,7 +44,7 @@ async function remove(call: AdminCall) {
   return { object: "upstream.key", name, deleted: true };
 }
 
-/** Another text may be a key that stands in the wrong field, and so it does not reach the audit log. */
+/** A text of another form may be a key in the wrong field. The audit log must not get it. */
 function readName(name: string): string {
   if (storedKeyName.test(name)) return name;
   const message = `The parameter 'name' must be ${storedKeyNameText}.`;

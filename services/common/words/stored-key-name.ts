@@ -1,8 +1,8 @@
 // Says which names stored keys of upstreams have. The catalog's schema, its service, the console and the command go by it.
 
 /**
- * Short, and in small letters, so that hardly any key of an upstream is taken for a name by mistake: names are shown, and stand in the
- * audit log.
+ * A name is short and has small letters. Few keys of upstreams are so, and hence few are stored as a name by mistake. Names are shown,
+ * and the audit log has them.
  */
 export const storedKeyName = /^[a-z][a-z0-9._-]{0,31}$/;
 /** The same for people. */

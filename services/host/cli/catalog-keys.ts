@@ -37,7 +37,7 @@ export function keyStoreCommands(catalog: Command, cli: Cli): void {
   ).action((name: string) => remove(cli, name));
 }
 
-/** Another text may be a key that stands in the wrong place, and so it does not reach the audit log. */
+/** A text of another form may be a key in the wrong place. The audit log must not get it. */
 function keyName(value: string): string {
   if (storedKeyName.test(value)) return value;
   throw new InvalidArgumentError(`It must be ${storedKeyNameText}.`);

@@ -59,7 +59,7 @@ function openBy(secret: Uint8Array, name: string, bytes: Buffer): string | undef
   }
 }
 
-/** What a store keeps was sealed by a secret that this process lacks. */
+/** A store has texts that are sealed by a secret which this process lacks. Its message names them. */
 export class WrongSealError extends Error {
   override readonly name = "WrongSealError";
 }
