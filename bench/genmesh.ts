@@ -32,7 +32,7 @@ export const genmeshProgram = `../${bundleOf("services/host/main.ts")}`;
 export const genmeshNodeArgs = ["--use-largepages=silent", "--max-semi-space-size=8"] as const;
 export const genmeshEnv = {
   MALLOC_ARENA_MAX: "2",
-  MALLOC_MMAP_THRESHOLD_: "131072",
+  MALLOC_MMAP_THRESHOLD_: "65536",
   MALLOC_TRIM_THRESHOLD_: "524288",
 } as const;
 const adminToken = "admin-token-of-the-bench";

@@ -47,8 +47,11 @@ const [pictures, largeImages] = [24, 8];
 const settleMs = 18_000;
 /** Rounds of the worst images. Memory that the second one adds would grow with each further one. */
 const worstRounds = 2;
-/** Milliseconds until the process is at rest: its decoders and threads end after 15 s, and it collects for the last time up to 32 s later. */
-const restMs = 36_000;
+/**
+ * Milliseconds until the process is at rest. Its decoders and threads end after 15 s, and it collects for the last time up to 32 s later.
+ * Where that finds it at work, it collects 5 s later.
+ */
+const restMs = 45_000;
 /** Milliseconds between two looks while images are decoded. Memory grows by about 1 MiB a millisecond. */
 const lookMs = 10;
 const mib = 1_024 * 1_024;

@@ -52,3 +52,35 @@ describe("the pages are plain", () => {
     expect(unwanted.length).toBeGreaterThan(10);
   });
 });
+
+const screens = ownFiles().filter((file) => /^gateway\/console\/app\/.*\.tsx?$/.test(file));
+
+/** Texts of a file that readers see: of elements, and strings of several words. Values in them become the word VALUE. */
+function textsOf(screen: string): string[] {
+  const code = read(screen)
+    .replaceAll(/\/\*.*?\*\//gs, "")
+    .replaceAll(/^\s*\/\/.*$/gm, "")
+    .replaceAll(/^import .*?;$/gms, "")
+    .replaceAll(/\$\{[^{}]*\}/g, "VALUE");
+  const found = [
+    ...code.matchAll(/[>}]([\w\s,.:;'’“”()?!%…-]+)[<{]|(["`])([^"`\n{}<>=]* [^"`\n{}<>=]*)\2/g),
+  ];
+  return found
+    .map(([, text = "", , string = ""]) => (text || string).replaceAll(/\s+/g, " ").trim())
+    .filter((text) => text.includes(" ") || /^[A-Z][a-z]/.test(text));
+}
+
+describe("the console's texts are plain", () => {
+  test("they are found", () => {
+    const texts = screens.flatMap(textsOf);
+    expect(texts).toContain("Charged this month");
+    expect(texts).toContain("Its files and its prompt are erased. Its charge stays in the ledger.");
+  });
+
+  test.each(screens)("%s uses the glossary's words, in short sentences", (screen) => {
+    const texts = textsOf(screen);
+    expect(texts.filter((text) => unwantedIn(text).length > 0)).toEqual([]);
+    const long = texts.flatMap(sentencesOf).filter((one) => wordsOf(one).length > mostWords);
+    expect(long).toEqual([]);
+  });
+});

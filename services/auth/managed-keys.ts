@@ -39,7 +39,7 @@ import {
   refuseNoManager,
 } from "./key-rights.ts";
 import { idChars } from "./limits.ts";
-import { toKeyMessage } from "./messages.ts";
+import { toBoundKeyMessage, toKeyMessage } from "./messages.ts";
 import { readOffset, readPageSize } from "./requests.ts";
 import type { AuthStore, StoredKey } from "./store.ts";
 
@@ -83,8 +83,11 @@ export function createManagedKeyRoutes(context: ManagedKeysContext): ManagedKeys
   };
   return {
     async getOwnKey(_request, call) {
-      const key = await store.findKey(principalOf(call).keyId);
-      return { key: message(key ?? refuse(ErrorReason.KEY_NOT_FOUND)) };
+      const key =
+        (await store.findKey(principalOf(call).keyId)) ?? refuse(ErrorReason.KEY_NOT_FOUND);
+      const account =
+        (await store.findAccount(key.accountId)) ?? refuse(ErrorReason.ACCOUNT_NOT_FOUND);
+      return { key: toBoundKeyMessage({ key, account }, clock.now()) };
     },
     async listOwnKeys(request, call) {
       const { accountId } = await manager(call);

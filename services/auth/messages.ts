@@ -62,16 +62,22 @@ export function toKeyMessage(key: StoredKey, nowMs: number): ApiKey {
   });
 }
 
-/** A key and its account, as gateways admit requests by them. No key has more than a rate that is set for its account. */
-export function toAdmittedFields(
+/** A key with the rate that it has: no more than one that is set for its account. */
+export function toBoundKeyMessage(
   { key, account }: Pick<FoundKey, "key" | "account">,
   nowMs: number,
 ) {
   const { rateIsSet, requestsPerMinute } = account;
   const isBound = rateIsSet && requestsPerMinute < key.requestsPerMinute;
+  return toKeyMessage(isBound ? { ...key, requestsPerMinute } : key, nowMs);
+}
+
+/** A key and its account, as gateways admit requests by them. */
+export function toAdmittedFields(found: Pick<FoundKey, "key" | "account">, nowMs: number) {
+  const { account } = found;
   return {
-    key: toKeyMessage(isBound ? { ...key, requestsPerMinute } : key, nowMs),
-    accountRequestsPerMinute: requestsPerMinute,
+    key: toBoundKeyMessage(found, nowMs),
+    accountRequestsPerMinute: account.requestsPerMinute,
     accountSuspended: account.suspendedAtMs !== undefined,
   };
 }

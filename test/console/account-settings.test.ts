@@ -9,7 +9,8 @@ describe.skipIf(chromiumPath === undefined)("an account's settings in the consol
   const on = startConsole({ env: { GENMESH_ADMIN_TOKEN: adminToken } });
 
   test("an operator names an account, bounds it, funds it monthly, and finds it by its name", async () => {
-    const { accountId, keyId } = await on.world.caller();
+    const owner = await on.world.caller();
+    const { accountId, keyId } = owner;
     const { page, faults } = await openPage(on.browser);
     page.setDefaultTimeout(15_000);
     await signIn(page, on.origin, adminToken);
@@ -45,6 +46,7 @@ describe.skipIf(chromiumPath === undefined)("an account's settings in the consol
     await page.setViewportSize({ width: 1280, height: 900 });
     const { account } = await on.world.admin.auth.getAccount({ accountId });
     expect(account).toMatchObject({ requestsPerMinute: 600, notes: "pays by invoice\ncall Ada" });
+    expect((await owner.get("/key")).json.data).toMatchObject({ requestsPerMinute: 600 });
     const { monthlyGrant } = await on.world.admin.billing.getMonthlyGrant({ accountId });
     expect(monthlyGrant).toMatchObject({ usdMicros: 25_500_000n, credits: 40n });
 
@@ -63,6 +65,14 @@ describe.skipIf(chromiumPath === undefined)("an account's settings in the consol
       }
       await page.setViewportSize({ width: 1280, height: 900 });
     }
+
+    // A filter takes the beginning of an account's name: the browser fills in the id of the one that is chosen.
+    await visit(page, on.origin, "/console/operator/requests");
+    await page.getByLabel("Account", { exact: true }).pressSequentially("harb");
+    await page.locator(`datalist option[value="${accountId}"]`).waitFor({ state: "attached" });
+    expect(new URL(page.url()).search).toBe("");
+    await page.getByLabel("Account", { exact: true }).fill(accountId);
+    await page.waitForURL((url) => url.searchParams.get("account") === accountId);
 
     await visit(page, on.origin, path);
     await edit({

@@ -80,7 +80,7 @@ describe.skipIf(chromiumPath === undefined)("the operator's catalog", () => {
   test("with faults is not offered to be put in force", async () => {
     await text(page).fill("models: 7");
     await press("Check");
-    await page.getByText("It would be refused, and what is in force would stay.").waitFor();
+    await page.getByText("It would be refused. The catalog in force would stay.").waitFor();
     expect(await buttonOf(page)("Put in force").count()).toBe(0);
     // A text that has changed since its check is checked again first.
     await press("Edit what is in force");

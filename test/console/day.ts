@@ -146,15 +146,15 @@ export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = ope
 
       await visit(page, world.origin, "/console/keys");
       await row("the application").getByRole("button", { name: "Rotate" }).click();
-      await page.getByLabel("The secret of before stops working").selectOption("0");
+      await page.getByLabel("The old secret stops working").selectOption("0");
       await submit("Rotate key", key);
       const second = await secretShown();
       expect(await statusOf(clientOf(second).models.list())).toBe(200);
       await until("the former secret to be refused", async () => {
         return (await statusOf(clientOf(first).models.list())) === 401;
       });
-      await row("the application").getByRole("button", { name: "Revoke" }).click();
-      await submit("Revoke for good");
+      await row("the application").getByRole("button", { name: "Delete" }).click();
+      await submit("Delete for good");
       await until("the key to be refused", async () => {
         return (await statusOf(clientOf(second).models.list())) === 401;
       });
@@ -189,14 +189,14 @@ export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = ope
       const figures = async () => {
         const of = (name: string) =>
           valueIn(page.locator(".figure").filter({ has: page.getByText(name, { exact: true }) }));
-        return { available: await of("Dollars"), spent: await of("Dollars spent") };
+        return { available: await of("Dollars"), spent: await of("Dollars charged") };
       };
       await expect.poll(async () => (await figures()).spent).toBe(cost);
       expect(await figures()).toEqual({ available: 1_000_000 - cost, spent: cost });
 
-      await press("Top up");
+      await press("Grant");
       await page.getByLabel("Dollars", { exact: true }).fill("0.5");
-      await submit("Top up", adminToken);
+      await submit("Grant", adminToken);
       await expect.poll(async () => (await figures()).available).toBe(1_500_000 - cost);
       await press("Refund");
       await submit("Give back", adminToken);
@@ -246,7 +246,7 @@ export function aDayWithTheConsole(start: () => Promise<DayWorld>, startMs = ope
       await page.locator(".diff", { hasText: "creditPrice" }).getByText('"6"').waitFor();
       await page.getByLabel("Catalog (YAML)").fill("models: 7");
       await press("Check");
-      await page.getByText("It would be refused, and what is in force would stay.").waitFor();
+      await page.getByText("It would be refused. The catalog in force would stay.").waitFor();
 
       await say(clientOf(world.key), "Good evening");
       await visit(page, world.origin, "/console/operator/upstreams");

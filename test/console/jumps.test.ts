@@ -5,6 +5,7 @@ import { browserNote, chromiumPath, openBrowser, openPage } from "../support/bro
 import { jumpsOf, openByAnswers, watchJumps } from "./jumps.ts";
 import {
   accountMark,
+  asksNothing,
   keyScreens,
   openConsoleMs,
   operatorScreens,
@@ -54,8 +55,7 @@ describe.skipIf(chromiumPath === undefined)(`screens while they load${browserNot
         });
         afterAll(() => opened?.close());
 
-        // The ledger's audit runs when a button is pressed.
-        test.each(screens.filter((one) => !one.endsWith("/ledger")))(
+        test.each(screens.filter((one) => !asksNothing.includes(one)))(
           "%s: nothing jumps while the answers come",
           async (path) => {
             const { page } = opened;

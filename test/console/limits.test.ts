@@ -56,7 +56,7 @@ describe.skipIf(chromiumPath === undefined)("limits and alerts in the console", 
     expect(await page.getByLabel("The limit begins anew").inputValue()).toBe("daily");
     expect(await page.getByLabel("Webhook", { exact: true }).inputValue()).toBe(webhookUrl);
     await page.getByLabel("The limit begins anew").selectOption("never");
-    await page.getByLabel("Tell the webhook below a balance of").fill("1.25");
+    await page.getByLabel("Alert below a balance of").fill("1.25");
     await page.getByRole("button", { name: "Save changes" }).click();
     await page.getByLabel("Your API key").fill(owner.key);
     await page.keyboard.press("Enter");
@@ -70,7 +70,7 @@ describe.skipIf(chromiumPath === undefined)("limits and alerts in the console", 
     const { page, faults, close } = await openPage(browser);
     await signIn(page, origin, owner.key);
     await visit(page, origin, "/console/billing?tab=alerts");
-    await page.getByLabel("Tell below a balance of").fill("5");
+    await page.getByLabel("Alert below a balance of").fill("5");
     await page.getByLabel("Webhook", { exact: true }).fill("https://example.com/low");
     await page.getByRole("button", { name: "Save alerts" }).click();
     await page.getByText("Saved. It counts from now on.").waitFor();
@@ -79,7 +79,7 @@ describe.skipIf(chromiumPath === undefined)("limits and alerts in the console", 
       webhookUrl: "https://example.com/low",
     });
     await visit(page, origin, "/console/billing?tab=alerts");
-    expect(await page.getByLabel("Tell below a balance of").inputValue()).toBe("5");
+    expect(await page.getByLabel("Alert below a balance of").inputValue()).toBe("5");
     expect(faults).toEqual([]);
     await close();
   });

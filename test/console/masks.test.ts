@@ -103,6 +103,10 @@ describe.skipIf(chromiumPath === undefined)("masks in the console's playground",
     await brush().press("ArrowUp");
     await button("Clear").click();
     await drag([0.1, 0.2], [0.9, 0.2]);
+    // A closed dialog loses nothing.
+    await page.keyboard.press("Escape");
+    await button("Paint a mask").click();
+    await status().getByText("% of the image may change.").waitFor();
     await button("Eraser").click();
     await drag([0.4, 0.2], [0.6, 0.2]);
     await button("Brush").click();

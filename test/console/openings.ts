@@ -52,7 +52,7 @@ export const keyOpenings: readonly Opening[] = [
   },
   { name: "edit-a-key", path: "/console/keys", open: dialogOf("Edit") },
   { name: "rotate-a-key", path: "/console/keys", open: dialogOf("Rotate") },
-  { name: "revoke-a-key", path: "/console/keys", open: dialogOf("Revoke") },
+  { name: "revoke-a-key", path: "/console/keys", open: dialogOf("Delete") },
   {
     name: "job",
     path: "/console/jobs",
@@ -98,7 +98,7 @@ export const operatorOpenings: readonly Opening[] = [
   },
   ...(
     [
-      ["top-up", "Top up"],
+      ["top-up", "Grant"],
       ["edit-an-account", "Edit"],
       ["suspend-an-account", "Suspend"],
       ["refund", "Refund"],
@@ -114,7 +114,7 @@ export const operatorOpenings: readonly Opening[] = [
     [
       ["operator-create-a-key", "Create a key"],
       ["operator-rotate-a-key", "Rotate"],
-      ["operator-revoke-a-key", "Revoke"],
+      ["operator-revoke-a-key", "Delete"],
     ] as const
   ).map(([name, label]) => ({
     name,
@@ -145,7 +145,7 @@ export const operatorOpenings: readonly Opening[] = [
     open: async (page) => {
       await page.getByLabel("Catalog (YAML)").fill("models: 7");
       await press(page, "Check");
-      await page.getByText("It would be refused, and what is in force would stay.").waitFor();
+      await page.getByText("It would be refused. The catalog in force would stay.").waitFor();
     },
   },
 ];

@@ -133,7 +133,7 @@ describe.skipIf(chromiumPath === undefined)("an operator's day, without a shell"
     await page.getByText("The model did not complete the request.").first().waitFor();
     await page.getByRole("link", { name: /^acct_/ }).click();
     await page.getByRole("heading", { level: 1, name: "Harbour Works" }).waitFor();
-    await figure("Dollars spent").getByText("$0.00003", { exact: true }).first().waitFor();
+    await figure("Dollars charged").getByText("$0.00003", { exact: true }).first().waitFor();
     const [{ id }] = (await application.get("/requests?status=completed")).json.data;
     await page.getByRole("link", { name: "Its requests" }).click();
     await tab.row(id.slice(-8)).getByText("completed").waitFor();

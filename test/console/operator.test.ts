@@ -124,7 +124,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     ] as const) {
       expect(await factOf(name).textContent(), name).toBe(value);
     }
-    await card.getByText("What you pay for it").click();
+    await card.getByText("Your cost").click();
     const lanes = card.locator(".lanes li");
     expect(await lanes.nth(0).textContent()).toContain("key in UP_KEY");
     expect(await lanes.nth(1).textContent()).toContain("backup if others fail");
@@ -252,7 +252,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     await dialog().getByLabel("Name", { exact: true }).fill("the shop in town");
     await dialog().getByLabel("Limit in US dollars").fill("1.5");
     await dialog().getByLabel("The limit begins anew").selectOption("weekly");
-    await dialog().getByLabel("Tell the webhook below a balance of").fill("2");
+    await dialog().getByLabel("Alert below a balance of").fill("2");
     expect(await lookFindings(page)).toEqual([]);
     await button("Save changes").click();
     await confirm();
@@ -323,7 +323,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
     await until("another try", async () => (await webhook())?.attempts === again);
 
     await button("Alerts").click();
-    await page.getByLabel("Tell below a balance of").fill("1.25");
+    await page.getByLabel("Alert below a balance of").fill("1.25");
     await page.getByLabel("Webhook", { exact: true }).fill("https://receiver.example/low");
     expect(await lookFindings(page)).toEqual([]);
     await button("Save alerts").click();
@@ -332,7 +332,7 @@ describe.skipIf(chromiumPath === undefined)("what operators do in the console", 
       ...{ lowBalanceUsdMicros: 1_250_000n, webhookUrl: "https://receiver.example/low" },
     });
     await visit(page, origin, `${path}?tab=alerts`);
-    expect(await page.getByLabel("Tell below a balance of").inputValue()).toBe("1.25");
+    expect(await page.getByLabel("Alert below a balance of").inputValue()).toBe("1.25");
     expect(opened.faults).toEqual([]);
   });
 });

@@ -46,7 +46,7 @@ describe.skipIf(isSkipped)("what a file says of its origin, in a browser", () =>
     const job = await submit(caller, "images", { model: "scripted-image", prompt: "a boat" });
     await ended(caller, job);
     await visit(page, origin, `/console/jobs?id=${job.id}`);
-    await page.getByText("What it says of its origin").click();
+    await page.getByText("Content credentials").click();
     const words = page.locator("details dl.facts");
     await words.waitFor();
     const facts = await words.locator(".fact").allInnerTexts();
@@ -64,8 +64,8 @@ describe.skipIf(isSkipped)("what a file says of its origin, in a browser", () =>
     const { page, faults } = opened;
     const { json } = await upload(caller, made.png);
     await visit(page, origin, `/console/files?id=${json.id}`);
-    await page.getByText("What it says of its origin").click();
-    await page.getByText("It says nothing of its origin.").waitFor();
+    await page.getByText("Content credentials").click();
+    await page.getByText("The file has no content credentials.").waitFor();
     expect(await lookFindings(page)).toEqual([]);
     expect(faults).toEqual([]);
   });

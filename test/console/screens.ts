@@ -47,6 +47,9 @@ export const operatorScreens = [
   "/console/operator/own",
 ] as const;
 
+/** Screens that ask for nothing when they open. The audit begins at a button. The admin token has no sign-in of its own. */
+export const asksNothing: readonly string[] = ["/console/operator/ledger", "/console/operator/own"];
+
 /** Milliseconds for a hook that waits for the build, and starts a world and a browser beside it. */
 export const openConsoleMs = buildTimeoutMs + 30_000;
 

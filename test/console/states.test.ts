@@ -7,6 +7,7 @@ import { browserNote, chromiumPath, openBrowser, openPage } from "../support/bro
 import { keyOpenings, type Opening, operatorOpenings } from "./openings.ts";
 import {
   accountMark,
+  asksNothing,
   keyScreens,
   lookFindings,
   openConsoleMs,
@@ -144,8 +145,7 @@ describe.skipIf(chromiumPath === undefined)(`what screens may show${browserNote}
       await page.route(/\/console\/api\/(v1|admin)\//, (route) =>
         route.fulfill({ status: 503, headers, json: { error } }),
       );
-      // Its audit runs when a button is pressed.
-      for (const path of screens[role].filter((one) => !one.endsWith("/ledger"))) {
+      for (const path of screens[role].filter((one) => !asksNothing.includes(one))) {
         await see(path);
         await page.getByRole("alert").getByText(error.message).first().waitFor();
         await check(path);

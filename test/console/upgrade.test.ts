@@ -42,7 +42,7 @@ describe.skipIf(chromiumPath === undefined)("a screen whose code cannot be fetch
     await page.getByText("The service has a newer version of the console.").waitFor();
     expect(await lookFindings(page)).toEqual([]);
     await page.setViewportSize({ width: 1280, height: 900 });
-    await page.getByText("A newer version of the console is there.").waitFor();
+    await page.getByText("A new version of the console is available.").waitFor();
     await goTo("Models");
     await title("Models");
     await goTo("Usage");
@@ -62,7 +62,7 @@ describe.skipIf(chromiumPath === undefined)("a screen whose code cannot be fetch
       });
     });
     await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
-    await page.getByText("A newer version of the console is there.").waitFor();
+    await page.getByText("A new version of the console is available.").waitFor();
     expect(await page.getByLabel("Message").inputValue()).toBe("Half a thought");
   });
 });

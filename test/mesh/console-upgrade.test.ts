@@ -146,7 +146,7 @@ describe.skipIf(chromiumPath === undefined)(
           await title(notLoaded).waitFor();
           await stays();
           expect(await page.title()).not.toContain(anotherTitle);
-          await page.getByRole("button", { name: "Use it now" }).click();
+          await page.getByRole("button", { name: "Load it" }).click();
           await expect.poll(() => page.title()).toContain(anotherTitle);
           await stays();
           await tab.go("Billing");

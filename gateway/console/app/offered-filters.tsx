@@ -1,3 +1,5 @@
+// Filters that offer what there is: the reader need not know ids by heart.
+
 import { useId, useState } from "preact/hooks";
 import { useApi } from "./hooks.ts";
 import { keyNames, loadKeyNames } from "./key-names.ts";
@@ -5,27 +7,38 @@ import { TextField } from "./kit/form.tsx";
 import { may } from "./session.ts";
 import type { List, Model } from "./types.ts";
 
-interface Filter {
+export interface Filter {
   value: string;
   onValue(value: string): void;
 }
 
-/** A filter by the id of a model. It offers those of the catalog once the reader turns to it, and takes former ones too. */
-export function ModelFilter({ value, onValue }: Filter) {
-  const [isAsked, setAsked] = useState(false);
+/** A value and its name, where it has another. */
+export interface Offer {
+  id: string;
+  name?: string;
+}
+
+/** A field that offers values and takes others too. */
+export function OfferedField({
+  label,
+  placeholder,
+  offers,
+  onFocus,
+  value,
+  onValue,
+}: Filter & {
+  label: string;
+  placeholder: string;
+  offers: readonly Offer[] | undefined;
+  /** The reader turns to the field: its offers may be loaded now. */
+  onFocus(): void;
+}) {
   const list = useId();
-  const loaded = useApi<List<Model>>(isAsked && may("models") ? "/models" : null);
   return (
     <>
-      <TextField
-        label="Model"
-        placeholder="all models"
-        list={list}
-        onFocus={() => setAsked(true)}
-        {...{ value, onValue }}
-      />
+      <TextField {...{ label, placeholder, list, onFocus, value, onValue }} />
       <datalist id={list}>
-        {loaded.data?.data.map(({ id, name }) => (
+        {offers?.map(({ id, name }) => (
           <option key={id} value={id} label={name} />
         ))}
       </datalist>
@@ -33,23 +46,30 @@ export function ModelFilter({ value, onValue }: Filter) {
   );
 }
 
+/** A filter by the id of a model. It offers those of the catalog once the reader turns to it, and takes former ones too. */
+export function ModelFilter({ value, onValue }: Filter) {
+  const [isAsked, setAsked] = useState(false);
+  const loaded = useApi<List<Model>>(isAsked && may("models") ? "/models" : null);
+  return (
+    <OfferedField
+      label="Model"
+      placeholder="all models"
+      offers={loaded.data?.data}
+      onFocus={() => setAsked(true)}
+      {...{ value, onValue }}
+    />
+  );
+}
+
 /** A filter by the id of a key. It offers the account's keys by their names. */
 export function KeyFilter({ value, onValue }: Filter) {
-  const list = useId();
   return (
-    <>
-      <TextField
-        label="Key"
-        placeholder="all keys"
-        list={list}
-        onFocus={() => void loadKeyNames()}
-        {...{ value, onValue }}
-      />
-      <datalist id={list}>
-        {[...keyNames.value].map(([id, name]) => (
-          <option key={id} value={id} label={name} />
-        ))}
-      </datalist>
-    </>
+    <OfferedField
+      label="Key"
+      placeholder="all keys"
+      offers={[...keyNames.value].map(([id, name]) => ({ id, name }))}
+      onFocus={() => void loadKeyNames()}
+      {...{ value, onValue }}
+    />
   );
 }

@@ -77,9 +77,9 @@ function NewBuild() {
   return (
     <Notice>
       <div class="row spread">
-        A newer version of the console is there.
+        A new version of the console is available.
         <button type="button" class="small" onClick={() => location.reload()}>
-          Use it now
+          Load it
         </button>
       </div>
     </Notice>

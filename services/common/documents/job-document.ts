@@ -166,6 +166,7 @@ export function operatorsJobDocument(job: Job) {
     completedAt: isoTimeOrNull(job.completeTime),
     retryOf: job.retryOf || null,
     error: job.error?.message ?? null,
+    errorCode: job.error ? toJobError(job.error).code : null,
   };
 }
 

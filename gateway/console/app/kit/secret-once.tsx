@@ -26,7 +26,7 @@ export function SecretOnce({ made, onClose }: { made: NewSecret; onClose(): void
   return (
     <ShownOnce
       title={`The secret of ${made.name || "the key"}`}
-      lead="Copy it now: it is shown this once, and is kept by nobody but you."
+      lead="Copy it now: it is shown once, and is not kept here."
       text={made.secret}
       onClose={onClose}
     />

@@ -38,8 +38,8 @@ export function AlertForm({ path, mayChange, webhookHint, children, ...alerts }:
       {children}
       <div class="two">
         <DollarsField
-          label="Tell below a balance of"
-          hint="US dollars that are funded, held ones included. Empty: never."
+          label="Alert below a balance of"
+          hint="US dollars, with those that are held. Empty: no alert."
           disabled={!mayChange}
           value={low}
           onValue={setLow}

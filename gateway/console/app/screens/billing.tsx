@@ -26,8 +26,8 @@ export function Billing() {
       title="Billing"
       lead={
         may("usage:read-all")
-          ? "What moved the account's balance, and what is held of it."
-          : "What your key was charged, and what is held for it."
+          ? "Entries of the account's ledger, and money that is held."
+          : "Charges of your key, and money that is held for it."
       }
       actions={tab === "entries" && <Downloads kind={query.kind} />}
     >
@@ -175,8 +175,8 @@ function Holds() {
         empty={
           <Empty title="Nothing is held">
             <p>
-              While a request or job runs, the most that it may cost is held of the balance. What it
-              did not use is free again when it ends.
+              While a request or job runs, the most that it may cost is held of the balance. The
+              rest is free again when it ends.
             </p>
           </Empty>
         }
@@ -202,12 +202,12 @@ function Alerts() {
           lowBalanceUsdMicros={loaded.data.lowBalanceUsdMicros}
           webhookUrl={loaded.data.webhookUrl}
           mayChange={mayChange}
-          webhookHint="Empty: nobody is told."
+          webhookHint="Empty: no alert is sent."
         >
           <p class="lead">
-            The webhook is told once each time that the balance falls below the amount, and once a
-            period when a request is refused for the limit of a key that has no webhook of its own.
-            What was sent stands under <a href="/console/webhooks">Webhooks</a>.
+            The webhook gets one message each time the balance falls below the amount. It also gets
+            one a period when the limit of a key without a webhook refuses a request. Messages are
+            listed under <a href="/console/webhooks">Webhooks</a>.
           </p>
           {!mayChange && (
             <Notice>Your key may look at this; changing it needs the scope “keys”.</Notice>

@@ -93,8 +93,8 @@ export function Files() {
               {files?.length === 0 && (
                 <Empty title={pages.after ? "No more files" : "No files yet"}>
                   <p>
-                    Upload an image, drop it here, or paste it. What jobs import by its address
-                    comes here too.
+                    Upload an image, drop it here, or paste it. Images that jobs import by their URL
+                    are listed, too.
                   </p>
                 </Empty>
               )}
@@ -142,7 +142,7 @@ function RoomUsed({ of: { usedBytes, limitBytes, files } }: { of: Quota }) {
         high={limitBytes * 0.9}
         optimum={0}
         value={usedBytes}
-        aria-label="Room that is used"
+        aria-label="Storage in use"
       />
     </div>
   );

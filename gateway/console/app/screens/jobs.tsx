@@ -115,7 +115,7 @@ export function Jobs() {
             loaded.reload();
           }}
         >
-          <p>Its files and its prompt are erased. What it cost stays in the ledger.</p>
+          <p>Its files and its prompt are erased. Its charge stays in the ledger.</p>
         </FormDialog>
       )}
     </Page>

@@ -216,7 +216,7 @@ export function RotateKey({ of: key, onClose, onDone }: DialogProps & { of: Key 
     >
       <p>It gets a new secret under the same id, name and limits.</p>
       <Select
-        label="The secret of before stops working"
+        label="The old secret stops working"
         value={grace}
         onValue={setGrace}
         choices={graces}
@@ -234,19 +234,19 @@ export function RevokeKey({ of: key, onClose, onDone }: DialogProps & { of: Key 
   const isOwn = key.id === session.value?.keyId;
   return (
     <FormDialog
-      title={`Revoke ${key.name || "the key"}?`}
-      submit="Revoke for good"
+      title={`Delete ${key.name || "the key"}?`}
+      submit="Delete for good"
       isDangerous
       onClose={onClose}
       onSubmit={async () => {
         await call(`/keys/${key.id}`, { method: "DELETE" });
-        toast("The key is revoked.");
+        toast("The key is deleted.");
         onDone();
       }}
     >
       <p>
-        It is refused within a second, and cannot be brought back. What runs ends, and is charged.
-        To stop it for a while, disable it.
+        It is refused within a second, and cannot be brought back. Running requests and jobs go on,
+        and are charged. To stop it for a while, disable it.
       </p>
       {isOwn && (
         <Notice tone="warn">You are signed in with this key: this ends your session.</Notice>

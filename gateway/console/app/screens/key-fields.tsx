@@ -68,7 +68,7 @@ export function BoundFields({ draft, onChange, limitHint, expiresHint, rate }: B
       </div>
       <TextField
         label="Webhook"
-        hint="Told of the ends of its jobs, and of its limit. Empty: it has none."
+        hint="It gets the ends of the key's jobs, and alerts of its limit."
         type="url"
         placeholder="https://"
         maxLength={2048}
@@ -83,8 +83,8 @@ export function BoundFields({ draft, onChange, limitHint, expiresHint, rate }: B
 export function LowBalanceField(props: { value: string; onValue(value: string): void }) {
   return (
     <DollarsField
-      label="Tell the webhook below a balance of"
-      hint="US dollars that the account has. Empty: it is not told."
+      label="Alert below a balance of"
+      hint="US dollars of the account. Empty: no alert."
       {...props}
     />
   );

@@ -47,7 +47,7 @@ export function Keys() {
   const columns: Column<Key>[] = [
     { head: "Name", cell: (key) => <NameCell keyOf={key} /> },
     { head: "May use", cell: (key) => <Rights keyOf={key} /> },
-    { head: "Spent", cell: (key) => <Spent keyOf={key} />, numeric: true },
+    { head: "Charged", cell: (key) => <Charged keyOf={key} />, numeric: true },
     { head: "Last used", cell: (key) => <When at={key.lastUsedAt} style="ago" />, numeric: true },
     {
       head: "Actions",
@@ -73,7 +73,7 @@ export function Keys() {
             class="small danger-text"
             onClick={() => setOpen({ dialog: "revoke", key })}
           >
-            Revoke
+            Delete
           </button>
         </>
       ),
@@ -84,7 +84,7 @@ export function Keys() {
   return (
     <Page
       title="Keys"
-      lead="One key for each application, with what it needs and no more. They can be managed at a balance of zero, too."
+      lead="One key for each application, with only the scopes that it needs."
       actions={
         <button type="button" class="primary" onClick={() => setOpen({ dialog: "create" })}>
           Create a key
@@ -166,7 +166,7 @@ function Rights({ keyOf: key }: { keyOf: Key }) {
 }
 
 /** The charges that count in the limit's period. A key without a limit shows those of this month. */
-function Spent({ keyOf: key }: { keyOf: Key }) {
+function Charged({ keyOf: key }: { keyOf: Key }) {
   const limit = key.limitUsdMicros;
   if (limit === null || limit === undefined) {
     return (
@@ -190,7 +190,7 @@ function Spent({ keyOf: key }: { keyOf: Key }) {
         high={limit * 0.95}
         optimum={0}
         value={spent}
-        aria-label="Spent of the limit"
+        aria-label="Charged of the limit"
       />
     </>
   );

@@ -24,7 +24,7 @@ export function Models() {
   const ofKind = loaded.data?.data.filter((model) => !kind || model.kind === kind);
   const models = sorted(ofKind?.filter((model) => isNamed(model, q)) ?? [], order);
   return (
-    <Page title="Models" lead="What your key may use, what it is good for, and what it costs.">
+    <Page title="Models" lead="The models that your key may use, with their prices.">
       <div class="filters">
         <TextField
           label="Search"
@@ -141,7 +141,7 @@ const words = (list: unknown): string | undefined =>
 function Facts({ model }: { model: Model }) {
   const facts: [name: string, value: preact.ComponentChildren | undefined][] = [
     ["Context", model.maxInputTokens && `${count(model.maxInputTokens)} tokens`],
-    ["Most output", model.maxOutputTokens && `${count(model.maxOutputTokens)} tokens`],
+    ["Max output tokens", model.maxOutputTokens && `${count(model.maxOutputTokens)} tokens`],
     ["Takes", words(model.inputModalities)],
     ["Tools", model.tools === undefined ? undefined : model.tools ? "yes" : "no"],
     ["Reasoning", words(model.reasoningEfforts)],
@@ -169,7 +169,7 @@ function Facts({ model }: { model: Model }) {
     ["Languages", words(model.languages)],
     ["Formats", words(model.formats)],
     ["Most inputs", typeof model.maxInputs === "number" && count(model.maxInputs)],
-    ["Most sound", typeof model.maxSeconds === "number" && `${count(model.maxSeconds)} s`],
+    ["Most audio", typeof model.maxSeconds === "number" && `${count(model.maxSeconds)} s`],
     [
       "Most characters",
       typeof model.maxInputCharacters === "number" && count(model.maxInputCharacters),

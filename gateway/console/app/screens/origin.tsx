@@ -20,7 +20,7 @@ export function Origin({ path }: { path: string }) {
   const { data, error } = useApi<FileOrigin>(isOpen ? `${path}/origin` : null);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>What it says of its origin</summary>
+      <summary>Content credentials</summary>
       <ErrorText error={error} />
       {isOpen && !data && !error && <Waiting lines={2} />}
       {data && <Words of={data} />}
@@ -33,7 +33,7 @@ function Words({
 }: {
   of: FileOrigin;
 }) {
-  if (manifest === "none") return <p class="fine">It says nothing of its origin.</p>;
+  if (manifest === "none") return <p class="fine">The file has no content credentials.</p>;
   if (manifest === "unreadable") return <p class="fine">It has a manifest that cannot be read.</p>;
   return (
     <>

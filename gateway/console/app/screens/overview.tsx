@@ -60,7 +60,7 @@ function OwnLimit() {
         }
       />
       <Figure
-        title="Spent of it"
+        title="Charged of it"
         value={<Money micros={limit - (left ?? 0)} />}
         note={limit_reset ? `It begins anew ${renewals[limit_reset]}.` : "It never begins anew."}
       />
@@ -92,7 +92,7 @@ function Balances() {
         }
       />
       <Figure
-        title="Spent this month"
+        title="Charged this month"
         value={data && <Money micros={data.monthSpendUsdMicros} />}
         note="calendar month, UTC"
       />
@@ -110,7 +110,7 @@ function Balances() {
             }
           />
           <Figure
-            title="Credits spent"
+            title="Credits charged"
             value={data?.credits && <Credits value={data.credits.monthSpent} />}
             note="calendar month, UTC"
           />
@@ -293,7 +293,7 @@ function LastErrors({
       <ErrorText error={error} retry={retry} />
       {rows?.length === 0 && (
         <Empty title="No failed requests">
-          <p>What fails after it was accepted is listed here, and costs nothing.</p>
+          <p>Requests that fail after they were accepted are listed here. They cost nothing.</p>
         </Empty>
       )}
       {rows && rows.length > 0 && (

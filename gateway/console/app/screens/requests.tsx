@@ -199,8 +199,8 @@ function OneRequest({ id }: { id: string }) {
           <Fact name="Duration">
             <Duration value={record.generation_time} />
           </Fact>
-          {!record.error && (
-            <Fact name="Ended because of">{record.finish_reason ?? "not recorded"}</Fact>
+          {!record.error && record.finish_reason && (
+            <Fact name="Ended because of">{record.finish_reason}</Fact>
           )}
           <Fact name="Cost">
             {(record.costUsdMicros > 0 || record.creditsCharged === 0) && (

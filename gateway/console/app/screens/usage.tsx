@@ -53,7 +53,7 @@ export function Usage() {
   return (
     <Page
       title="Usage"
-      lead="What was used and what it cost, from the ledger itself: the total is the one that was billed."
+      lead="Usage and charges from the ledger: the totals are those that were billed."
       actions={
         <a
           class="button"

@@ -86,7 +86,7 @@ export function Webhooks() {
   return (
     <Page
       title="Webhooks"
-      lead={`What was sent to the addresses that ${seesAll ? "the account's" : "this key's"} jobs name, newest first, for 30 days.`}
+      lead={`Messages to the addresses of ${seesAll ? "the account's" : "this key's"} jobs, newest first, kept for 30 days.`}
       actions={
         hasSecret && (
           <>

@@ -24,8 +24,8 @@ export function TopUp({ account, onClose, onDone }: DialogProps) {
   const [operationId] = useState(() => crypto.randomUUID());
   return (
     <FormDialog
-      title={`Top up ${nameOf(account)}`}
-      submit="Top up"
+      title={`Grant to ${nameOf(account)}`}
+      submit="Grant"
       onClose={onClose}
       onSubmit={async () => {
         await call(`${pathOf(account)}/top-up`, {
@@ -36,7 +36,7 @@ export function TopUp({ account, onClose, onDone }: DialogProps) {
             credits: credits === "" ? undefined : Number(credits),
           },
         });
-        toast("The balance is topped up.");
+        toast("The grant is in the balance.");
         onDone();
       }}
     >
@@ -129,8 +129,8 @@ export function TakeBack({
         {free !== undefined && (
           <>
             {" "}
-            The account has <Amount unit={entry.unit} value={free} exact /> free. What is held or
-            spent cannot be taken.
+            The account has <Amount unit={entry.unit} value={free} exact /> free. Held or charged
+            money cannot be taken.
           </>
         )}
       </p>
@@ -175,8 +175,8 @@ export function CloseAccount({ account, onClose, onDone }: DialogProps) {
     >
       <WhatStops accountId={account.id} />
       <p>
-        All its keys are revoked, its prompts, files and names are erased at once. Its ledger stays,
-        with ids alone. This cannot be undone.
+        All its keys are deleted, and its prompts, files and names are erased at once. Its ledger
+        stays, with ids alone. This cannot be undone.
       </p>
       <TextField
         label="Type the account's id to confirm"

@@ -43,7 +43,7 @@ const columns: Column<LedgerEntry>[] = [
   },
   { head: "Free", numeric: true, cell: (entry) => <Delta of={entry} field="freeDelta" /> },
   { head: "Held", numeric: true, cell: (entry) => <Delta of={entry} field="heldDelta" /> },
-  { head: "Spent", numeric: true, cell: (entry) => <Delta of={entry} field="spentDelta" /> },
+  { head: "Charged", numeric: true, cell: (entry) => <Delta of={entry} field="spentDelta" /> },
 ];
 
 function Delta({
@@ -137,7 +137,7 @@ export function AccountLedger({
         keyOf={(entry) => `${entry.unit}-${entry.number}`}
         empty={
           <Empty title="No entries yet">
-            <p>Top the account up: nothing can be made at a balance of zero.</p>
+            <p>Grant the account money: with a balance of zero its requests are refused.</p>
           </Empty>
         }
       />

@@ -124,7 +124,7 @@ export function EditAccount({ account, onClose, onDone }: EditProps) {
         />
       </div>
       <p class="hint">
-        Added on the first day of each month, from the next one on. What is not spent stays.
+        Added on the first day of each month, from the next one on. What is left of it stays.
       </p>
     </FormDialog>
   );

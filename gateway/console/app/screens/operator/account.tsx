@@ -56,7 +56,7 @@ export function OneAccount() {
         isOpen && (
           <>
             <button type="button" class="primary" onClick={() => setOpen({ dialog: "top-up" })}>
-              Top up
+              Grant
             </button>
             <button type="button" onClick={() => setOpen({ dialog: "edit" })}>
               Edit
@@ -135,8 +135,8 @@ function Facts({ account }: { account: AccountInFull }) {
     <div class="stack">
       {account.state === "suspended" && (
         <Notice tone="warn">
-          Suspended since <When at={account.suspendedAt} />: its keys may only read. What runs ends,
-          and is charged.
+          Suspended since <When at={account.suspendedAt} />: its keys may only read. Running
+          requests and jobs go on, and are charged.
         </Notice>
       )}
       <dl class="figures">
@@ -161,7 +161,7 @@ function Facts({ account }: { account: AccountInFull }) {
               </dd>
             </div>
             <div class="figure">
-              <dt>Dollars spent</dt>
+              <dt>Dollars charged</dt>
               <dd>
                 <Money micros={usdMicros.spent} />
               </dd>
@@ -183,7 +183,7 @@ function Facts({ account }: { account: AccountInFull }) {
               </dd>
             </div>
             <div class="figure">
-              <dt>Credits spent</dt>
+              <dt>Credits charged</dt>
               <dd>
                 <Credits value={credits.spent} />
               </dd>
@@ -199,9 +199,9 @@ function Facts({ account }: { account: AccountInFull }) {
         <a href={`/console/operator/keys?${of}`}>Its keys</a>
         <a href={`/console/operator/requests?${of}`}>Its requests</a>
         <a href={`/console/operator/jobs?${of}`}>Its jobs</a>
-        <a href={`/console/operator/holds?${of}`}>What is held</a>
+        <a href={`/console/operator/holds?${of}`}>Its holds</a>
         <a href={`/console/operator/ledger?${of}`}>Audit its ledger</a>
-        <a href={`/console/operator/audit?${of}`}>Who changed it</a>
+        <a href={`/console/operator/audit?${of}`}>Its changes</a>
       </p>
     </div>
   );
@@ -227,7 +227,7 @@ function AccountAlerts({ path, mayChange }: AlertsProps) {
           lowBalanceUsdMicros={limit === null ? null : Number(limit)}
           webhookUrl={data.webhookUrl}
           mayChange={mayChange}
-          webhookHint="Told of the balance, and of limits of keys without a webhook. Empty: nobody is told."
+          webhookHint="It gets alerts of the balance, and of limits of keys without a webhook. Empty: no alert is sent."
         />
       )}
     </>

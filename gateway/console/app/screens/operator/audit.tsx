@@ -1,11 +1,11 @@
 import { queryOf } from "../../api.ts";
 import { useApi, useFilters, usePages } from "../../hooks.ts";
-import { TextField } from "../../kit/form.tsx";
 import { Page } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
 import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { ShortId, Status, When } from "../../kit/values.tsx";
 import { AccountLink } from "./account-link.tsx";
+import { AccountFilter } from "./offered-filters.tsx";
 import { type AdminList, type AuditRecord, admin } from "./types.ts";
 
 const columns: Column<AuditRecord>[] = [
@@ -62,12 +62,7 @@ export function AuditLog() {
   return (
     <Page title="Audit log" lead="Every change by an operator, newest first: who, what and when.">
       <div class="filters">
-        <TextField
-          label="Only the account"
-          placeholder="acct_…"
-          value={query.account ?? ""}
-          onValue={(account) => set({ account })}
-        />
+        <AccountFilter value={query.account ?? ""} onValue={(account) => set({ account })} />
       </div>
       <Table
         caption="Audit log"

@@ -9,7 +9,7 @@ export function Checked({ check }: { check: CatalogCheck }) {
     return (
       <div class="stack after" role="status">
         <Notice tone="warn">
-          <strong>It would be refused, and what is in force would stay.</strong>
+          <strong>It would be refused. The catalog in force would stay.</strong>
         </Notice>
         <ul class="list">
           {check.faults.map((fault) => (

@@ -99,8 +99,8 @@ export function CatalogEditor({ loaded, onDone }: { loaded: Loaded<CatalogText>;
           }}
         >
           <p>
-            New requests and jobs get its models and prices within 2 seconds. What runs keeps the
-            prices that it began with.
+            New requests and jobs get its models and prices within 2 seconds. Those that run keep
+            the prices that they began with.
           </p>
         </PutInForce>
       )}

@@ -43,7 +43,7 @@ export function OperatorCatalog() {
             content <Id>{loaded.data.version}</Id>
           </>
         ) : (
-          "What is in force"
+          "The catalog in force"
         )
       }
       actions={
@@ -103,7 +103,7 @@ function ModelInForce({ model, stateOf }: { model: CatalogModel; stateOf: States
       {model.videoOptions && <VideoPrices options={model.videoOptions} />}
       {model.upstreamCost && (
         <details>
-          <summary>What you pay for it</summary>
+          <summary>Your cost</summary>
           <dl class="facts">
             <PriceFacts pricing={model.upstreamCost} />
           </dl>

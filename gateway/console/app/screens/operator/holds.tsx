@@ -13,6 +13,7 @@ import { toast } from "../../kit/toast.tsx";
 import { Id, Money, ShortId, StatusWord, When } from "../../kit/values.tsx";
 import type { Unit } from "../../types.ts";
 import { AccountLink } from "./account-link.tsx";
+import { AccountFilter } from "./offered-filters.tsx";
 import { type AdminHold, type AdminList, admin, type OfAccount, type Review } from "./types.ts";
 
 /** A hold that an operator can end by hand, from a list of holds or from a review. */
@@ -30,7 +31,7 @@ export function Holds() {
   return (
     <Page
       title="Holds"
-      lead="Money of requests and jobs that have not ended, and holds whose end a person must decide."
+      lead="Money held for requests and jobs that run, and holds that an operator must decide."
     >
       <div class="filters">
         <Segments
@@ -42,12 +43,7 @@ export function Holds() {
             { value: "reviews", label: "To review" },
           ]}
         />
-        <TextField
-          label="Only the account"
-          placeholder="acct_…"
-          value={query.account ?? ""}
-          onValue={(account) => set({ account })}
-        />
+        <AccountFilter value={query.account ?? ""} onValue={(account) => set({ account })} />
       </div>
       {tab === "holds" ? (
         <HoldList key={ends} account={query.account} onEnd={setEnding} />
@@ -190,7 +186,7 @@ function ReviewList({ account, onEnd }: ListProps) {
       keyOf={(review) => review.requestId}
       empty={
         <Empty title="Nothing to review">
-          <p>A request stands here when its upstream reported a usage that cannot be.</p>
+          <p>Requests whose upstream reported an impossible usage are listed here.</p>
         </Empty>
       }
     />

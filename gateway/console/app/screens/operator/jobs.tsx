@@ -3,7 +3,7 @@ import { call, queryOf } from "../../api.ts";
 import { useApi, useFilters, usePages } from "../../hooks.ts";
 import { Amount } from "../../kit/amount.tsx";
 import { FormDialog } from "../../kit/dialog.tsx";
-import { Select, TextField } from "../../kit/form.tsx";
+import { Select } from "../../kit/form.tsx";
 import { Page, Section } from "../../kit/page.tsx";
 import { SearchField } from "../../kit/search.tsx";
 import { Empty, ErrorText, Waiting } from "../../kit/states.tsx";
@@ -14,6 +14,7 @@ import { RangeFilter, useTimeRange } from "../../time-range.tsx";
 import { AccountLink } from "./account-link.tsx";
 import { accountPath } from "./accounts.tsx";
 import { keyPath } from "./keys.tsx";
+import { AccountFilter } from "./offered-filters.tsx";
 import { type AdminJob, type AdminJobDetails, type AdminList, admin } from "./types.ts";
 
 const columns: Column<AdminJob>[] = [
@@ -56,9 +57,13 @@ const columns: Column<AdminJob>[] = [
     head: "Status",
     cell: (job) => (
       <>
-        <Status of="job" value={job.status} />
+        <Status of="job" value={statusOf(job)} />
         {job.status === "running" && <span class="sub num">{job.progress} %</span>}
-        {job.error && <span class="sub">{job.error}</span>}
+        {job.errorCode && statusOf(job) !== "cancelled" && (
+          <span class="sub" title={job.error ?? undefined}>
+            {job.errorCode}
+          </span>
+        )}
       </>
     ),
   },
@@ -77,6 +82,10 @@ const columns: Column<AdminJob>[] = [
   },
 ];
 
+/** The API calls a cancelled job failed. Operators see it as cancelled. */
+const statusOf = ({ status, errorCode }: AdminJob) =>
+  errorCode === "job_cancelled" ? "cancelled" : status;
+
 const statuses = ["queued", "running", "completed", "failed"];
 
 /** Jobs of all accounts: their progress, never their requests or outputs. */
@@ -94,8 +103,8 @@ export function OperatorJobs() {
       title="Jobs"
       lead={
         <>
-          Jobs of all accounts, newest first: never their prompts or outputs. By model and upstream,
-          those that ended are among the <a href="/console/operator/requests">requests</a>.
+          Jobs of all accounts, newest first. Prompts and outputs are not shown. To filter ended
+          jobs by model or upstream, see the <a href="/console/operator/requests">requests</a>.
         </>
       }
     >
@@ -106,12 +115,7 @@ export function OperatorJobs() {
           value=""
           onSearch={(wanted) => set({ id: wanted })}
         />
-        <TextField
-          label="Only the account"
-          placeholder="acct_…"
-          value={account ?? ""}
-          onValue={(value) => set({ account: value })}
-        />
+        <AccountFilter value={account ?? ""} onValue={(value) => set({ account: value })} />
         <Select
           label="Status"
           value={status ?? ""}
@@ -208,7 +212,7 @@ function Waits({ of: { wait, status } }: { of: AdminJobDetails }) {
 
 function JobFacts({ job }: { job: AdminJobDetails }) {
   const facts: [name: string, value: preact.ComponentChildren][] = [
-    ["Status", <Status key="status" of="job" value={job.status} />],
+    ["Status", <Status key="status" of="job" value={statusOf(job)} />],
     ["Model", `${job.model} (${job.kind})`],
     [
       "Account",
@@ -250,7 +254,7 @@ function JobFacts({ job }: { job: AdminJobDetails }) {
           ),
         )}
       </dl>
-      <Section title="What happened">
+      <Section title="Steps">
         {job.events.length === 0 ? (
           <Empty title="No steps are kept of this job" />
         ) : (
@@ -266,7 +270,7 @@ function JobFacts({ job }: { job: AdminJobDetails }) {
           </ol>
         )}
       </Section>
-      <Section title="What moved for it">
+      <Section title="Ledger entries">
         <ol class="list">
           {job.entries.toReversed().map((entry) => (
             <li key={entry.number} class="row spread">

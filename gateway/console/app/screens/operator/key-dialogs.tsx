@@ -152,7 +152,7 @@ function KeyFields({
       />
       <Checks
         legend="May use"
-        hint={`None chosen: all of the first ${implied.length}, and nothing that manages.`}
+        hint={`None chosen: the first ${implied.length}. The others are for managing the account.`}
         choices={[...implied, ...managing]}
         chosen={draft.scopes}
         onChosen={(scopes) => set({ scopes })}
@@ -192,7 +192,7 @@ export function RotateKey({ of: key, onClose, onDone }: DialogProps & { of: Admi
     >
       <p>It gets a new secret under the same id, name and limits, which you hand to its owner.</p>
       <Select
-        label="The secret of before stops working"
+        label="The old secret stops working"
         value={grace}
         onValue={setGrace}
         choices={graces}
@@ -223,13 +223,13 @@ export function DisableKey({ of: key, onClose, onDone }: DialogProps & { of: Adm
 export function RevokeKey({ of: key, onClose, onDone }: DialogProps & { of: AdminKey }) {
   return (
     <FormDialog
-      title={`Revoke ${key.name || "the key"}?`}
-      submit="Revoke for good"
+      title={`Delete ${key.name || "the key"}?`}
+      submit="Delete for good"
       isDangerous
       onClose={onClose}
       onSubmit={async () => {
         await call(`${admin}/keys/${key.id}/revoke`, { method: "POST", body: {} });
-        toast("The key is revoked.");
+        toast("The key is deleted.");
         onDone();
       }}
     >

@@ -1,7 +1,6 @@
 import { useState } from "preact/hooks";
 import { call, queryOf } from "../../api.ts";
 import { useAction, useApi, useFilters, usePages } from "../../hooks.ts";
-import { TextField } from "../../kit/form.tsx";
 import { Page } from "../../kit/page.tsx";
 import { SearchField } from "../../kit/search.tsx";
 import { type NewSecret, SecretOnce } from "../../kit/secret-once.tsx";
@@ -13,6 +12,7 @@ import { periodWords } from "../../limit-resets.ts";
 import { implied, rightsOf } from "../../scopes.ts";
 import { AccountLink } from "./account-link.tsx";
 import { CreateKey, DisableKey, EditKey, RevokeKey, RotateKey } from "./key-dialogs.tsx";
+import { AccountFilter } from "./offered-filters.tsx";
 import { type AdminKey, type AdminList, admin } from "./types.ts";
 
 type Open =
@@ -72,7 +72,7 @@ export function OperatorKeys() {
             class="small danger-text"
             onClick={() => setOpen({ dialog: "revoke", key })}
           >
-            Revoke
+            Delete
           </button>
         </>
       ),
@@ -80,7 +80,7 @@ export function OperatorKeys() {
   return (
     <Page
       title="Keys"
-      lead="Keys of all accounts. Their secrets are nobody's but their owners'."
+      lead="Keys of all accounts. Their secrets are not shown here."
       actions={
         <button type="button" class="primary" onClick={() => setOpen({ dialog: "create" })}>
           Create a key
@@ -93,12 +93,7 @@ export function OperatorKeys() {
           value={query.query ?? ""}
           onSearch={(wanted) => set({ query: wanted })}
         />
-        <TextField
-          label="Only the account"
-          placeholder="acct_…"
-          value={account ?? ""}
-          onValue={(value) => set({ account: value })}
-        />
+        <AccountFilter value={account ?? ""} onValue={(value) => set({ account: value })} />
       </div>
       <ErrorText error={enable.error} />
       <Table

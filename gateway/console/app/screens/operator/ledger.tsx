@@ -3,11 +3,11 @@ import { call, queryOf } from "../../api.ts";
 import { count } from "../../format.ts";
 import { useAction, useFilters } from "../../hooks.ts";
 import { Amount } from "../../kit/amount.tsx";
-import { TextField } from "../../kit/form.tsx";
 import { Page } from "../../kit/page.tsx";
 import { Empty, ErrorText, Notice, Waiting } from "../../kit/states.tsx";
 import { type Column, Table } from "../../kit/table.tsx";
 import { AccountLink } from "./account-link.tsx";
+import { AccountFilter } from "./offered-filters.tsx";
 import { admin, type LedgerAudit } from "./types.ts";
 
 type Difference = LedgerAudit["differences"][number];
@@ -51,12 +51,7 @@ export function Ledger() {
           action.run();
         }}
       >
-        <TextField
-          label="Only the account"
-          placeholder="all accounts"
-          value={query.account ?? ""}
-          onValue={(account) => set({ account })}
-        />
+        <AccountFilter value={query.account ?? ""} onValue={(account) => set({ account })} />
         <button type="submit" class="primary" disabled={action.isBusy}>
           {action.isBusy ? "Auditing…" : "Audit now"}
         </button>
@@ -64,8 +59,8 @@ export function Ledger() {
       <ErrorText error={action.error} />
       {action.isBusy && <Waiting />}
       {!audit && !action.isBusy && !action.error && (
-        <Empty title="Not audited since you came">
-          <p>Press “Audit now”. It changes nothing, and what runs goes on.</p>
+        <Empty title="No audit yet">
+          <p>Press “Audit now”. The audit only reads, and requests go on.</p>
         </Empty>
       )}
       {audit?.ok && (

@@ -1,12 +1,13 @@
 import { type CallOptions, call, queryOf } from "../../api.ts";
 import { count } from "../../format.ts";
 import { useApi, useFilters } from "../../hooks.ts";
-import { Select, TextField } from "../../kit/form.tsx";
+import { Select } from "../../kit/form.tsx";
 import { Page, Section } from "../../kit/page.tsx";
 import { Empty, Waiting } from "../../kit/states.tsx";
 import { type Column, Table } from "../../kit/table.tsx";
 import { Count, Credits, Fact, Money } from "../../kit/values.tsx";
 import { rangeChoices, rangeOf } from "../../usage-ranges.ts";
+import { AccountFilter } from "./offered-filters.tsx";
 import { type AdminList, admin, type MarginRow } from "./types.ts";
 
 type Part = "day" | "model" | "upstream";
@@ -74,7 +75,7 @@ export function Margin() {
   return (
     <Page
       title="Margin"
-      lead="What requests were charged, and what they cost you where the upstream reports it or the catalog names your prices."
+      lead="Charges of requests, beside their cost to you where the upstream reports it or the catalog has your prices."
     >
       <div class="filters">
         <Select
@@ -89,12 +90,7 @@ export function Margin() {
           onValue={(value) => set({ by: value })}
           choices={choices}
         />
-        <TextField
-          label="Only the account"
-          placeholder="all accounts"
-          value={query.account ?? ""}
-          onValue={(account) => set({ account })}
-        />
+        <AccountFilter value={query.account ?? ""} onValue={(account) => set({ account })} />
       </div>
       {!loaded.error && (
         <Section title="In all">{rows ? <Totals rows={rows} /> : <Waiting lines={4} />}</Section>

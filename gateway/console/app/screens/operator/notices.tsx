@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { call } from "../../api.ts";
 import { useAction, useApi, useReloading } from "../../hooks.ts";
 import { Page, Section } from "../../kit/page.tsx";
-import { Empty, ErrorText, Notice } from "../../kit/states.tsx";
+import { Empty, ErrorText, Notice, Waiting } from "../../kit/states.tsx";
 import { type Column, Table } from "../../kit/table.tsx";
 import { Badge, When } from "../../kit/values.tsx";
 import {
@@ -74,48 +74,55 @@ export function Notices() {
   });
   const ways = loaded.data?.ways;
   return (
-    <Page title="Notices" lead="What you must act on, as all processes see it.">
-      <Table
-        caption="Notices"
-        columns={columns}
-        loaded={loaded}
-        rowsOf={loaded.data?.data}
-        keyOf={({ id }) => id}
-        empty={<Empty title="Nothing to act on" />}
-      />
-      <Section title="How you are told">
-        <Table
-          caption="Ways"
-          columns={wayColumns}
-          loaded={loaded}
-          rowsOf={ways}
-          keyOf={({ way }) => way}
-          empty={
-            <Empty title="Notices are shown only here">
+    <Page title="Notices" lead="Problems that need an operator, from all processes.">
+      {loaded.data || loaded.error ? (
+        <>
+          <Table
+            caption="Notices"
+            columns={columns}
+            loaded={loaded}
+            rowsOf={loaded.data?.data}
+            keyOf={({ id }) => id}
+            empty={<Empty title="Nothing to act on" />}
+          />
+          <Section title="Where alerts go">
+            <Table
+              caption="Ways"
+              columns={wayColumns}
+              loaded={loaded}
+              rowsOf={ways}
+              keyOf={({ way }) => way}
+              empty={
+                <Empty title="Notices are shown only here">
+                  <p>
+                    To get alerts, set <code>GENMESH_ALERT_WEBHOOK_URL</code> or{" "}
+                    <code>GENMESH_ALERT_SMTP_URL</code>.
+                  </p>
+                </Empty>
+              }
+            />
+            {ways && ways.length > 0 && (
               <p>
-                To be told, set <code>GENMESH_ALERT_WEBHOOK_URL</code> or{" "}
-                <code>GENMESH_ALERT_SMTP_URL</code>.
+                <button type="button" disabled={test.isBusy} onClick={() => test.run()}>
+                  {test.isBusy ? "Sending…" : "Send a test"}
+                </button>
               </p>
-            </Empty>
-          }
-        />
-        {ways && ways.length > 0 && (
-          <p>
-            <button type="button" disabled={test.isBusy} onClick={() => test.run()}>
-              {test.isBusy ? "Sending…" : "Send a test"}
-            </button>
-          </p>
-        )}
-        <ErrorText error={test.error} />
-        {answers.map(({ way, isDelivered, answer }) => (
-          <Notice key={way} tone={isDelivered ? "good" : "warn"}>
-            <strong>
-              {wayNames[way]}: {isDelivered ? "delivered" : "not delivered"}
-            </strong>
-            <p class="break">{answer}</p>
-          </Notice>
-        ))}
-      </Section>
+            )}
+            <ErrorText error={test.error} />
+            {answers.map(({ way, isDelivered, answer }) => (
+              <Notice key={way} tone={isDelivered ? "good" : "warn"}>
+                <strong>
+                  {wayNames[way]}: {isDelivered ? "delivered" : "not delivered"}
+                </strong>
+                <p class="break">{answer}</p>
+              </Notice>
+            ))}
+          </Section>
+        </>
+      ) : (
+        // Notices that came would push the second part down.
+        <Waiting lines={6} />
+      )}
     </Page>
   );
 }

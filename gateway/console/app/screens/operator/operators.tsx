@@ -81,7 +81,7 @@ export function Operators() {
   return (
     <Page
       title="Operators"
-      lead="Who signs in by name, with a password and a second factor. The admin token works beside them."
+      lead="Operators who sign in by name, with a password and a second factor. The admin token works, too."
       actions={
         <button type="button" class="primary" onClick={() => setOpen({ act: "add" })}>
           Add an operator

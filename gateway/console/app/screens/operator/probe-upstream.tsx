@@ -12,7 +12,7 @@ export function ProbeUpstream({ name, onClose }: { name: string; onClose(): void
   return (
     <Dialog title={`Probe ${name}`} onClose={onClose} wide>
       <div class="stack">
-        <p>It is asked for its models, with its key, by a server. Nothing is generated.</p>
+        <p>A server asks it for its models with its key. Nothing is generated.</p>
         <ErrorText error={error} />
         {data && !isLoading && <Answers probe={data} />}
         {isLoading && <Waiting lines={4} />}

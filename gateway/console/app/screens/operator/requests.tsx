@@ -13,6 +13,7 @@ import { AmountOf, Cost, Duration, KindAndStatus } from "../requests.tsx";
 import { AccountLink } from "./account-link.tsx";
 import { accountPath } from "./accounts.tsx";
 import { keyPath } from "./keys.tsx";
+import { AccountFilter, OfferedModels, OfferedUpstreams } from "./offered-filters.tsx";
 import { type AdminList, type AdminRequest, admin } from "./types.ts";
 
 /** The record of a request, or the job of that id. */
@@ -103,17 +104,14 @@ export function OperatorRequests() {
       ? null
       : `${admin}/requests${queryOf({ ...filters, ...range, after: pages.after, limit: 25 })}`,
   );
-  const text = (name: keyof typeof filters, label: string, placeholder: string) => (
-    <TextField
-      {...{ label, placeholder }}
-      value={query[name] ?? ""}
-      onValue={(value) => set({ [name]: value })}
-    />
-  );
+  const of = (name: keyof typeof filters) => ({
+    value: query[name] ?? "",
+    onValue: (value: string) => set({ [name]: value }),
+  });
   return (
     <Page
       title="Requests"
-      lead="Requests and jobs of all accounts that ended, newest first: never what their callers wrote or got."
+      lead="Ended requests and jobs of all accounts, newest first. Prompts and answers are not shown."
     >
       <SearchField
         label="Find by id"
@@ -126,10 +124,10 @@ export function OperatorRequests() {
       ) : (
         <>
           <div class="filters">
-            {text("account", "Account", "acct_…")}
-            {text("key", "Key", "key_…")}
-            {text("model", "Model", "all models")}
-            {text("upstream", "Upstream", "all upstreams")}
+            <AccountFilter {...of("account")} />
+            <TextField label="Key" placeholder="key_…" {...of("key")} />
+            <OfferedModels {...of("model")} />
+            <OfferedUpstreams {...of("upstream")} />
             <KindAndStatus />
             <RangeFilter label="Ended" />
           </div>
@@ -141,7 +139,7 @@ export function OperatorRequests() {
             keyOf={keyOf}
             empty={
               list.data?.next ? (
-                <Empty title="None among those that were looked through">
+                <Empty title="No match so far">
                   <p>Go on to older ones below, or choose a time above.</p>
                 </Empty>
               ) : (

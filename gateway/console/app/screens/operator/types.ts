@@ -106,6 +106,7 @@ export interface AdminJob extends OfAccount {
   completedAt: string | null;
   retryOf: string | null;
   error: string | null;
+  errorCode: string | null;
 }
 
 export interface AdminJobDetails extends AdminJob {

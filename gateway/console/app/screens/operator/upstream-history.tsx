@@ -78,11 +78,11 @@ export function UpstreamHistories() {
       : [one],
   );
   return (
-    <Section title="Day and week">
+    <Section title="History">
       <p class="lead">
-        Each try at an upstream counts, also one whose request another upstream answered. Times are
-        the median and the 95th percentile, each rounded up to a step. Counts of other replicas come
-        within a minute.
+        Every attempt counts, including those that another upstream answered in the end. Times are
+        the median and the 95th percentile, rounded up. Other replicas' counts arrive within a
+        minute.
       </p>
       <div class="filters">
         <Select

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { count, milliseconds, percent } from "../../format.ts";
 import { useApi } from "../../hooks.ts";
 import { Page } from "../../kit/page.tsx";
-import { Empty } from "../../kit/states.tsx";
+import { Empty, Waiting } from "../../kit/states.tsx";
 import { type Column, Table } from "../../kit/table.tsx";
 import { Count, Status, When } from "../../kit/values.tsx";
 import { ProbeUpstream } from "./probe-upstream.tsx";
@@ -117,21 +117,28 @@ export function Upstreams() {
   return (
     <Page
       title="Upstreams"
-      lead="Where models are served, over the last 5 minutes and all replicas: the figures that the alerts are made of. Asked again every 10 seconds."
+      lead="Health of each upstream over the last 5 minutes, from all replicas. Alerts use these figures. Updated every 10 seconds."
     >
-      <Table
-        caption="Upstreams"
-        columns={all}
-        loaded={loaded}
-        rowsOf={loaded.data?.data}
-        keyOf={(one) => one.name}
-        empty={
-          <Empty title="The catalog names no upstream">
-            <p>Name one in the catalog file, and the models that it serves.</p>
-          </Empty>
-        }
-      />
-      <UpstreamHistories />
+      {loaded.data || loaded.error ? (
+        <>
+          <Table
+            caption="Upstreams"
+            columns={all}
+            loaded={loaded}
+            rowsOf={loaded.data?.data}
+            keyOf={(one) => one.name}
+            empty={
+              <Empty title="The catalog names no upstream">
+                <p>Name one in the catalog file, and the models that it serves.</p>
+              </Empty>
+            }
+          />
+          <UpstreamHistories />
+        </>
+      ) : (
+        // Rows that came would push the history down.
+        <Waiting lines={6} />
+      )}
       {asked !== null && <ProbeUpstream name={asked} onClose={() => setAsked(null)} />}
     </Page>
   );

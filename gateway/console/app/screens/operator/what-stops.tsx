@@ -25,7 +25,7 @@ export function WhatStops({ accountId, keyId }: { accountId: string; keyId?: str
       <strong>
         {counted(running.length, holds.data.next, "request or job", "requests and jobs")}
       </strong>{" "}
-      {running.length === 1 ? "runs" : "run"} now: what runs ends, and is charged.
+      {running.length === 1 ? "runs" : "run"} now: they go on, and are charged.
     </p>
   );
 }

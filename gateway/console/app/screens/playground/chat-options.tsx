@@ -66,7 +66,7 @@ export function Options({
         />
       )}
       <TextField
-        label="Most output"
+        label="Max output tokens"
         type="number"
         min="1"
         {...(model.maxOutputTokens && { max: model.maxOutputTokens })}

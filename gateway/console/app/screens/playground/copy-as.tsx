@@ -57,7 +57,7 @@ export function CopyAs({
             class="small"
             onClick={async () => {
               await navigator.clipboard.writeText(location.origin + link);
-              toast("The link is copied. It opens these settings for whoever may sign in.");
+              toast("The link is copied. It opens these settings for anyone who may sign in.");
             }}
           >
             Copy link to these settings

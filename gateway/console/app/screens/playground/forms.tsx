@@ -46,7 +46,7 @@ function More({ form: { settings, set }, model }: { form: Form; model: Model }) 
         {hasNegative && (
           <TextField
             label="Negative prompt"
-            hint="What is not to be made."
+            hint="Things to leave out."
             value={settings.negativePrompt ?? ""}
             onValue={(negativePrompt) => set({ negativePrompt })}
           />
@@ -312,9 +312,9 @@ export function MusicForm({ model }: { model: Model }) {
       order={{ path: "/music/generations", body, credits: model.creditPrice }}
     >
       <div class="field">
-        <span class="label">What is made</span>
+        <span class="label">Mode</span>
         <Segments
-          label="What is made"
+          label="Mode"
           value={mode}
           onValue={(value) => set({ mode: value })}
           choices={[

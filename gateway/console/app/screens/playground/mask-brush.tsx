@@ -13,11 +13,19 @@ import type { Mark, Size } from "./mask-marks.ts";
 /** Widths of the brush, in percent of the image's longer side. */
 const widths = { least: 1, usual: 8, most: 40 };
 
+/** Marks that are not a mask yet, with the image and the mask that they belong to. */
+export interface MaskDraft {
+  of: string;
+  marks: readonly Mark[];
+}
+
 interface BrushProps {
   /** The id of the image's file. */
   image: string;
   /** The id of the mask's file to begin from. */
   mask: string | undefined;
+  /** Marks that a closed dialog left, which the next one goes on from. */
+  draft: { current: MaskDraft | undefined };
   /** The mask is a file of the account now. */
   onMask(id: string): void;
   onClose(): void;
@@ -37,8 +45,8 @@ export function MaskBrush(props: BrushProps) {
   );
 }
 
-function Painting({ image, mask, size, onMask, onClose }: BrushProps & { size: Size }) {
-  const { marks, add, undo, open } = useMarks(mask);
+function Painting({ image, mask, draft, size, onMask, onClose }: BrushProps & { size: Size }) {
+  const { marks, add, undo, open } = useMarks(mask, draft, `${image},${mask}`);
   const [tool, setTool] = useState("brush");
   const [width, setWidth] = useState(widths.usual);
   const [share, setShare] = useState(0);
@@ -55,7 +63,9 @@ function Painting({ image, mask, size, onMask, onClose }: BrushProps & { size: S
     const file = await maskFile(marks, size);
     if (!isOpen.current) return;
     const { id } = await uploadImage(file, "mask.png");
-    if (isOpen.current) onMask(id);
+    if (!isOpen.current) return;
+    draft.current = undefined;
+    onMask(id);
   });
   return (
     <>
@@ -148,8 +158,9 @@ function Painting({ image, mask, size, onMask, onClose }: BrushProps & { size: S
 }
 
 /** The marks so far, from an earlier mask on. Ctrl and Z undo the last mark, also that of a file. */
-function useMarks(mask: string | undefined) {
-  const [marks, setMarks] = useState<readonly Mark[]>([]);
+function useMarks(mask: string | undefined, draft: BrushProps["draft"], of: string) {
+  const kept = useRef(draft.current?.of === of ? draft.current : undefined).current;
+  const [marks, setMarks] = useState<readonly Mark[]>(kept?.marks ?? []);
   const add = (mark: Mark) => setMarks((before) => [...before, mark]);
   const undo = () => setMarks((before) => before.slice(0, -1));
   const open = useAction(async (file: Blob | Promise<Blob>) => {
@@ -159,7 +170,7 @@ function useMarks(mask: string | undefined) {
     add({ kind: "file", image });
   });
   useEffect(() => {
-    if (mask) open.run(fetch(contentOf(mask)).then((response) => response.blob()));
+    if (mask && !kept) open.run(fetch(contentOf(mask)).then((response) => response.blob()));
     const press = (event: KeyboardEvent) => {
       if (event.key !== "z" || !(event.ctrlKey || event.metaKey)) return;
       event.preventDefault();
@@ -168,5 +179,7 @@ function useMarks(mask: string | undefined) {
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
   }, []);
+  // Not in an effect, which a key that closes the dialog may come before.
+  draft.current = marks.length > 0 ? { of, marks } : undefined;
   return { marks, add, undo, open };
 }

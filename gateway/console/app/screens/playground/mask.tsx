@@ -1,8 +1,8 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { may } from "../../session.ts";
 import type { Model } from "../../types.ts";
 import { contentOf } from "../files-calls.ts";
-import { MaskBrush } from "./mask-brush.tsx";
+import { MaskBrush, type MaskDraft } from "./mask-brush.tsx";
 import { idsOf } from "./setting-values.ts";
 import type { Form } from "./settings.ts";
 
@@ -24,6 +24,7 @@ export function Mask({
   ids: readonly string[];
 }) {
   const [isOpen, setOpen] = useState(false);
+  const draft = useRef<MaskDraft | undefined>(undefined);
   const [image] = ids;
   if (!model.masks || !image || !may("files")) return null;
   const mask = maskIdOf(form, model, ids);
@@ -55,6 +56,7 @@ export function Mask({
         <MaskBrush
           image={image}
           mask={mask}
+          draft={draft}
           onClose={() => setOpen(false)}
           onMask={(id) => {
             form.set({ mask: `${image},${id}` });

@@ -93,7 +93,7 @@ export function MediaPlayground({
                     </strong>
                     {spendable !== undefined && (
                       <span class="sub">
-                        of <Credits value={spendable} /> that can be spent
+                        of <Credits value={spendable} /> available
                       </span>
                     )}
                   </>
@@ -114,7 +114,7 @@ export function MediaPlayground({
           {isLoading && <Waiting lines={6} />}
           {!isLoading && jobs.length === 0 && earlier.length === 0 && (
             <Empty title="Nothing made yet">
-              <p>What you generate is shown here as it comes, with what it cost.</p>
+              <p>Results appear here as they come, with their charge.</p>
             </Empty>
           )}
           {jobs.map((one) => (

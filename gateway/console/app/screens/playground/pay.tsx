@@ -24,7 +24,7 @@ export function Pay({
         <strong>{children}</strong>
         {wallet && (
           <span class="sub">
-            of <Money micros={wallet.spendableUsdMicros} /> that can be spent
+            of <Money micros={wallet.spendableUsdMicros} /> available
           </span>
         )}
       </p>

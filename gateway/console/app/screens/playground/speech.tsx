@@ -195,7 +195,7 @@ function priceOf({ pricing }: Model, characters: number): number {
   return Number((BigInt(characters) * perMillion + 999_999n) / 1_000_000n);
 }
 
-const sample = "Hello. This is how I sound.";
+const sample = "Hello. This is my voice.";
 
 /** A short sentence in the chosen voice. Each voice is paid for once a page. */
 function VoicePreview({ model, voice, onHeard }: { model: Model; voice: string; onHeard(): void }) {
@@ -231,8 +231,8 @@ function AllSpoken() {
   return (
     <div class="stack results" aria-live="polite">
       {spoken.value.length === 0 && (
-        <Empty title="Nothing spoken yet">
-          <p>What you have spoken is here to listen to, with what it cost.</p>
+        <Empty title="No speech yet">
+          <p>Speech that you generate appears here, with its charge.</p>
         </Empty>
       )}
       {spoken.value.map((one) => (

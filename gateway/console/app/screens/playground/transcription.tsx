@@ -70,7 +70,7 @@ export function TranscriptionForm({ model }: { model: Model }) {
             <TextField
               label="Language"
               placeholder="en"
-              hint="What is spoken. Without it the model finds out."
+              hint="The language that is spoken. Empty: the model finds out."
               value={settings.language ?? ""}
               onValue={(language) => set({ language })}
             />
@@ -89,7 +89,7 @@ export function TranscriptionForm({ model }: { model: Model }) {
         <div class="stack results" aria-live="polite">
           {transcripts.value.length === 0 && (
             <Empty title="Nothing transcribed yet">
-              <p>The words of your recordings are shown here, with what they cost.</p>
+              <p>Transcripts appear here, with their charge.</p>
             </Empty>
           )}
           {transcripts.value.map(({ key, name, transcript: { text, usage } }) => (
