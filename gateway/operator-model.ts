@@ -1,5 +1,6 @@
 // Shows a model of the catalog to operators, with its upstreams and costs. `models.ts` shows it to callers.
 
+import { storedKeyPrefix } from "#kit/upstream/key-file.ts";
 import type { Model, Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { listPricing } from "./model-prices.ts";
 import { toCatalogEntry } from "./models.ts";
@@ -16,8 +17,9 @@ export function operatorModel(model: Model, snapshot: Snapshot) {
     const share = model.shares.find((one) => one.upstream === name);
     // Without shares each upstream is a level of its own.
     const { level, weight, upstreamModel } = share ?? { level: at, weight: 1, upstreamModel: "" };
-    const { apiKeyEnv = "", apiKeyFile = "" } = snapshot.upstreams[name] ?? {};
-    return { name, key: apiKeyEnv || apiKeyFile || null, level, weight, upstreamModel };
+    const { apiKeyEnv = "", apiKeyFile = "", apiKeyStored = "" } = snapshot.upstreams[name] ?? {};
+    const key = apiKeyEnv || apiKeyFile || (apiKeyStored && storedKeyPrefix + apiKeyStored) || null;
+    return { name, key, level, weight, upstreamModel };
   });
   return {
     ...toCatalogEntry(model, snapshot),

@@ -24,6 +24,7 @@ await runJob(async () => {
     "mesh-token": fresh(),
     "admin-token": fresh(),
     "bootstrap-api-key": `gm_${fresh()}`,
+    "secrets-key": fresh(),
   };
   const created = await call("POST", "", {
     apiVersion: "v1",

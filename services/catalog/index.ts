@@ -8,6 +8,8 @@ import { type CatalogWatch, catalogReader } from "./file.ts";
 import { catalogRoutes } from "./routes.ts";
 import { type CatalogContext, createSnapshotSource } from "./source.ts";
 import { storedReader } from "./stored.ts";
+import { createStoredKeyStore } from "./stored-key-store-documents.ts";
+import { createStoredKeys, storedKeyRoutes } from "./stored-keys.ts";
 import { fileNumber } from "./version.ts";
 import { createVersionStore } from "./version-store-documents.ts";
 import { versionRoutes } from "./versions.ts";
@@ -16,6 +18,7 @@ export type { Fault } from "./faults.ts";
 export { catalogJsonSchema, keysIn, valuesOf } from "./key-schema.ts";
 export type { CatalogContext } from "./source.ts";
 export { type CatalogCheck, checkCatalogFile } from "./source.ts";
+export { storedKeyComponent } from "./stored-key-store-documents.ts";
 export { catalogComponent } from "./version-store-documents.ts";
 
 /**
@@ -23,11 +26,20 @@ export { catalogComponent } from "./version-store-documents.ts";
  * broken file changes only logs and metrics.
  */
 export function createCatalog(context: CatalogContext): Service {
-  const { file, database, clock } = context;
+  const { file, database, clock, seal } = context;
   const versions = database && createVersionStore(database);
+  const store = database && createStoredKeyStore(database);
+  const keys = store && createStoredKeys(store, seal);
+  const kept = keys && { keys, store };
   const fromFile = catalogReader(file);
-  const read = versions ? storedReader(versions, fromFile) : fromFile;
-  const source = createSnapshotSource({ ...context, read });
+  const readText = versions ? storedReader(versions, fromFile) : fromFile;
+  const read = async () => {
+    const text = await readText();
+    // After the text, so that the keys that it names are here with it.
+    await keys?.look();
+    return text;
+  };
+  const source = createSnapshotSource({ ...context, read, isStored: versions !== undefined });
   const drafts = createDraftChecker(context.workshop);
   const stop = new AbortController();
   const closing = new AbortController();
@@ -46,14 +58,16 @@ export function createCatalog(context: CatalogContext): Service {
     rpc: [
       rpcService(CatalogService, {
         ...catalogRoutes({
-          ...{ file, source, clock, drafts, caughtUp, closing: closing.signal },
+          ...{ file, source, keys, clock, drafts, caughtUp, closing: closing.signal },
           isStored: versions !== undefined,
         }),
-        ...versionRoutes({ file, source, versions, drafts, clock, look, caughtUp }),
+        ...versionRoutes({ file, source, versions, keys, drafts, clock, look, caughtUp }),
+        ...storedKeyRoutes({ source, kept, seal, clock, look }),
       }),
     ],
     async start() {
       await versions?.open();
+      await keys?.open();
       watch = await source.load();
       watching = watch.run(stop.signal);
     },

@@ -29,6 +29,8 @@ export const keyWords: Readonly<Record<string, string>> = {
     "The names of several variables with one key each. The keys share the upstream's requests.",
   apiKeyFile:
     "The absolute path of a file with the key. It is read for each request, so a new key counts at once.",
+  apiKeyStored:
+    "The name of a key that an operator stored in the console or by genmesh catalog set-key. A key that is set anew counts within 2 s.",
   timeoutMs: "The longest request from its start to its last byte, in milliseconds.",
   idleTimeoutMs: "The silence after which a stream counts as cut, in milliseconds.",
   connectTimeoutMs: "The longest wait for a connection, in milliseconds.",

@@ -5,7 +5,7 @@ import { eachValid, type FoundFault, whereValid } from "#kit/base/valid-parts.ts
 import type { CatalogFile, CatalogModel, CatalogUpstream } from "./schema.ts";
 
 /** Keys of an upstream's entry that name its key. */
-const keyPlaces = ["apiKeyEnv", "apiKeyEnvs", "apiKeyFile"] as const;
+const keyPlaces = ["apiKeyEnv", "apiKeyEnvs", "apiKeyFile", "apiKeyStored"] as const;
 
 /** Faults of the keys of upstreams, and of pools. */
 export function laneFaults(file: CatalogFile): FoundFault[] {
@@ -86,10 +86,12 @@ export function lanesOf(file: CatalogFile, model: CatalogModel): Lane[] {
 
 /** The entries of the snapshot for an upstream: one for each of its keys. */
 export function keyedOf(upstream: string, entry: CatalogUpstream | undefined) {
-  const { apiKeyEnv = "", apiKeyFile = "", apiKeyEnvs = [apiKeyEnv] } = entry ?? {};
+  const { apiKeyEnv = "", apiKeyFile = "", apiKeyStored = "" } = entry ?? {};
+  const { apiKeyEnvs = [apiKeyEnv] } = entry ?? {};
   return apiKeyEnvs.map((variable, place) => ({
     name: place === 0 ? upstream : `${upstream}#${place + 1}`,
     apiKeyEnv: variable,
     apiKeyFile,
+    apiKeyStored,
   }));
 }

@@ -118,5 +118,11 @@ export const maxNoteChars = 200;
 export const maxActorChars = 300;
 /** Characters of an operation id, as the operator's routes have them. */
 export const maxOperationIdChars = 100;
+/** Stored keys of upstreams: as many as a file may have upstreams. All of them travel together. */
+export const maxStoredKeys = maxUpstreams;
+/** Characters of a stored key. Servers take no longer header by default than twice of it. */
+export const maxStoredKeyChars = 4_096;
+/** Last characters of a key that are shown, and the fewest that such a key has: 16 stay unseen. */
+export const [hintChars, hintedKeyChars] = [4, 20] as const;
 /** Versions of a page, as many as the console shows. */
 export const versionPages = { most: 100, default: 25 } as const;

@@ -13,6 +13,8 @@ import {
 import type { DraftChecker } from "./draft/index.ts";
 import { heartbeatMs } from "./limits.ts";
 import type { SnapshotSource } from "./source.ts";
+import type { StoredKey } from "./stored-key.ts";
+import type { StoredKeys } from "./stored-keys.ts";
 
 /** The parts that the methods need. */
 interface CatalogRoutesDeps {
@@ -21,6 +23,8 @@ interface CatalogRoutesDeps {
   /** Are versions in the store the master? */
   isStored: boolean;
   source: SnapshotSource;
+  /** Undefined: no key can be stored. */
+  keys: StoredKeys | undefined;
   clock: Clock;
   drafts: Pick<DraftChecker, "check">;
   /** Resolves when the newest version in the store is in force here. */
@@ -34,6 +38,7 @@ export function catalogRoutes({
   file,
   isStored,
   source,
+  keys,
   clock,
   drafts,
   caughtUp,
@@ -53,34 +58,46 @@ export function catalogRoutes({
       const inForce = source.inForce();
       const draft = { text: yaml, workflows: inForce.workflows };
       const folder = dirname(file);
-      const job = { draft, folder, onlyKnownKeyFiles: isStored, inForce, nowMs: clock.now() };
+      const known = { onlyKnownKeyFiles: isStored, storedKeys: keys?.names() };
+      const job = { draft, folder, ...known, inForce, nowMs: clock.now() };
       const { workflows: _, ...verdict } = await drafts.check(job, signal);
       return verdict;
     },
     async *watchSnapshots(req, context) {
       const ending = AbortSignal.any([context.signal, closing]);
+      const watched = req.wantsKeys && keys ? [source, keys] : [source];
+      const sealed = () => (req.wantsKeys ? keys?.current() : undefined);
       let known = req.knownVersion;
+      let knownKeys: ReturnType<typeof sealed>;
       while (!ending.aborted) {
-        const snapshot = source.current();
-        const news = snapshot.version !== known;
+        const [snapshot, keysNow] = [source.current(), sealed()];
+        yield create(WatchSnapshotsResponseSchema, {
+          ...(snapshot.version === known ? {} : { snapshot }),
+          ...(keysNow && keysNow !== knownKeys ? { keys: { keys: keysNow.map(sealedKey) } } : {}),
+          isRefused: source.isRefused(),
+        });
         known = snapshot.version;
-        const isRefused = source.isRefused();
-        yield create(WatchSnapshotsResponseSchema, news ? { snapshot, isRefused } : { isRefused });
+        knownKeys = keysNow;
         // A change during the sending of the message is sent at once.
-        if (source.current() === snapshot) await changeOrHeartbeat(source, clock, ending);
+        const isNewest = source.current() === snapshot && sealed() === keysNow;
+        if (isNewest) await changeOrHeartbeat(watched, clock, ending);
       }
     },
   };
 }
 
+function sealedKey({ name, sealed }: StoredKey) {
+  return { name, sealed };
+}
+
 /** Resolves at the next change, after 5 s, or when `ending` aborts. */
 async function changeOrHeartbeat(
-  source: SnapshotSource,
+  watched: readonly Pick<SnapshotSource, "onChange">[],
   clock: Clock,
   ending: AbortSignal,
 ): Promise<void> {
   const changed = new AbortController();
-  const off = source.onChange(() => changed.abort());
+  const offs = watched.map((one) => one.onChange(() => changed.abort()));
   await clock.sleep(heartbeatMs, AbortSignal.any([ending, changed.signal])).catch(() => {});
-  off();
+  for (const off of offs) off();
 }

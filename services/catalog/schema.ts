@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import { maxImages } from "#common/words/request-bounds.ts";
+import { storedKeyName } from "#common/words/stored-key-name.ts";
 import { soundFormats } from "#kit/sound/formats.ts";
 import { usualBetas } from "../upstreams/anthropic/capabilities.ts";
 import type { UpstreamKey } from "../upstreams/capabilities.ts";
@@ -231,6 +232,7 @@ const absolutePath = z
   .string()
   .max(maxTextCharacters)
   .regex(/^\/[^\0]+$/, "must be the absolute path of a file");
+const storedKey = z.string().regex(storedKeyName, "must be the name of a stored key, not a key");
 const timeoutMs = z.int().min(1).max(maxTimeoutMs);
 /** Keys of upstreams. Each is allowed where its protocol's row has it. */
 const upstreamKeys = {
@@ -239,6 +241,7 @@ const upstreamKeys = {
   /** Several keys, which share the upstream's requests. */
   apiKeyEnvs: listOf(variable, maxKeys).min(1).optional(),
   apiKeyFile: absolutePath.optional(),
+  apiKeyStored: storedKey.optional(),
   timeoutMs: timeoutMs.default(defaultTimeoutMs),
   idleTimeoutMs: timeoutMs.default(defaultIdleTimeoutMs),
   connectTimeoutMs: timeoutMs.default(defaultConnectTimeoutMs),

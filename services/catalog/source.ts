@@ -4,6 +4,7 @@
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Logger } from "#kit/base/logger.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
+import type { Seal } from "#kit/base/seal.ts";
 import type { FoundFault } from "#kit/base/valid-parts.ts";
 import type { Database } from "#kit/store/database.ts";
 import type { Workshop } from "#kit/threads/workshop.ts";
@@ -20,6 +21,7 @@ import {
   watchCatalog,
 } from "./file.ts";
 import { type CatalogVerdict, parseCatalog } from "./parse.ts";
+import { storedKeyFaults } from "./stored-key.ts";
 
 /** The parts that the catalog service needs. */
 export interface CatalogContext {
@@ -27,6 +29,8 @@ export interface CatalogContext {
   file: string;
   /** The store of versions, which operators make. The file is in force until the first one. Absent: the file is the master. */
   database?: Database | undefined;
+  /** Seals stored keys of upstreams. Absent: none can be set. */
+  seal?: Seal | undefined;
   clock: Clock;
   log: Logger;
   metrics: Metrics;
@@ -65,11 +69,13 @@ export interface SnapshotSource {
 /** The parts of a source. */
 type SourceContext = Pick<CatalogContext, "file" | "clock" | "log" | "metrics"> & {
   read: CatalogReader;
+  /** Are versions in the store the master? */
+  isStored: boolean;
 };
 
 /** Makes the source of a catalog. It keeps the last good snapshot when the catalog becomes faulty or disappears. */
 export function createSnapshotSource(context: SourceContext): SnapshotSource {
-  const { read, clock } = context;
+  const { read, clock, isStored } = context;
   const events = createCatalogEvents(context);
   const listeners = new Set<() => void>();
   let inForce: Snapshot | undefined;
@@ -84,7 +90,7 @@ export function createSnapshotSource(context: SourceContext): SnapshotSource {
   };
   const changed = (found: CatalogRead) => {
     const before = inForce;
-    const next = judge(found, before, events);
+    const next = judge(verdictOf(found, isStored), before, events);
     isRefused = next === undefined;
     if (!next) return;
     put(next, found);
@@ -101,7 +107,7 @@ export function createSnapshotSource(context: SourceContext): SnapshotSource {
     },
     async load() {
       const known = await read();
-      const { snapshot, faults } = verdictOf(known);
+      const { snapshot, faults } = verdictOf(known, isStored);
       if (faults) throw new Error(refusalText(placeOf(context.file, known), faults));
       put(snapshot, known);
       events.loaded(snapshot);
@@ -110,13 +116,12 @@ export function createSnapshotSource(context: SourceContext): SnapshotSource {
   };
 }
 
-/** The snapshot of `read`: the one in force where its content is the same. Undefined: it has faults, and what is in force stays. */
+/** The snapshot of a verdict: the one in force where its content is the same. Undefined: it has faults, and what is in force stays. */
 function judge(
-  read: CatalogRead,
+  { snapshot, faults }: CatalogVerdict,
   inForce: Snapshot | undefined,
   events: CatalogEvents,
 ): Snapshot | undefined {
-  const { snapshot, faults } = verdictOf(read);
   if (faults) {
     events.refused(faults);
     return undefined;
@@ -130,9 +135,12 @@ function judge(
 }
 
 /** A certificate may be of any time here. One that ends keeps no replica from starting: files are stored unsigned then. */
-function verdictOf(read: CatalogRead): CatalogVerdict {
-  if (read.fault === undefined) return parseCatalog(read.text, read.workflows);
-  return { faults: [{ path: "", message: read.fault }] };
+function verdictOf(read: CatalogRead, isStored: boolean): CatalogVerdict {
+  if (read.fault !== undefined) return { faults: [{ path: "", message: read.fault }] };
+  const verdict = parseCatalog(read.text, read.workflows);
+  // A key may be stored after the text that names it. Where none can be, the text is at fault.
+  const keyless = verdict.snapshot && !isStored ? storedKeyFaults(verdict.snapshot, undefined) : [];
+  return keyless.length > 0 ? { faults: keyless } : verdict;
 }
 
 function placeOf(file: string, { number }: CatalogRead): string {

@@ -21,6 +21,7 @@ import {
   versionPages,
 } from "./limits.ts";
 import type { CatalogText, SnapshotSource } from "./source.ts";
+import type { StoredKeys } from "./stored-keys.ts";
 import {
   type CatalogVersion,
   fileNumber,
@@ -35,6 +36,7 @@ export interface VersionRoutesDeps {
   source: Pick<SnapshotSource, "current" | "inForce">;
   /** Undefined: a file is the master. */
   versions: VersionStore | undefined;
+  keys: StoredKeys | undefined;
   drafts: Pick<DraftChecker, "check">;
   clock: Clock;
   /** Looks at the store now. */
@@ -138,7 +140,7 @@ function sha256Of(text: string): string {
 
 /** The draft of a request, judged. */
 async function judged(
-  { drafts, source, file, clock }: VersionRoutesDeps,
+  { drafts, source, file, clock, keys }: VersionRoutesDeps,
   store: VersionStore,
   { text }: PutInForceRequest,
   signal: AbortSignal,
@@ -153,7 +155,10 @@ async function judged(
           onlyKnownKeyFiles: true,
           inForce,
         };
-  const { models, faults, workflows } = await drafts.check({ ...job, nowMs: clock.now() }, signal);
+  const { models, faults, workflows } = await drafts.check(
+    { ...job, storedKeys: keys?.names(), nowMs: clock.now() },
+    signal,
+  );
   const draft: CatalogText = { text: job.draft.text, workflows };
   const isTooLarge = bytesOf(draft) > maxVersionBytes;
   return { models, draft, faults: isTooLarge ? [{ path: "", message: tooLarge }] : faults };

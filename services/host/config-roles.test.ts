@@ -37,6 +37,12 @@ describe("a role of a mesh", () => {
     expect(config).toMatchObject({ role, ports: { http: { host: "0.0.0.0", port: 8080 } } });
   });
 
+  test("only roles that seal keys or call upstreams get the secret of stored keys", () => {
+    const env = { ...mesh, GENMESH_SECRETS_KEY: "A".repeat(43) };
+    const withIt = roles.filter((role) => envToConfig(env, { role }).sealSecrets !== undefined);
+    expect(withIt).toEqual(["all", "catalog", "text", "media", "media-worker"]);
+  });
+
   test("--role chooses it", () => {
     expect(envToConfig(mesh, { role: "auth" }).role).toBe("auth");
   });

@@ -105,6 +105,13 @@ describe("every variable is taken", () => {
       { tokens: { mesh: ["n".repeat(16), "o".repeat(16)] } },
     ],
     ["GENMESH_ADMIN_TOKEN", "t".repeat(16), { tokens: { admin: "t".repeat(16) } }],
+    ["GENMESH_SECRETS_KEY", `${"A".repeat(43)}=`, { sealSecrets: [Buffer.alloc(32)] }],
+    [
+      "GENMESH_SECRETS_KEY",
+      `${"_".repeat(42)}8, ${"A".repeat(43)}`,
+      { sealSecrets: [Buffer.alloc(32, 0xff), Buffer.alloc(32)] },
+    ],
+    ["GENMESH_SECRETS_KEY", "off", { sealSecrets: "off" }],
   ])("%s=%s", (name, value, expected) => {
     expect(envToConfig({ [name]: value })).toMatchObject(expected);
   });
@@ -118,7 +125,11 @@ describe("every variable is taken", () => {
   });
 
   test("the installation's own secrets are no upstream's keys", () => {
-    const env = { GENMESH_ADMIN_TOKEN: "t".repeat(16), GENMESH_MESH_TOKEN: "m".repeat(16) };
+    const env = {
+      GENMESH_ADMIN_TOKEN: "t".repeat(16),
+      GENMESH_MESH_TOKEN: "m".repeat(16),
+      GENMESH_SECRETS_KEY: "A".repeat(43),
+    };
     for (const name of Object.keys(env)) expect(envToConfig(env).secret(name)).toBeUndefined();
   });
 
@@ -176,6 +187,10 @@ describe("a value that makes no sense is refused with its variable and what that
     ["GENMESH_TRUST_PROXY", "10.0.0.0/33", /addresses or networks/],
     ["GENMESH_MESH_TOKEN", ",", /16 to 256 visible ASCII characters/],
     ["GENMESH_MESH_TOKEN", "short", /16 to 256 visible ASCII characters/],
+    ...["short", "A".repeat(44), `${"A".repeat(43)},`, "!".repeat(43)].map(
+      (value): [string, string, RegExp] => ["GENMESH_SECRETS_KEY", value, /base64 of 32 bytes/],
+    ),
+    ["GENMESH_SECRETS_KEY_FILE", "/nowhere", /a file that can be read/],
     ["GENMESH_ADMIN_TOKEN", "with a blank in it", /16 to 256 visible ASCII characters/],
   ])("%s=%s", (name, value, accepts) => {
     const fault = faultOf(() => envToConfig({ [name]: value }));
@@ -188,6 +203,7 @@ describe("a value that makes no sense is refused with its variable and what that
     ["GENMESH_BOOTSTRAP_API_KEY", "s3cret!"],
     ["GENMESH_ADMIN_TOKEN", "s3cret"],
     ["GENMESH_MESH_TOKEN", "s3cret"],
+    ["GENMESH_SECRETS_KEY", "s3cret"],
     ["GENMESH_DATABASE_URL", "mysql://user:s3cret@db/x"],
     ["GENMESH_BLOBS_URL", "s3+https://user:s3cret@host"],
   ])("%s is not repeated, for it may hold a secret", (name, value) => {

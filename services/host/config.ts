@@ -10,6 +10,7 @@ import { defaultWorkers, maxWorkers } from "../media/limits.ts";
 import type { AlertWays } from "../notices/index.ts";
 import { alertsConfig } from "./config-alerts.ts";
 import { type ConsoleConfig, consoleConfig } from "./config-console.ts";
+import { type SealSecrets, sealSecrets } from "./config-secrets.ts";
 import { type SecurityConfig, securityConfig } from "./config-security.ts";
 import { type StoresConfig, storesConfig } from "./config-stores.ts";
 import { type TelemetryConfig, telemetryConfig } from "./config-telemetry.ts";
@@ -54,6 +55,8 @@ export interface Config extends StoresConfig {
   catalog: CatalogConfig;
   bootstrap: { apiKey: string | undefined; usdMicros: bigint; credits: bigint };
   tokens: { mesh: string[]; admin: string | undefined };
+  /** Seal and open stored keys of upstreams. Undefined: the environment has none. */
+  sealSecrets: SealSecrets | "off" | undefined;
   references: { allowPrivate: boolean };
   retentionDays: number;
   /** The ways by which this process sends notices to the operator. The roles `all` and `media` have some. */
@@ -131,6 +134,7 @@ export function envToConfig(env: Env, args: { role?: string } = {}): Config {
     catalog,
     bootstrap: bootstrapConfig(read),
     tokens: tokensConfig(read, role),
+    sealSecrets: sealSecrets(read, role),
     references: { allowPrivate: read.flag("GENMESH_ALLOW_PRIVATE_REFERENCES") },
     workers: {
       image: read.integer("GENMESH_IMAGE_WORKERS", defaultWorkers, 0, maxWorkers),
@@ -180,6 +184,7 @@ function catalogConfig(read: EnvReader, role: Role): CatalogConfig {
 /** Variables with this installation's own secrets. No catalog can send them to an upstream. */
 const ownSecrets: ReadonlySet<string> = new Set([
   ...["GENMESH_ADMIN_TOKEN", "GENMESH_MESH_TOKEN", "GENMESH_BOOTSTRAP_API_KEY"],
+  "GENMESH_SECRETS_KEY",
   ...["GENMESH_DATABASE_URL", "GENMESH_QUEUE_URL", "GENMESH_BLOBS_URL"],
   ...["GENMESH_ALERT_WEBHOOK_URL", "GENMESH_ALERT_WEBHOOK_SECRET", "GENMESH_ALERT_SMTP_URL"],
   "OTEL_EXPORTER_OTLP_HEADERS",

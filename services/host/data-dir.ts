@@ -22,7 +22,13 @@ import { syncPath } from "#kit/base/sync-path.ts";
 import { ConfigError } from "./env.ts";
 
 /** The small files of a data directory that a backup keeps. Its other files are stores, or belong to the running process. */
-export const keptFiles = ["admin-token", "mesh-token", "bootstrapped", "bootstrap-key"] as const;
+export const keptFiles = [
+  "admin-token",
+  "mesh-token",
+  "secrets-key",
+  "bootstrapped",
+  "bootstrap-key",
+] as const;
 export type KeptFile = (typeof keptFiles)[number];
 
 /** Present while a backup is brought back. No process serves a state of which a part may be missing. */

@@ -73,6 +73,7 @@ export async function meshSchemas(): Promise<MongoSchema[]> {
     mongoSchemaOf(alerts.alertsComponent),
     mongoSchemaOf(grants.grantsComponent),
     mongoSchemaOf(catalog.catalogComponent),
+    mongoSchemaOf(catalog.storedKeyComponent),
     text.textMongoSchema,
     jobs.jobsMongoSchema,
     files.filesMongoSchema,

@@ -1,8 +1,8 @@
 // Starts role `all`: every service in this one process, and all its ports. `role.ts` starts the other roles.
 
 import { join } from "node:path";
-import { createCatalogView } from "#common/agreements/catalog-client.ts";
-import { createPeers } from "#common/agreements/peers.ts";
+import { createCatalogView, type LiveCatalog } from "#common/agreements/catalog-client.ts";
+import { createPeers, type Peers } from "#common/agreements/peers.ts";
 import { createWireText } from "#common/agreements/text-wire.ts";
 import { accessInterceptor, tokenInterceptor } from "#kit/rpc/access.ts";
 import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
@@ -29,7 +29,8 @@ import { createServices } from "./services.ts";
 import { startServices } from "./start-services.ts";
 import { watchStores } from "./store-watch.ts";
 import { openStores, storeOf } from "./stores.ts";
-import { adminTokenFile, loadTokens } from "./tokens.ts";
+import { adminTokenFile, loadSealSecrets, loadTokens } from "./tokens.ts";
+import { createUpstreamKeys, type UpstreamKeys } from "./upstream-keys.ts";
 
 /** A running process of role `all`. */
 export interface RoleAllProcess extends AsyncDisposable {
@@ -62,6 +63,7 @@ export async function startRoleAll(
   stack.use(context.workshop);
   const dir = stack.use(openOwnDataDir(context));
   const tokens = loadTokens(dir, config.tokens, context.ids);
+  const keys = createUpstreamKeys(context, loadSealSecrets(dir, config));
   const { http, grpc } = addressesOf(config);
   await checkAddress(http);
   await checkAddress(grpc);
@@ -83,12 +85,8 @@ export async function startRoleAll(
   });
   const peers = createPeers(() => direct);
   const started = Promise.withResolvers<void>();
-  const catalog = stack.use(
-    createCatalogView({ ...context, catalog: peers.catalog, after: started.promise }),
-  );
-  // The view's end waits for its start, so this runs before it where the process ends early.
-  stack.defer(() => started.resolve());
-  const made = await createServices(context, { stores, scratch, peers, catalog, stack });
+  const catalog = followCatalog(context, { peers, keys, started, stack });
+  const made = await createServices(context, { stores, scratch, peers, catalog, keys, stack });
   services.push(...made.list);
   await startServices(services, context, { stack, signal: options.signal });
   started.resolve();
@@ -139,6 +137,26 @@ export async function startRoleAll(
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+/** The view of the catalog in this process, from the start of the services on. */
+function followCatalog(
+  context: HostContext,
+  deps: {
+    peers: Peers;
+    keys: UpstreamKeys;
+    started: PromiseWithResolvers<void>;
+    stack: AsyncDisposableStack;
+  },
+): LiveCatalog {
+  const { peers, keys, started, stack } = deps;
+  const after = started.promise;
+  const catalog = stack.use(
+    createCatalogView({ ...context, catalog: peers.catalog, after, onKeys: keys.take }),
+  );
+  // The view's end waits for its start, so this runs before it where the process ends early.
+  stack.defer(() => started.resolve());
+  return catalog;
 }
 
 function openOwnDataDir({ config, log }: HostContext): DataDir {

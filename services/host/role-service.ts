@@ -20,6 +20,7 @@ import { createServices } from "./services.ts";
 import { startServices } from "./start-services.ts";
 import { type StoreWatch, watchStores } from "./store-watch.ts";
 import { openStores } from "./stores.ts";
+import { createUpstreamKeys } from "./upstream-keys.ts";
 import { createRpcHandler, openPeers } from "./wire.ts";
 
 /** Milliseconds between two rounds that end watches which came back while a process drains. */
@@ -62,7 +63,8 @@ export async function startService(
   watch = stack.use(watchStores(context, stores.checks));
   await followDatabaseTime(context, stores, { stack, signal });
   const peers = openPeers(context, { stack, tls: tls.client });
-  const { list } = await createServices(context, { stores, scratch, peers, stack });
+  const keys = createUpstreamKeys(context, config.sealSecrets);
+  const { list } = await createServices(context, { stores, scratch, peers, keys, stack });
   services.push(...list);
   await startServices(services, context, { stack, signal });
   const interceptors = [

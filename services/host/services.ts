@@ -22,6 +22,7 @@ import type { HostContext } from "./context.ts";
 import type { Role } from "./roles.ts";
 import type { Scratch } from "./scratch.ts";
 import { type Stores, storeOf } from "./stores.ts";
+import type { UpstreamKeys } from "./upstream-keys.ts";
 import { version } from "./version.ts";
 
 /** Processes that decode images: one a core, at most four, and at least two, so that one account leaves a place to others. */
@@ -41,6 +42,7 @@ export interface ServiceDeps {
   peers: Peers;
   /** The view of this process. Default: one that is made at its first use. */
   catalog?: LiveCatalog;
+  keys: UpstreamKeys;
   /** Owns the parts that the services get. */
   stack: AsyncDisposableStack;
 }
@@ -70,11 +72,11 @@ export async function createServices(context: HostContext, deps: ServiceDeps): P
 type Maker = (context: HostContext, deps: ServiceDeps, tools: Tools) => Promise<Service>;
 
 const makers: Readonly<Record<Part, Maker>> = {
-  async catalog(context, { stores }) {
+  async catalog(context, { stores, keys: { seal } }) {
     const { createCatalog } = await import("../catalog/index.ts");
     const { file, isStored } = context.config.catalog;
     const database = isStored ? storeOf(stores, "database") : undefined;
-    return createCatalog({ ...context, file, database });
+    return createCatalog({ ...context, file, database, seal });
   },
   async auth(context, { stores }) {
     const { createAuth } = await import("../auth/index.ts");
@@ -88,7 +90,7 @@ const makers: Readonly<Record<Part, Maker>> = {
     if (database.kind === "sqlite") tools.holds = billing.holds;
     return billing;
   },
-  async text(context, { stores, peers, stack }, tools) {
+  async text(context, { stores, peers, keys: { secret: secrets }, stack }, tools) {
     const { createText } = await import("../text/index.ts");
     const { createTokenCounter } = await import("../text/tokens/count.ts");
     const { createLargeAnswers } = await import("../text/large/index.ts");
@@ -104,7 +106,7 @@ const makers: Readonly<Record<Part, Maker>> = {
       database: storeOf(stores, "database"),
       upstreams: createTextUpstreams({
         ...context,
-        secrets: context.config.secret,
+        secrets,
         http: await tools.http(),
         accounts: await tools.accounts(),
         pools: await tools.pools(),
@@ -116,7 +118,7 @@ const makers: Readonly<Record<Part, Maker>> = {
       history: await tools.history(),
       probeUpstream: async (snapshot, name, signal) => {
         const { probeUpstream } = await import("../upstreams/online/probe.ts");
-        const call = { secrets: context.config.secret, http: await tools.http() };
+        const call = { secrets, http: await tools.http() };
         return await probeUpstream(snapshot, name, call, signal);
       },
       large,
@@ -182,7 +184,11 @@ function createTools(context: HostContext, deps: ServiceDeps): Tools {
     holds: undefined,
     text: undefined,
     catalog: once(
-      () => deps.catalog ?? stack.use(createCatalogView({ ...context, catalog: peers.catalog })),
+      () =>
+        deps.catalog ??
+        stack.use(
+          createCatalogView({ ...context, catalog: peers.catalog, onKeys: deps.keys.take }),
+        ),
     ),
     images: once(async () => {
       const { createImageVerifier } = await import("#kit/images/index.ts");
@@ -257,14 +263,14 @@ function createTools(context: HostContext, deps: ServiceDeps): Tools {
 
 async function createUpstreams(
   context: HostContext,
-  { stack, scratch }: ServiceDeps,
+  { stack, scratch, keys }: ServiceDeps,
   tools: Tools,
 ) {
   const { createBuiltinRenderer } = await import("../builtin/index.ts");
   const { createMediaUpstreams } = await import("../upstreams/media/index.ts");
   return createMediaUpstreams({
     ...context,
-    secrets: context.config.secret,
+    secrets: keys.secret,
     http: await tools.http(),
     accounts: await tools.accounts(),
     pools: await tools.pools(),

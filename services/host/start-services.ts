@@ -1,6 +1,7 @@
 // Starts services one after the other, waits for a store that is away, and explains why a process cannot start.
 
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
+import { WrongSealError } from "#kit/base/seal.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import type { HostContext } from "./context.ts";
 import { ConfigError } from "./env.ts";
@@ -39,6 +40,7 @@ async function started(
       return false;
     }
     if (isNewerSchema(error)) throw new ConfigError(`GENMESH_DATABASE_URL: ${error.message}`);
+    if (error instanceof WrongSealError) throw sealFault(error);
     throw service.name === "catalog" ? catalogFault(error as Error, config.catalog.file) : error;
   }
 }
@@ -51,6 +53,12 @@ function catalogFault(error: Error, file: string): ConfigError {
     ? `a valid catalog file; ${file} is none:`
     : `a catalog file where the store has none that this version serves. ${which}`;
   return new ConfigError(`GENMESH_CATALOG must name ${place} ${first}${rest}`);
+}
+
+function sealFault({ message }: WrongSealError): ConfigError {
+  return new ConfigError(
+    `GENMESH_SECRETS_KEY must be the secret that sealed the stored keys of upstreams, and does not open ${message}: set the earlier secret behind it, or off to start without these keys`,
+  );
 }
 
 /** Recognised by its name, so that no driver is loaded for it. */

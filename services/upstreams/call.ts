@@ -4,19 +4,20 @@
 import { isJsonObject, type JsonObject, shapeFault } from "#kit/base/json.ts";
 import type { HttpBody, HttpClient, HttpReply, HttpRequest } from "#kit/upstream/client.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
+import { storedKeyPrefix } from "#kit/upstream/key-file.ts";
 import { answerLimits } from "#kit/upstream/limits.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 
 /** The parts that calling configured upstreams needs. */
 export interface CallContext {
   http: HttpClient;
-  /** The key that a catalog names: in a variable, or in a file, whose path is absolute. Undefined: there is none. */
+  /** The key that a catalog names: in a variable, in a file, whose path is absolute, or stored. Undefined: there is none. */
   secrets: (name: string) => string | undefined | Promise<string | undefined>;
 }
 
-/** The variable or the file that holds an upstream's key. "": it has no key. */
-export function keyNameOf({ apiKeyEnv, apiKeyFile }: Upstream): string {
-  return apiKeyEnv || apiKeyFile;
+/** The variable or the file that holds an upstream's key, or the name of its stored key. "": it has no key. */
+export function keyNameOf({ apiKeyEnv, apiKeyFile, apiKeyStored }: Upstream): string {
+  return apiKeyEnv || apiKeyFile || (apiKeyStored && storedKeyPrefix + apiKeyStored);
 }
 
 /** The key of an upstream. Undefined where it has none, or where that is not there. */

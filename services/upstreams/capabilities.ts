@@ -34,6 +34,7 @@ export const remoteKeys = [
   "apiKeyEnv",
   "apiKeyEnvs",
   "apiKeyFile",
+  "apiKeyStored",
   "timeoutMs",
   "idleTimeoutMs",
   "connectTimeoutMs",

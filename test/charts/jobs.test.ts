@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { parseSealSecrets } from "../../services/host/config-secrets.ts";
 import { root, startProcess, startRunning, tempFolder, type Variables } from "../host/process.ts";
 
 const adminToken = "admin-token-of-the-charts";
@@ -55,16 +56,21 @@ test("tokens are made once, completed where one lacks, and never replaced", asyn
   const first = await runJob("make-tokens", args);
   expect(first).toMatchObject({ code: 0, stdout: "made the Secret mesh\n" });
   const made = { ...secrets.get("mesh") };
-  expect(Object.keys(made).sort()).toEqual(["admin-token", "bootstrap-api-key", "mesh-token"]);
+  expect(Object.keys(made).sort()).toEqual([
+    ...["admin-token", "bootstrap-api-key", "mesh-token", "secrets-key"],
+  ]);
+  expect(parseSealSecrets("secrets-key", `${made["secrets-key"]}`)).toHaveLength(1);
   expect(made["bootstrap-api-key"]).toMatch(/^gm_[A-Za-z0-9_-]{43}$/);
-  expect(new Set(Object.values(made)).size).toBe(3);
+  expect(new Set(Object.values(made)).size).toBe(4);
 
   expect(await runJob("make-tokens", args)).toMatchObject({ code: 0 });
   expect(secrets.get("mesh")).toEqual(made);
 
   secrets.set("mesh", { "mesh-token": "of the operator's own" });
   const third = await runJob("make-tokens", args);
-  expect(third.stdout).toBe("added admin-token, bootstrap-api-key to the Secret mesh\n");
+  expect(third.stdout).toBe(
+    "added admin-token, bootstrap-api-key, secrets-key to the Secret mesh\n",
+  );
   expect(secrets.get("mesh")?.["mesh-token"]).toBe("of the operator's own");
 
   for (const { stdout, stderr } of [first, third]) {

@@ -78,6 +78,7 @@ const messages: Readonly<Record<string, Record<string, unknown>>> = {
   ListEntries: sent,
   ListVersions: {},
   PutInForce: { text: { case: "yaml", value: "a" }, actor: "a", operationId: "a" },
+  SetUpstreamKey: { name: "a", key: "a", actor: "a" },
   Generate: { operation: 1, responses: {} },
   StreamGenerate: { operation: 1, responses: {} },
   EraseAccount: sent,

@@ -46,6 +46,9 @@ async function serve(tls?: ServerTls) {
     getText: () => ({}),
     listVersions: () => ({}),
     putInForce: () => ({}),
+    listUpstreamKeys: () => ({}),
+    setUpstreamKey: () => ({}),
+    deleteUpstreamKey: () => ({}),
     getSnapshot: () => ({}),
     async *watchSnapshots(_, context) {
       calls.push(context);

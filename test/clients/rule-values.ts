@@ -17,6 +17,7 @@ const byPattern: Readonly<Record<string, RuleValues>> = {
     within: ["", letters(20), letters(200)],
     beyond: [letters(19), letters(201)],
   },
+  "^[a-z][a-z0-9._-]{0,31}$": sized(1, 32, letters),
   "^[a-z_]{1,29}\\.[a-z_]{1,30}$": {
     within: ["a.b", `${letters(29)}.${letters(30)}`],
     beyond: [".b", "a.", `${letters(30)}.b`, `a.${letters(31)}`],

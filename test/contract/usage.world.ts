@@ -314,6 +314,9 @@ function catalogOf(snapshot: Snapshot): RpcService {
     getText: () => ({}),
     listVersions: () => ({}),
     putInForce: () => ({}),
+    listUpstreamKeys: () => ({}),
+    setUpstreamKey: () => ({}),
+    deleteUpstreamKey: () => ({}),
     getSnapshot: async () => ({ snapshot }),
     async *watchSnapshots(_request, { signal }) {
       yield { snapshot };

@@ -38,7 +38,7 @@ test("stores that lie elsewhere are copied, and no earlier database takes their 
   const backup = join(folder, "elsewhere");
   expect((await genmesh(env, "backup", backup, "--json")).err).toBe("");
   expect((await readdir(backup)).sort()).toEqual([
-    ...["admin-token", "blobs", "bootstrap-key", "genmesh.sqlite"],
+    ...["admin-token", "blobs", "bootstrap-key", "genmesh.sqlite", "secrets-key"],
   ]);
   for (const places of [placesIn(join(folder, "again")), { GENMESH_DATA_DIR: join(folder, "x") }]) {
     expect((await genmesh(places, "restore", backup)).err).toBe("");

@@ -57,6 +57,14 @@
 {{- if $facts.rpc }}
 {{ include "genmesh.secretEnv" (dict "name" "GENMESH_ADMIN_TOKEN" "secret" $tokens "key" "admin-token") }}
 {{- end }}
+{{- if and $values.catalog.stored (or $facts.catalog $facts.upstreams) }}
+- name: GENMESH_SECRETS_KEY
+  valueFrom:
+    secretKeyRef:
+      name: {{ $tokens }}
+      key: secrets-key
+      optional: true
+{{- end }}
 {{- range $store := list "database" "queue" "blobs" }}
 {{- if index $facts $store }}
 {{ include "genmesh.storeEnv" (list $root $store) }}

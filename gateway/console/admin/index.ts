@@ -12,6 +12,7 @@ import { noticeRoutes } from "./notices.ts";
 import { operatorRoutes, ownOperatorRoutes } from "./operators.ts";
 import { requestRoutes } from "./requests.ts";
 import { systemRoutes } from "./system.ts";
+import { upstreamKeyRoutes } from "./upstream-keys.ts";
 import { workRoutes } from "./work.ts";
 
 /**
@@ -28,6 +29,7 @@ export function registerAdmin(app: FastifyInstance, edge: Edge): void {
   requestRoutes(app, edge);
   workRoutes(app, edge);
   catalogRoutes(app, edge);
+  upstreamKeyRoutes(app, edge);
   systemRoutes(app, edge);
   operatorRoutes(app, edge);
   ownOperatorRoutes(app, edge);

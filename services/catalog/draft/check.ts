@@ -14,6 +14,7 @@ import { type WorkflowFiles, workflowsIn } from "../file.ts";
 import { maxDraftChangeCharacters } from "../limits.ts";
 import { parseCatalog } from "../parse.ts";
 import type { CatalogText } from "../source.ts";
+import { storedKeyFaults } from "../stored-key.ts";
 
 /** The change that a draft would make to a model or an upstream. */
 interface Change {
@@ -43,6 +44,8 @@ export interface DraftJob {
   folder?: string;
   /** Is a file that holds a key a fault where what is in force does not name it? Default: it is not. */
   onlyKnownKeyFiles?: boolean;
+  /** The names of stored keys. Absent: none can be stored. */
+  storedKeys?: readonly string[] | undefined;
   inForce: CatalogText;
   /** Milliseconds since the epoch. */
   nowMs: number;
@@ -59,9 +62,9 @@ export function faultyDraft(message: string): JudgedDraft {
 
 /** Judges a draft in a thread. */
 export async function inThread(job: DraftJob): Promise<JudgedDraft> {
-  const { draft, folder, onlyKnownKeyFiles, inForce, nowMs } = job;
+  const { draft, folder } = job;
   const workflows = folder === undefined ? draft.workflows : await found(draft, folder);
-  const verdict = checkDraft({ ...draft, workflows }, inForce, nowMs, onlyKnownKeyFiles);
+  const verdict = checkDraft({ ...job, draft: { ...draft, workflows } });
   return { ...verdict, workflows };
 }
 
@@ -76,17 +79,16 @@ async function found({ text, workflows }: CatalogText, folder: string): Promise<
 }
 
 /** Judges a draft at a time, and compares it with what is in force. */
-export function checkDraft(
-  draft: CatalogText,
-  inForce: CatalogText,
-  nowMs: number,
-  onlyKnownKeyFiles = false,
-): DraftVerdict {
+export function checkDraft(job: Omit<DraftJob, "folder">): DraftVerdict {
+  const { draft, inForce, nowMs, onlyKnownKeyFiles = false, storedKeys } = job;
   const { snapshot: is, faults } = parseCatalog(draft.text, draft.workflows, nowMs);
   if (faults) return refusedDraft(faults);
   const { snapshot: was } = parseCatalog(inForce.text, inForce.workflows);
   if (!was) throw new Error("what is in force has faults");
-  const unknown = onlyKnownKeyFiles ? unknownKeyFiles(is, was) : [];
+  const unknown = [
+    ...(onlyKnownKeyFiles ? unknownKeyFiles(is, was) : []),
+    ...storedKeyFaults(is, storedKeys),
+  ];
   if (unknown.length > 0) return refusedDraft(unknown);
   const changes = [
     ...changesOf(byId(was), byId(is), (id) => id),

@@ -39,6 +39,9 @@ function following(...scripts: Watch[]) {
     getText: () => ({}),
     listVersions: () => ({}),
     putInForce: () => ({}),
+    listUpstreamKeys: () => ({}),
+    setUpstreamKey: () => ({}),
+    deleteUpstreamKey: () => ({}),
     getSnapshot: () => ({}),
     watchSnapshots(req, context) {
       calls.push(req.knownVersion);

@@ -9,6 +9,7 @@ import type {
   CatalogService,
   Model,
   ModelKind,
+  SealedKey,
   Snapshot,
   Upstream,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
@@ -43,6 +44,8 @@ export interface CatalogViewDeps {
   log: Logger;
   /** The first call waits for this. Default: it does not wait. */
   after?: Promise<void>;
+  /** Gets the stored keys of upstreams, sealed, before the snapshot that names them. Absent: they are not asked for. */
+  onKeys?: ((keys: readonly SealedKey[]) => void) | undefined;
 }
 
 /** Wait before the first new attempt, in milliseconds. It doubles with each that fails. */
@@ -58,7 +61,8 @@ const quietAttempts = 6;
  * Follows the catalog from now on. While the catalog is away, the last snapshot stays in force and the watch is tried
  * again and again.
  */
-export function createCatalogView({ catalog, clock, log, after }: CatalogViewDeps): LiveCatalog {
+export function createCatalogView(deps: CatalogViewDeps): LiveCatalog {
+  const { catalog, clock, log, after, onKeys } = deps;
   const stop = new AbortController();
   const first = Promise.withResolvers<void>();
   let view: CatalogView | undefined;
@@ -76,11 +80,13 @@ export function createCatalogView({ catalog, clock, log, after }: CatalogViewDep
     );
     try {
       const knownVersion = view?.snapshot.version ?? "";
-      const watching = catalog.watchSnapshots({ knownVersion }, { signal });
-      for await (const { snapshot, isRefused } of watching) {
+      const asked = { knownVersion, wantsKeys: onKeys !== undefined };
+      const watching = catalog.watchSnapshots(asked, { signal });
+      for await (const { snapshot, isRefused, keys } of watching) {
         heardAtMs = clock.steady();
         heard = true;
         isBroken = isRefused;
+        if (keys) onKeys?.(keys.keys);
         if (!snapshot || snapshot.version === view?.snapshot.version) continue;
         view = viewOf(snapshot);
         first.resolve();

@@ -1,11 +1,12 @@
-// Adds the commands `genmesh catalog …` for files, which need no server: check, explain, schema. `catalog-versions.ts` has those
-// that ask a server.
+// Adds the commands `genmesh catalog …` for files, which need no server: check, explain, schema. `catalog-versions.ts` and
+// `catalog-keys.ts` have those that ask a server.
 
 import { type Command, InvalidArgumentError } from "commander";
 import type { Snapshot } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { checkCatalogFile } from "../../catalog/index.ts";
 import type { PriceExample } from "../price-examples.ts";
 import { withExamples } from "./arguments.ts";
+import { keyStoreCommands } from "./catalog-keys.ts";
 import { versionCommands } from "./catalog-versions.ts";
 import { dollars, printJson, printTable } from "./output.ts";
 import type { Cli } from "./program.ts";
@@ -17,6 +18,7 @@ export function catalogCommands(program: Command, cli: Cli): void {
     "catalog show > catalog.yaml",
   );
   versionCommands(catalog, cli);
+  keyStoreCommands(catalog, cli);
   withExamples(
     catalog
       .command("check <file>")

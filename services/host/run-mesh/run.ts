@@ -11,7 +11,7 @@ import { peerVariables } from "../config-wire.ts";
 import { type DataDir, openDataDir } from "../data-dir.ts";
 import { ConfigError, type Env } from "../env.ts";
 import type { MeshRole } from "../roles.ts";
-import { loadTokens } from "../tokens.ts";
+import { keptSealSecret, loadTokens } from "../tokens.ts";
 import { type MeshChild, startChild } from "./child.ts";
 import type { MeshArguments } from "./options.ts";
 import { type PlannedProcess, planMesh } from "./plan.ts";
@@ -66,6 +66,7 @@ export async function startLocalMesh(options: LocalMeshOptions): Promise<LocalMe
     ...env,
     GENMESH_MESH_TOKEN: tokens.mesh.join(","),
     GENMESH_ADMIN_TOKEN: tokens.admin,
+    ...(own.sealSecrets ? {} : { GENMESH_SECRETS_KEY: keptSealSecret(dir) }),
   };
   const planned = await planOf(own, shared, options);
   const plan = withoutMadeToken(planned, own.tokens.admin);

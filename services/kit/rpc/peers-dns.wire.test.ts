@@ -35,6 +35,9 @@ async function replica(address: string, port: number) {
     getText: () => ({}),
     listVersions: () => ({}),
     putInForce: () => ({}),
+    listUpstreamKeys: () => ({}),
+    setUpstreamKey: () => ({}),
+    deleteUpstreamKey: () => ({}),
     getSnapshot() {
       state.calls++;
       return {};

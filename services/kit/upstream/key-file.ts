@@ -6,8 +6,11 @@ import { open } from "node:fs/promises";
 /** The largest file with a key, in bytes. Servers take no longer header. */
 const maxKeyFileBytes = 8 * 1024;
 
+/** Begins the name of a stored key. No variable has such a name, and no path. */
+export const storedKeyPrefix = "stored:";
+
 /** A key as a header carries it. */
-const wholeKey = /^[\x21-\x7e]+$/;
+export const wholeKey = /^[\x21-\x7e]+$/;
 const wholePem = /^-----BEGIN [A-Z ]+-----\r?\n[\x20-\x7e\r\n]+-----END [A-Z ]+-----$/;
 
 /**

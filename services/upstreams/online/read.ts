@@ -70,7 +70,8 @@ async function readDocument(
   }
 }
 
-function missingKey({ apiKeyEnv, apiKeyFile }: Upstream): string {
+function missingKey({ apiKeyEnv, apiKeyFile, apiKeyStored }: Upstream): string {
+  if (apiKeyStored !== "") return `the stored key ${apiKeyStored} is not here`;
   return apiKeyEnv === ""
     ? `the file ${apiKeyFile} holds no key`
     : `the variable ${apiKeyEnv} is not set`;

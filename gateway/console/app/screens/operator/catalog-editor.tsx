@@ -62,7 +62,7 @@ export function CatalogEditor({ loaded, onDone }: { loaded: Loaded<CatalogText>;
           label="Catalog (YAML)"
           hint={
             isEditable
-              ? "Keys stay out of it: it names the variables that hold them. It is checked first."
+              ? "Keys stay out of it: it names stored keys, or the variables that hold them. It is checked first."
               : "It is compared with what is in force. Nothing is changed."
           }
           rows={yaml === "" ? 8 : 20}

@@ -8,6 +8,7 @@ import { Badge, Id, Status } from "../../kit/values.tsx";
 import { ModelPriceFacts, PriceFacts, VideoPrices } from "../priced-parts.tsx";
 import { CatalogEditor } from "./catalog-editor.tsx";
 import { CatalogVersions } from "./catalog-versions.tsx";
+import { StoredKeys } from "./stored-keys.tsx";
 import {
   type AdminList,
   admin,
@@ -15,6 +16,7 @@ import {
   type CatalogModel,
   type CatalogText,
   type CatalogVersion,
+  type StoredKeys as ListedKeys,
   type Upstream,
   type Upstreams,
 } from "./types.ts";
@@ -25,13 +27,14 @@ export function OperatorCatalog() {
   const text = useApi<CatalogText>(`${admin}/catalog/text`);
   const versions = useApi<AdminList<CatalogVersion>>(`${admin}/catalog/versions`);
   const upstreams = useApi<Upstreams>(`${admin}/upstreams`);
+  const keys = useApi<ListedKeys>(`${admin}/catalog/keys`);
   const reload = () => {
-    for (const one of [loaded, text, versions, upstreams]) one.reload();
+    for (const one of [loaded, text, versions, upstreams, keys]) one.reload();
   };
   const stateOf = new Map(upstreams.data?.data.map(({ name, state }) => [name, state]));
   const models = loaded.data?.models;
   // One part would push the others down when it came.
-  const isKnown = [loaded, text, versions].every(({ data, error }) => data || error);
+  const isKnown = [loaded, text, versions, keys].every(({ data, error }) => data || error);
   return (
     <Page
       title="Catalog"
@@ -55,7 +58,10 @@ export function OperatorCatalog() {
         <>
           <CatalogEditor loaded={text} onDone={reload} />
           {text.data?.isEditable && (
-            <CatalogVersions loaded={versions} text={text.data} onDone={reload} />
+            <>
+              <StoredKeys loaded={keys} />
+              <CatalogVersions loaded={versions} text={text.data} onDone={reload} />
+            </>
           )}
           <Section title="In force">
             <ErrorText error={loaded.error} retry={loaded.reload} />

@@ -187,7 +187,7 @@ export interface CatalogModel extends Model {
   /** In their order: an upstream with each of its keys. */
   lanes: {
     name: string;
-    /** The name of the variable or file that holds the key. */
+    /** The name of the variable or file that holds the key, or `stored:` and the name of a stored one. */
     key: string | null;
     /** From 1. A level has a request that no lane of the one before could answer. */
     level: number;
@@ -233,6 +233,22 @@ export interface CatalogText {
   isEditable: boolean;
   /** The number of the newest version. 0: there is none but the file's. */
   newest: number;
+}
+
+/** The stored keys of upstreams. */
+export interface StoredKeys extends AdminList<StoredKey> {
+  /** False: this installation has no secret to seal them with. */
+  isOn: boolean;
+}
+
+/** A stored key, without its value. */
+export interface StoredKey {
+  name: string;
+  /** Its last characters, where it is long. */
+  hint: string | null;
+  setAt: string;
+  actor: string;
+  upstreams: string[];
 }
 
 /** A version of the catalog, without its text. */

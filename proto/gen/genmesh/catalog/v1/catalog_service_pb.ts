@@ -14,7 +14,240 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file genmesh/catalog/v1/catalog_service.proto.
  */
 export const file_genmesh_catalog_v1_catalog_service: GenFile = /*@__PURE__*/
-  fileDesc("CihnZW5tZXNoL2NhdGFsb2cvdjEvY2F0YWxvZ19zZXJ2aWNlLnByb3RvEhJnZW5tZXNoLmNhdGFsb2cudjEijAEKDkNhdGFsb2dWZXJzaW9uEg4KBm51bWJlchgBIAEoBRINCgVhY3RvchgCIAEoCRIMCgRub3RlGAMgASgJEi0KCW1hZGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGc2hhMjU2GAUgASgJEg4KBm1vZGVscxgGIAEoBSIwCg5HZXRUZXh0UmVxdWVzdBITCgZudW1iZXIYASABKAVIAIgBAUIJCgdfbnVtYmVyIoABCg9HZXRUZXh0UmVzcG9uc2USDAoEeWFtbBgBIAEoCRIzCgd2ZXJzaW9uGAIgASgLMiIuZ2VubWVzaC5jYXRhbG9nLnYxLkNhdGFsb2dWZXJzaW9uEhMKC2lzX2VkaXRhYmxlGAMgASgIEhUKDW5ld2VzdF9udW1iZXIYBCABKAUiRwoTTGlzdFZlcnNpb25zUmVxdWVzdBIcCglwYWdlX3NpemUYASABKAVCCbpIBhoEGGQoABISCgpwYWdlX3Rva2VuGAIgASgJImUKFExpc3RWZXJzaW9uc1Jlc3BvbnNlEjQKCHZlcnNpb25zGAEgAygLMiIuZ2VubWVzaC5jYXRhbG9nLnYxLkNhdGFsb2dWZXJzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKqAQoRUHV0SW5Gb3JjZVJlcXVlc3QSDgoEeWFtbBgBIAEoCUgAEhAKBm51bWJlchgCIAEoBUgAEhcKD2V4cGVjdGVkX251bWJlchgDIAEoBRIWCgRub3RlGAQgASgJQgi6SAVyAxjIARIZCgVhY3RvchgFIAEoCUIKukgHcgUQARisAhIfCgxvcGVyYXRpb25faWQYBiABKAlCCbpIBnIEEAEYZEIGCgR0ZXh0IosBChJQdXRJbkZvcmNlUmVzcG9uc2USMwoHdmVyc2lvbhgBIAEoCzIiLmdlbm1lc2guY2F0YWxvZy52MS5DYXRhbG9nVmVyc2lvbhIuCgZmYXVsdHMYAiADKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRGYXVsdBIQCghyZXBsYXllZBgDIAEoCCIhChFDaGVja0RyYWZ0UmVxdWVzdBIMCgR5YW1sGAEgASgJIpwBChJDaGVja0RyYWZ0UmVzcG9uc2USDgoGbW9kZWxzGAEgASgFEi4KBmZhdWx0cxgCIAMoCzIeLmdlbm1lc2guY2F0YWxvZy52MS5EcmFmdEZhdWx0EjAKB2NoYW5nZXMYAyADKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRDaGFuZ2USFAoMaXNfc2hvcnRlbmVkGAQgASgIIisKCkRyYWZ0RmF1bHQSDAoEcGF0aBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJItQBCgtEcmFmdENoYW5nZRIPCgdzdWJqZWN0GAEgASgJEjIKBGtpbmQYAiABKA4yJC5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRDaGFuZ2UuS2luZBIuCgZmaWVsZHMYAyADKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRGaWVsZCJQCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIOCgpLSU5EX0FEREVEEAESEAoMS0lORF9SRU1PVkVEEAISEAoMS0lORF9DSEFOR0VEEAMiOQoKRHJhZnRGaWVsZBIMCgRwYXRoGAEgASgJEg4KBmJlZm9yZRgCIAEoCRINCgVhZnRlchgDIAEoCSIrChJHZXRTbmFwc2hvdFJlcXVlc3QSFQoNa25vd25fdmVyc2lvbhgBIAEoCSJFChNHZXRTbmFwc2hvdFJlc3BvbnNlEi4KCHNuYXBzaG90GAEgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90Ii4KFVdhdGNoU25hcHNob3RzUmVxdWVzdBIVCg1rbm93bl92ZXJzaW9uGAEgASgJIlwKFldhdGNoU25hcHNob3RzUmVzcG9uc2USLgoIc25hcHNob3QYASABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuU25hcHNob3QSEgoKaXNfcmVmdXNlZBgCIAEoCCK1AgoIU25hcHNob3QSDwoHdmVyc2lvbhgBIAEoCRIYChBkZXZlbG9wZXJfcHJvbXB0GAIgASgJEj4KCXVwc3RyZWFtcxgDIAMoCzIrLmdlbm1lc2guY2F0YWxvZy52MS5TbmFwc2hvdC5VcHN0cmVhbXNFbnRyeRIpCgZtb2RlbHMYBCADKAsyGS5nZW5tZXNoLmNhdGFsb2cudjEuTW9kZWwSQwoTY29udGVudF9jcmVkZW50aWFscxgFIAEoCzImLmdlbm1lc2guY2F0YWxvZy52MS5Db250ZW50Q3JlZGVudGlhbHMaTgoOVXBzdHJlYW1zRW50cnkSCwoDa2V5GAEgASgJEisKBXZhbHVlGAIgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLlVwc3RyZWFtOgI4ASI7ChJDb250ZW50Q3JlZGVudGlhbHMSEwoLY2VydGlmaWNhdGUYASABKAkSEAoIa2V5X25hbWUYAiABKAkiygQKCFVwc3RyZWFtEgwKBG5hbWUYASABKAkSNgoIcHJvdG9jb2wYAiABKA4yJC5nZW5tZXNoLmNhdGFsb2cudjEuVXBzdHJlYW1Qcm90b2NvbBIQCghiYXNlX3VybBgDIAEoCRITCgthcGlfa2V5X2VudhgEIAEoCRISCgp0aW1lb3V0X21zGAUgASgDEhcKD2lkbGVfdGltZW91dF9tcxgGIAEoAxIaChJjb25uZWN0X3RpbWVvdXRfbXMYByABKAMSFQoNaW5saW5lX2ltYWdlcxgIIAEoCBIWCg5tYXhfY29uY3VycmVudBgJIAEoBRIWCg50b2tlbl9kZWxheV9tcxgKIAEoBRI1CgxvdXRwdXRfbGltaXQYCyABKA4yHy5nZW5tZXNoLmNhdGFsb2cudjEuT3V0cHV0TGltaXQSOgoKcmVmZXJlbmNlcxgMIAEoDjImLmdlbm1lc2guY2F0YWxvZy52MS5SZWZlcmVuY2VUcmFuc3BvcnQSHgoWY2hhcmdlc193aGVuX2NhbmNlbGxlZBgUIAEoCBIzCgtsb3N0X2Fuc3dlchgVIAEoDjIeLmdlbm1lc2guY2F0YWxvZy52MS5Mb3N0QW5zd2VyEhQKDGFwaV9rZXlfZmlsZRgWIAEoCRIMCgRqb2JzGB4gASgJEg0KBWJldGFzGCggAygJEhMKC2Jsb2NrX3R5cGVzGCkgAygJEjEKCmF1dG9fY2FjaGUYKiABKA4yHS5nZW5tZXNoLmNhdGFsb2cudjEuQXV0b0NhY2hlIp0GCgVNb2RlbBIKCgJpZBgBIAEoCRIrCgRraW5kGAIgASgOMh0uZ2VubWVzaC5jYXRhbG9nLnYxLk1vZGVsS2luZBIMCgRuYW1lGAMgASgJEg4KBmFjdGl2ZRgEIAEoCBISCgppc19kZWZhdWx0GAUgASgIEhAKCHVwc3RyZWFtGAYgASgJEhYKDnVwc3RyZWFtX21vZGVsGAcgASgJEhoKEmZhbGxiYWNrX3Vwc3RyZWFtcxgIIAMoCRITCgtkZXNjcmlwdGlvbhgJIAEoCRIWCg5tYXhfY29uY3VycmVudBgKIAEoBRIsCgRjaGF0GAsgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLkNoYXRTcGVjSAASLgoFaW1hZ2UYDCABKAsyHS5nZW5tZXNoLmNhdGFsb2cudjEuSW1hZ2VTcGVjSAASLgoFdmlkZW8YDSABKAsyHS5nZW5tZXNoLmNhdGFsb2cudjEuVmlkZW9TcGVjSAASMAoGc3BlZWNoGA4gASgLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLlNwZWVjaFNwZWNIABIuCgVtdXNpYxgPIAEoCzIdLmdlbm1lc2guY2F0YWxvZy52MS5NdXNpY1NwZWNIABI2CgllbWJlZGRpbmcYRiABKAsyIS5nZW5tZXNoLmNhdGFsb2cudjEuRW1iZWRkaW5nU3BlY0gAEj4KDXRyYW5zY3JpcHRpb24YRyABKAsyJS5nZW5tZXNoLmNhdGFsb2cudjEuVHJhbnNjcmlwdGlvblNwZWNIABIsCgVjYWxscxgQIAMoCzIdLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbENhbGwSMwoLbG9zdF9hbnN3ZXIYESABKA4yHi5nZW5tZXNoLmNhdGFsb2cudjEuTG9zdEFuc3dlchIxCgZzaGFyZXMYEiADKAsyIS5nZW5tZXNoLmNhdGFsb2cudjEuVXBzdHJlYW1TaGFyZRIYChBkZXByZWNhdGVkX2F0X21zGBMgASgDEhYKDnNodXRkb3duX2F0X21zGBQgASgDQgYKBHNwZWMiWAoNVXBzdHJlYW1TaGFyZRIQCgh1cHN0cmVhbRgBIAEoCRINCgVsZXZlbBgCIAEoBRIOCgZ3ZWlnaHQYAyABKAESFgoOdXBzdHJlYW1fbW9kZWwYBCABKAkiagoJTW9kZWxDYWxsEgwKBG1vZGUYASABKAkSDQoFbW9kZWwYAiABKAkSDQoFaW5wdXQYAyABKAkSDgoGb3V0cHV0GAQgASgJEg8KB3JlZnVzZWQYBSABKAkSEAoId29ya2Zsb3cYBiABKAkiwgcKCENoYXRTcGVjEhgKEG1heF9pbnB1dF90b2tlbnMYASABKAMSGQoRbWF4X291dHB1dF90b2tlbnMYAiABKAMSHAoUc2FmZXR5X21hcmdpbl90b2tlbnMYAyABKAMSGQoRcmVhc29uaW5nX2VmZm9ydHMYBCADKAkSTQoRcmVhc29uaW5nX2FsaWFzZXMYBSADKAsyMi5nZW5tZXNoLmNhdGFsb2cudjEuQ2hhdFNwZWMuUmVhc29uaW5nQWxpYXNlc0VudHJ5EhgKEGlucHV0X21vZGFsaXRpZXMYBiADKAkSDQoFdG9vbHMYByADKAkSHQoQZGV2ZWxvcGVyX3Byb21wdBgIIAEoCUgAiAEBEisKI2lucHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAkgASgDEjIKKmNhY2hlZF9pbnB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgKIAEoAxIsCiRvdXRwdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYCyABKAMSFAoMc2VydmljZV90aWVyGAwgASgJEhcKD3Bhc3NfcGFyYW1ldGVycxgNIAMoCRIdChVpbWFnZV90b2tlbnNfYXRfbGVhc3QYECABKAMSIAoYaGlkZGVuX3Rva2Vuc19wZXJfc2Vjb25kGBYgASgDEh0KFWltYWdlX3Rva2Vuc19wZXJfdGlsZRgSIAEoAxIZChFpbWFnZV90b2tlbnNfYmFzZRgTIAEoAxIfChdhdWRpb190b2tlbnNfcGVyX3NlY29uZBgVIAEoAxIuCgZwcmljZXMYFyABKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuVGV4dFByaWNlcxI1Cg11cHN0cmVhbV9jb3N0GBggASgLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLlRleHRQcmljZXMSFwoPdG9vbF9jYWxsX2xpbWl0GBkgASgFEhwKFHJlZnVzZXNfZm9yY2VkX3Rvb2xzGBogASgIEjcKDWJsb2NrX2JpbmRpbmcYGyABKA4yIC5nZW5tZXNoLmNhdGFsb2cudjEuQmxvY2tCaW5kaW5nGjcKFVJlYXNvbmluZ0FsaWFzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhMKEV9kZXZlbG9wZXJfcHJvbXB0SgQIERASSgQIFBAVUhF0b2tlbnNfcGVyX3NlY29uZFITcGRmX3Rva2Vuc19wZXJfcGFnZSLkAgoKVGV4dFByaWNlcxItCgRiYXNlGAEgASgLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlRva2VuUHJpY2VzEjcKCmxvbmdfaW5wdXQYAiADKAsyIy5nZW5tZXNoLmNhdGFsb2cudjEuTG9uZ0lucHV0UHJpY2VzEkUKDHNlcnZlZF90aWVycxgDIAMoCzIvLmdlbm1lc2guY2F0YWxvZy52MS5UZXh0UHJpY2VzLlNlcnZlZFRpZXJzRW50cnkSQQoKdG9vbF9jYWxscxgEIAMoCzItLmdlbm1lc2guY2F0YWxvZy52MS5UZXh0UHJpY2VzLlRvb2xDYWxsc0VudHJ5GjIKEFNlcnZlZFRpZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgFOgI4ARowCg5Ub29sQ2FsbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIpoDCgtUb2tlblByaWNlcxINCgVpbnB1dBgBIAEoAxIZCgxjYWNoZWRfaW5wdXQYAiABKANIAIgBARIOCgZvdXRwdXQYAyABKAMSGAoLY2FjaGVfd3JpdGUYBCABKANIAYgBARIdChBjYWNoZV93cml0ZV9sb25nGAUgASgDSAKIAQESGAoLYXVkaW9faW5wdXQYBiABKANIA4gBARIYCgtpbWFnZV9pbnB1dBgHIAEoA0gEiAEBEh8KEmNhY2hlZF9hdWRpb19pbnB1dBgIIAEoA0gFiAEBEhkKDGF1ZGlvX291dHB1dBgJIAEoA0gGiAEBEhkKDGltYWdlX291dHB1dBgKIAEoA0gHiAEBQg8KDV9jYWNoZWRfaW5wdXRCDgoMX2NhY2hlX3dyaXRlQhMKEV9jYWNoZV93cml0ZV9sb25nQg4KDF9hdWRpb19pbnB1dEIOCgxfaW1hZ2VfaW5wdXRCFQoTX2NhY2hlZF9hdWRpb19pbnB1dEIPCg1fYXVkaW9fb3V0cHV0Qg8KDV9pbWFnZV9vdXRwdXQiXgoPTG9uZ0lucHV0UHJpY2VzEhoKEmFib3ZlX2lucHV0X3Rva2VucxgBIAEoAxIvCgZwcmljZXMYAiABKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuVG9rZW5QcmljZXMiyQEKCUltYWdlU3BlYxIUCgxjcmVkaXRfcHJpY2UYASABKAMSDQoFc2l6ZXMYAiADKAkSEwoLcmVzb2x1dGlvbnMYAyADKAkSFQoNYXNwZWN0X3JhdGlvcxgEIAMoCRIWCg5tYXhfcmVmZXJlbmNlcxgFIAEoBRISCgptYXhfaW1hZ2VzGAYgASgFEjAKB29wdGlvbnMYByADKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuSW1hZ2VPcHRpb24SDQoFbWFza3MYCCABKAgiPQoLSW1hZ2VPcHRpb24SDwoHcXVhbGl0eRgBIAEoCRIMCgRzaXplGAIgASgJEg8KB2NyZWRpdHMYAyABKAMi0wIKCVZpZGVvU3BlYxIwCgdvcHRpb25zGAEgAygLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlZpZGVvT3B0aW9uEhUKDWFzcGVjdF9yYXRpb3MYAiADKAkSFgoObWF4X3JlZmVyZW5jZXMYAyABKAUSHgoWYXBwcm94X3J1bnRpbWVfc2Vjb25kcxgEIAEoBRI5ChB0MnZfc2FmZXR5X2NoZWNrGAUgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlNhZmV0eUNoZWNrEjkKEGkydl9zYWZldHlfY2hlY2sYBiABKA4yHy5nZW5tZXNoLmNhdGFsb2cudjEuU2FmZXR5Q2hlY2sSNQoMbmF0aXZlX2F1ZGlvGAcgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLk5hdGl2ZUF1ZGlvEhgKEGZpcnN0X2xhc3RfZnJhbWUYCCABKAgiigEKC1ZpZGVvT3B0aW9uEhgKEGR1cmF0aW9uX3NlY29uZHMYASABKAUSEgoKcmVzb2x1dGlvbhgCIAEoCRIsCgVtb2RlcxgDIAMoDjIdLmdlbm1lc2guY2F0YWxvZy52MS5WaWRlb01vZGUSDwoHY3JlZGl0cxgEIAEoAxIOCgZhY3RpdmUYBSABKAgi7wEKClNwZWVjaFNwZWMSDgoGdm9pY2VzGAEgAygJEhEKCWxhbmd1YWdlcxgCIAMoCRJLCg91cHN0cmVhbV92b2ljZXMYPCADKAsyMi5nZW5tZXNoLmNhdGFsb2cudjEuU3BlZWNoU3BlYy5VcHN0cmVhbVZvaWNlc0VudHJ5Eg8KB2Zvcm1hdHMYPSADKAkSKQohdXNkX21pY3Jvc19wZXJfbWlsbGlvbl9jaGFyYWN0ZXJzGAMgASgDGjUKE1Vwc3RyZWFtVm9pY2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIhCglNdXNpY1NwZWMSFAoMY3JlZGl0X3ByaWNlGAEgASgDImoKDUVtYmVkZGluZ1NwZWMSGAoQbWF4X2lucHV0X3Rva2VucxgBIAEoAxISCgptYXhfaW5wdXRzGAIgASgFEisKI2lucHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAMgASgDIkcKEVRyYW5zY3JpcHRpb25TcGVjEhMKC21heF9zZWNvbmRzGAEgASgDEh0KFXVzZF9taWNyb3NfcGVyX21pbnV0ZRgCIAEoAyrNAQoJTW9kZWxLaW5kEhoKFk1PREVMX0tJTkRfVU5TUEVDSUZJRUQQABITCg9NT0RFTF9LSU5EX0NIQVQQARIUChBNT0RFTF9LSU5EX0lNQUdFEAISFAoQTU9ERUxfS0lORF9WSURFTxADEhUKEU1PREVMX0tJTkRfU1BFRUNIEAQSFAoQTU9ERUxfS0lORF9NVVNJQxAFEhgKFE1PREVMX0tJTkRfRU1CRURESU5HEEYSHAoYTU9ERUxfS0lORF9UUkFOU0NSSVBUSU9OEEcq8wIKEFVwc3RyZWFtUHJvdG9jb2wSIQodVVBTVFJFQU1fUFJPVE9DT0xfVU5TUEVDSUZJRUQQABIcChhVUFNUUkVBTV9QUk9UT0NPTF9PUEVOQUkQARImCiJVUFNUUkVBTV9QUk9UT0NPTF9DSEFUX0NPTVBMRVRJT05TEAISHQoZVVBTVFJFQU1fUFJPVE9DT0xfR0VOTUVTSBADEh0KGVVQU1RSRUFNX1BST1RPQ09MX0JVSUxUSU4QBBIZChVVUFNUUkVBTV9QUk9UT0NPTF9GQUwQBRIfChtVUFNUUkVBTV9QUk9UT0NPTF9SRVBMSUNBVEUQBhIdChlVUFNUUkVBTV9QUk9UT0NPTF9DT01GWVVJEAcSIAocVVBTVFJFQU1fUFJPVE9DT0xfRUxFVkVOTEFCUxAIEhoKFlVQU1RSRUFNX1BST1RPQ09MX0pPQlMQCRIfChtVUFNUUkVBTV9QUk9UT0NPTF9BTlRIUk9QSUMQCipSCglBdXRvQ2FjaGUSGgoWQVVUT19DQUNIRV9VTlNQRUNJRklFRBAAEhQKEEFVVE9fQ0FDSEVfU0hPUlQQARITCg9BVVRPX0NBQ0hFX0xPTkcQAipiCgxCbG9ja0JpbmRpbmcSHQoZQkxPQ0tfQklORElOR19VTlNQRUNJRklFRBAAEhwKGEJMT0NLX0JJTkRJTkdfRFJPUF9CTE9DSxABEhUKEUJMT0NLX0JJTkRJTkdfT0ZGEAIqeQoSUmVmZXJlbmNlVHJhbnNwb3J0EiMKH1JFRkVSRU5DRV9UUkFOU1BPUlRfVU5TUEVDSUZJRUQQABIeChpSRUZFUkVOQ0VfVFJBTlNQT1JUX0lOTElORRABEh4KGlJFRkVSRU5DRV9UUkFOU1BPUlRfVVBMT0FEEAIqVgoKTG9zdEFuc3dlchIbChdMT1NUX0FOU1dFUl9VTlNQRUNJRklFRBAAEhUKEUxPU1RfQU5TV0VSX0FHQUlOEAESFAoQTE9TVF9BTlNXRVJfRkFJTBACKqsBCgtPdXRwdXRMaW1pdBIcChhPVVRQVVRfTElNSVRfVU5TUEVDSUZJRUQQABIbChdPVVRQVVRfTElNSVRfTUFYX1RPS0VOUxABEiYKIk9VVFBVVF9MSU1JVF9NQVhfQ09NUExFVElPTl9UT0tFTlMQAhIiCh5PVVRQVVRfTElNSVRfTUFYX09VVFBVVF9UT0tFTlMQAxIVChFPVVRQVVRfTElNSVRfTk9ORRAEKk8KCVZpZGVvTW9kZRIaChZWSURFT19NT0RFX1VOU1BFQ0lGSUVEEAASEgoOVklERU9fTU9ERV9UMlYQARISCg5WSURFT19NT0RFX0kyVhACKncKC1NhZmV0eUNoZWNrEhwKGFNBRkVUWV9DSEVDS19VTlNQRUNJRklFRBAAEhgKFFNBRkVUWV9DSEVDS19BUFBMSUVEEAESFQoRU0FGRVRZX0NIRUNLX05PTkUQAhIZChVTQUZFVFlfQ0hFQ0tfU1RBTkRBUkQQAypyCgtOYXRpdmVBdWRpbxIcChhOQVRJVkVfQVVESU9fVU5TUEVDSUZJRUQQABIVChFOQVRJVkVfQVVESU9fTk9ORRABEhUKEU5BVElWRV9BVURJT19NT05PEAISFwoTTkFUSVZFX0FVRElPX1NURVJFTxADMvIECg5DYXRhbG9nU2VydmljZRJjCgtHZXRTbmFwc2hvdBImLmdlbm1lc2guY2F0YWxvZy52MS5HZXRTbmFwc2hvdFJlcXVlc3QaJy5nZW5tZXNoLmNhdGFsb2cudjEuR2V0U25hcHNob3RSZXNwb25zZSIDkAIBEmkKDldhdGNoU25hcHNob3RzEikuZ2VubWVzaC5jYXRhbG9nLnYxLldhdGNoU25hcHNob3RzUmVxdWVzdBoqLmdlbm1lc2guY2F0YWxvZy52MS5XYXRjaFNuYXBzaG90c1Jlc3BvbnNlMAESZAoKQ2hlY2tEcmFmdBIlLmdlbm1lc2guY2F0YWxvZy52MS5DaGVja0RyYWZ0UmVxdWVzdBomLmdlbm1lc2guY2F0YWxvZy52MS5DaGVja0RyYWZ0UmVzcG9uc2UiB5ACAejgGAISWwoHR2V0VGV4dBIiLmdlbm1lc2guY2F0YWxvZy52MS5HZXRUZXh0UmVxdWVzdBojLmdlbm1lc2guY2F0YWxvZy52MS5HZXRUZXh0UmVzcG9uc2UiB5ACAejgGAISagoMTGlzdFZlcnNpb25zEicuZ2VubWVzaC5jYXRhbG9nLnYxLkxpc3RWZXJzaW9uc1JlcXVlc3QaKC5nZW5tZXNoLmNhdGFsb2cudjEuTGlzdFZlcnNpb25zUmVzcG9uc2UiB5ACAejgGAISYQoKUHV0SW5Gb3JjZRIlLmdlbm1lc2guY2F0YWxvZy52MS5QdXRJbkZvcmNlUmVxdWVzdBomLmdlbm1lc2guY2F0YWxvZy52MS5QdXRJbkZvcmNlUmVzcG9uc2UiBOjgGAJiBnByb3RvMw", [file_buf_validate_validate, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+  fileDesc("CihnZW5tZXNoL2NhdGFsb2cvdjEvY2F0YWxvZ19zZXJ2aWNlLnByb3RvEhJnZW5tZXNoLmNhdGFsb2cudjEieQoLVXBzdHJlYW1LZXkSDAoEbmFtZRgBIAEoCRIMCgRoaW50GAIgASgJEiwKCHNldF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVhY3RvchgEIAEoCRIRCgl1cHN0cmVhbXMYBSADKAkiGQoXTGlzdFVwc3RyZWFtS2V5c1JlcXVlc3QiWAoYTGlzdFVwc3RyZWFtS2V5c1Jlc3BvbnNlEi0KBGtleXMYASADKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuVXBzdHJlYW1LZXkSDQoFaXNfb24YAiABKAgifQoVU2V0VXBzdHJlYW1LZXlSZXF1ZXN0Ei0KBG5hbWUYASABKAlCH7pIHHIaMhheW2Etel1bYS16MC05Ll8tXXswLDMxfSQSGgoDa2V5GAIgASgJQg2AAQG6SAdyBRABGIAgEhkKBWFjdG9yGAMgASgJQgq6SAdyBRABGKwCIkYKFlNldFVwc3RyZWFtS2V5UmVzcG9uc2USLAoDa2V5GAEgASgLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlVwc3RyZWFtS2V5IigKGERlbGV0ZVVwc3RyZWFtS2V5UmVxdWVzdBIMCgRuYW1lGAEgASgJIhsKGURlbGV0ZVVwc3RyZWFtS2V5UmVzcG9uc2UiKQoJU2VhbGVkS2V5EgwKBG5hbWUYASABKAkSDgoGc2VhbGVkGAIgASgJIjkKClNlYWxlZEtleXMSKwoEa2V5cxgBIAMoCzIdLmdlbm1lc2guY2F0YWxvZy52MS5TZWFsZWRLZXkijAEKDkNhdGFsb2dWZXJzaW9uEg4KBm51bWJlchgBIAEoBRINCgVhY3RvchgCIAEoCRIMCgRub3RlGAMgASgJEi0KCW1hZGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGc2hhMjU2GAUgASgJEg4KBm1vZGVscxgGIAEoBSIwCg5HZXRUZXh0UmVxdWVzdBITCgZudW1iZXIYASABKAVIAIgBAUIJCgdfbnVtYmVyIoABCg9HZXRUZXh0UmVzcG9uc2USDAoEeWFtbBgBIAEoCRIzCgd2ZXJzaW9uGAIgASgLMiIuZ2VubWVzaC5jYXRhbG9nLnYxLkNhdGFsb2dWZXJzaW9uEhMKC2lzX2VkaXRhYmxlGAMgASgIEhUKDW5ld2VzdF9udW1iZXIYBCABKAUiRwoTTGlzdFZlcnNpb25zUmVxdWVzdBIcCglwYWdlX3NpemUYASABKAVCCbpIBhoEGGQoABISCgpwYWdlX3Rva2VuGAIgASgJImUKFExpc3RWZXJzaW9uc1Jlc3BvbnNlEjQKCHZlcnNpb25zGAEgAygLMiIuZ2VubWVzaC5jYXRhbG9nLnYxLkNhdGFsb2dWZXJzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKqAQoRUHV0SW5Gb3JjZVJlcXVlc3QSDgoEeWFtbBgBIAEoCUgAEhAKBm51bWJlchgCIAEoBUgAEhcKD2V4cGVjdGVkX251bWJlchgDIAEoBRIWCgRub3RlGAQgASgJQgi6SAVyAxjIARIZCgVhY3RvchgFIAEoCUIKukgHcgUQARisAhIfCgxvcGVyYXRpb25faWQYBiABKAlCCbpIBnIEEAEYZEIGCgR0ZXh0IosBChJQdXRJbkZvcmNlUmVzcG9uc2USMwoHdmVyc2lvbhgBIAEoCzIiLmdlbm1lc2guY2F0YWxvZy52MS5DYXRhbG9nVmVyc2lvbhIuCgZmYXVsdHMYAiADKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRGYXVsdBIQCghyZXBsYXllZBgDIAEoCCIhChFDaGVja0RyYWZ0UmVxdWVzdBIMCgR5YW1sGAEgASgJIpwBChJDaGVja0RyYWZ0UmVzcG9uc2USDgoGbW9kZWxzGAEgASgFEi4KBmZhdWx0cxgCIAMoCzIeLmdlbm1lc2guY2F0YWxvZy52MS5EcmFmdEZhdWx0EjAKB2NoYW5nZXMYAyADKAsyHy5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRDaGFuZ2USFAoMaXNfc2hvcnRlbmVkGAQgASgIIisKCkRyYWZ0RmF1bHQSDAoEcGF0aBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJItQBCgtEcmFmdENoYW5nZRIPCgdzdWJqZWN0GAEgASgJEjIKBGtpbmQYAiABKA4yJC5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRDaGFuZ2UuS2luZBIuCgZmaWVsZHMYAyADKAsyHi5nZW5tZXNoLmNhdGFsb2cudjEuRHJhZnRGaWVsZCJQCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIOCgpLSU5EX0FEREVEEAESEAoMS0lORF9SRU1PVkVEEAISEAoMS0lORF9DSEFOR0VEEAMiOQoKRHJhZnRGaWVsZBIMCgRwYXRoGAEgASgJEg4KBmJlZm9yZRgCIAEoCRINCgVhZnRlchgDIAEoCSIrChJHZXRTbmFwc2hvdFJlcXVlc3QSFQoNa25vd25fdmVyc2lvbhgBIAEoCSJFChNHZXRTbmFwc2hvdFJlc3BvbnNlEi4KCHNuYXBzaG90GAEgASgLMhwuZ2VubWVzaC5jYXRhbG9nLnYxLlNuYXBzaG90IkIKFVdhdGNoU25hcHNob3RzUmVxdWVzdBIVCg1rbm93bl92ZXJzaW9uGAEgASgJEhIKCndhbnRzX2tleXMYAiABKAgiigEKFldhdGNoU25hcHNob3RzUmVzcG9uc2USLgoIc25hcHNob3QYASABKAsyHC5nZW5tZXNoLmNhdGFsb2cudjEuU25hcHNob3QSEgoKaXNfcmVmdXNlZBgCIAEoCBIsCgRrZXlzGAMgASgLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLlNlYWxlZEtleXMitQIKCFNuYXBzaG90Eg8KB3ZlcnNpb24YASABKAkSGAoQZGV2ZWxvcGVyX3Byb21wdBgCIAEoCRI+Cgl1cHN0cmVhbXMYAyADKAsyKy5nZW5tZXNoLmNhdGFsb2cudjEuU25hcHNob3QuVXBzdHJlYW1zRW50cnkSKQoGbW9kZWxzGAQgAygLMhkuZ2VubWVzaC5jYXRhbG9nLnYxLk1vZGVsEkMKE2NvbnRlbnRfY3JlZGVudGlhbHMYBSABKAsyJi5nZW5tZXNoLmNhdGFsb2cudjEuQ29udGVudENyZWRlbnRpYWxzGk4KDlVwc3RyZWFtc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5VcHN0cmVhbToCOAEiOwoSQ29udGVudENyZWRlbnRpYWxzEhMKC2NlcnRpZmljYXRlGAEgASgJEhAKCGtleV9uYW1lGAIgASgJIuIECghVcHN0cmVhbRIMCgRuYW1lGAEgASgJEjYKCHByb3RvY29sGAIgASgOMiQuZ2VubWVzaC5jYXRhbG9nLnYxLlVwc3RyZWFtUHJvdG9jb2wSEAoIYmFzZV91cmwYAyABKAkSEwoLYXBpX2tleV9lbnYYBCABKAkSEgoKdGltZW91dF9tcxgFIAEoAxIXCg9pZGxlX3RpbWVvdXRfbXMYBiABKAMSGgoSY29ubmVjdF90aW1lb3V0X21zGAcgASgDEhUKDWlubGluZV9pbWFnZXMYCCABKAgSFgoObWF4X2NvbmN1cnJlbnQYCSABKAUSFgoOdG9rZW5fZGVsYXlfbXMYCiABKAUSNQoMb3V0cHV0X2xpbWl0GAsgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLk91dHB1dExpbWl0EjoKCnJlZmVyZW5jZXMYDCABKA4yJi5nZW5tZXNoLmNhdGFsb2cudjEuUmVmZXJlbmNlVHJhbnNwb3J0Eh4KFmNoYXJnZXNfd2hlbl9jYW5jZWxsZWQYFCABKAgSMwoLbG9zdF9hbnN3ZXIYFSABKA4yHi5nZW5tZXNoLmNhdGFsb2cudjEuTG9zdEFuc3dlchIUCgxhcGlfa2V5X2ZpbGUYFiABKAkSFgoOYXBpX2tleV9zdG9yZWQYFyABKAkSDAoEam9icxgeIAEoCRINCgViZXRhcxgoIAMoCRITCgtibG9ja190eXBlcxgpIAMoCRIxCgphdXRvX2NhY2hlGCogASgOMh0uZ2VubWVzaC5jYXRhbG9nLnYxLkF1dG9DYWNoZSKdBgoFTW9kZWwSCgoCaWQYASABKAkSKwoEa2luZBgCIAEoDjIdLmdlbm1lc2guY2F0YWxvZy52MS5Nb2RlbEtpbmQSDAoEbmFtZRgDIAEoCRIOCgZhY3RpdmUYBCABKAgSEgoKaXNfZGVmYXVsdBgFIAEoCBIQCgh1cHN0cmVhbRgGIAEoCRIWCg51cHN0cmVhbV9tb2RlbBgHIAEoCRIaChJmYWxsYmFja191cHN0cmVhbXMYCCADKAkSEwoLZGVzY3JpcHRpb24YCSABKAkSFgoObWF4X2NvbmN1cnJlbnQYCiABKAUSLAoEY2hhdBgLIAEoCzIcLmdlbm1lc2guY2F0YWxvZy52MS5DaGF0U3BlY0gAEi4KBWltYWdlGAwgASgLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLkltYWdlU3BlY0gAEi4KBXZpZGVvGA0gASgLMh0uZ2VubWVzaC5jYXRhbG9nLnYxLlZpZGVvU3BlY0gAEjAKBnNwZWVjaBgOIAEoCzIeLmdlbm1lc2guY2F0YWxvZy52MS5TcGVlY2hTcGVjSAASLgoFbXVzaWMYDyABKAsyHS5nZW5tZXNoLmNhdGFsb2cudjEuTXVzaWNTcGVjSAASNgoJZW1iZWRkaW5nGEYgASgLMiEuZ2VubWVzaC5jYXRhbG9nLnYxLkVtYmVkZGluZ1NwZWNIABI+Cg10cmFuc2NyaXB0aW9uGEcgASgLMiUuZ2VubWVzaC5jYXRhbG9nLnYxLlRyYW5zY3JpcHRpb25TcGVjSAASLAoFY2FsbHMYECADKAsyHS5nZW5tZXNoLmNhdGFsb2cudjEuTW9kZWxDYWxsEjMKC2xvc3RfYW5zd2VyGBEgASgOMh4uZ2VubWVzaC5jYXRhbG9nLnYxLkxvc3RBbnN3ZXISMQoGc2hhcmVzGBIgAygLMiEuZ2VubWVzaC5jYXRhbG9nLnYxLlVwc3RyZWFtU2hhcmUSGAoQZGVwcmVjYXRlZF9hdF9tcxgTIAEoAxIWCg5zaHV0ZG93bl9hdF9tcxgUIAEoA0IGCgRzcGVjIlgKDVVwc3RyZWFtU2hhcmUSEAoIdXBzdHJlYW0YASABKAkSDQoFbGV2ZWwYAiABKAUSDgoGd2VpZ2h0GAMgASgBEhYKDnVwc3RyZWFtX21vZGVsGAQgASgJImoKCU1vZGVsQ2FsbBIMCgRtb2RlGAEgASgJEg0KBW1vZGVsGAIgASgJEg0KBWlucHV0GAMgASgJEg4KBm91dHB1dBgEIAEoCRIPCgdyZWZ1c2VkGAUgASgJEhAKCHdvcmtmbG93GAYgASgJIsIHCghDaGF0U3BlYxIYChBtYXhfaW5wdXRfdG9rZW5zGAEgASgDEhkKEW1heF9vdXRwdXRfdG9rZW5zGAIgASgDEhwKFHNhZmV0eV9tYXJnaW5fdG9rZW5zGAMgASgDEhkKEXJlYXNvbmluZ19lZmZvcnRzGAQgAygJEk0KEXJlYXNvbmluZ19hbGlhc2VzGAUgAygLMjIuZ2VubWVzaC5jYXRhbG9nLnYxLkNoYXRTcGVjLlJlYXNvbmluZ0FsaWFzZXNFbnRyeRIYChBpbnB1dF9tb2RhbGl0aWVzGAYgAygJEg0KBXRvb2xzGAcgAygJEh0KEGRldmVsb3Blcl9wcm9tcHQYCCABKAlIAIgBARIrCiNpbnB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgJIAEoAxIyCipjYWNoZWRfaW5wdXRfdXNkX21pY3Jvc19wZXJfbWlsbGlvbl90b2tlbnMYCiABKAMSLAokb3V0cHV0X3VzZF9taWNyb3NfcGVyX21pbGxpb25fdG9rZW5zGAsgASgDEhQKDHNlcnZpY2VfdGllchgMIAEoCRIXCg9wYXNzX3BhcmFtZXRlcnMYDSADKAkSHQoVaW1hZ2VfdG9rZW5zX2F0X2xlYXN0GBAgASgDEiAKGGhpZGRlbl90b2tlbnNfcGVyX3NlY29uZBgWIAEoAxIdChVpbWFnZV90b2tlbnNfcGVyX3RpbGUYEiABKAMSGQoRaW1hZ2VfdG9rZW5zX2Jhc2UYEyABKAMSHwoXYXVkaW9fdG9rZW5zX3Blcl9zZWNvbmQYFSABKAMSLgoGcHJpY2VzGBcgASgLMh4uZ2VubWVzaC5jYXRhbG9nLnYxLlRleHRQcmljZXMSNQoNdXBzdHJlYW1fY29zdBgYIAEoCzIeLmdlbm1lc2guY2F0YWxvZy52MS5UZXh0UHJpY2VzEhcKD3Rvb2xfY2FsbF9saW1pdBgZIAEoBRIcChRyZWZ1c2VzX2ZvcmNlZF90b29scxgaIAEoCBI3Cg1ibG9ja19iaW5kaW5nGBsgASgOMiAuZ2VubWVzaC5jYXRhbG9nLnYxLkJsb2NrQmluZGluZxo3ChVSZWFzb25pbmdBbGlhc2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUITChFfZGV2ZWxvcGVyX3Byb21wdEoECBEQEkoECBQQFVIRdG9rZW5zX3Blcl9zZWNvbmRSE3BkZl90b2tlbnNfcGVyX3BhZ2Ui5AIKClRleHRQcmljZXMSLQoEYmFzZRgBIAEoCzIfLmdlbm1lc2guY2F0YWxvZy52MS5Ub2tlblByaWNlcxI3Cgpsb25nX2lucHV0GAIgAygLMiMuZ2VubWVzaC5jYXRhbG9nLnYxLkxvbmdJbnB1dFByaWNlcxJFCgxzZXJ2ZWRfdGllcnMYAyADKAsyLy5nZW5tZXNoLmNhdGFsb2cudjEuVGV4dFByaWNlcy5TZXJ2ZWRUaWVyc0VudHJ5EkEKCnRvb2xfY2FsbHMYBCADKAsyLS5nZW5tZXNoLmNhdGFsb2cudjEuVGV4dFByaWNlcy5Ub29sQ2FsbHNFbnRyeRoyChBTZXJ2ZWRUaWVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBToCOAEaMAoOVG9vbENhbGxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASKaAwoLVG9rZW5QcmljZXMSDQoFaW5wdXQYASABKAMSGQoMY2FjaGVkX2lucHV0GAIgASgDSACIAQESDgoGb3V0cHV0GAMgASgDEhgKC2NhY2hlX3dyaXRlGAQgASgDSAGIAQESHQoQY2FjaGVfd3JpdGVfbG9uZxgFIAEoA0gCiAEBEhgKC2F1ZGlvX2lucHV0GAYgASgDSAOIAQESGAoLaW1hZ2VfaW5wdXQYByABKANIBIgBARIfChJjYWNoZWRfYXVkaW9faW5wdXQYCCABKANIBYgBARIZCgxhdWRpb19vdXRwdXQYCSABKANIBogBARIZCgxpbWFnZV9vdXRwdXQYCiABKANIB4gBAUIPCg1fY2FjaGVkX2lucHV0Qg4KDF9jYWNoZV93cml0ZUITChFfY2FjaGVfd3JpdGVfbG9uZ0IOCgxfYXVkaW9faW5wdXRCDgoMX2ltYWdlX2lucHV0QhUKE19jYWNoZWRfYXVkaW9faW5wdXRCDwoNX2F1ZGlvX291dHB1dEIPCg1faW1hZ2Vfb3V0cHV0Il4KD0xvbmdJbnB1dFByaWNlcxIaChJhYm92ZV9pbnB1dF90b2tlbnMYASABKAMSLwoGcHJpY2VzGAIgASgLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlRva2VuUHJpY2VzIskBCglJbWFnZVNwZWMSFAoMY3JlZGl0X3ByaWNlGAEgASgDEg0KBXNpemVzGAIgAygJEhMKC3Jlc29sdXRpb25zGAMgAygJEhUKDWFzcGVjdF9yYXRpb3MYBCADKAkSFgoObWF4X3JlZmVyZW5jZXMYBSABKAUSEgoKbWF4X2ltYWdlcxgGIAEoBRIwCgdvcHRpb25zGAcgAygLMh8uZ2VubWVzaC5jYXRhbG9nLnYxLkltYWdlT3B0aW9uEg0KBW1hc2tzGAggASgIIj0KC0ltYWdlT3B0aW9uEg8KB3F1YWxpdHkYASABKAkSDAoEc2l6ZRgCIAEoCRIPCgdjcmVkaXRzGAMgASgDItMCCglWaWRlb1NwZWMSMAoHb3B0aW9ucxgBIAMoCzIfLmdlbm1lc2guY2F0YWxvZy52MS5WaWRlb09wdGlvbhIVCg1hc3BlY3RfcmF0aW9zGAIgAygJEhYKDm1heF9yZWZlcmVuY2VzGAMgASgFEh4KFmFwcHJveF9ydW50aW1lX3NlY29uZHMYBCABKAUSOQoQdDJ2X3NhZmV0eV9jaGVjaxgFIAEoDjIfLmdlbm1lc2guY2F0YWxvZy52MS5TYWZldHlDaGVjaxI5ChBpMnZfc2FmZXR5X2NoZWNrGAYgASgOMh8uZ2VubWVzaC5jYXRhbG9nLnYxLlNhZmV0eUNoZWNrEjUKDG5hdGl2ZV9hdWRpbxgHIAEoDjIfLmdlbm1lc2guY2F0YWxvZy52MS5OYXRpdmVBdWRpbxIYChBmaXJzdF9sYXN0X2ZyYW1lGAggASgIIooBCgtWaWRlb09wdGlvbhIYChBkdXJhdGlvbl9zZWNvbmRzGAEgASgFEhIKCnJlc29sdXRpb24YAiABKAkSLAoFbW9kZXMYAyADKA4yHS5nZW5tZXNoLmNhdGFsb2cudjEuVmlkZW9Nb2RlEg8KB2NyZWRpdHMYBCABKAMSDgoGYWN0aXZlGAUgASgIIu8BCgpTcGVlY2hTcGVjEg4KBnZvaWNlcxgBIAMoCRIRCglsYW5ndWFnZXMYAiADKAkSSwoPdXBzdHJlYW1fdm9pY2VzGDwgAygLMjIuZ2VubWVzaC5jYXRhbG9nLnYxLlNwZWVjaFNwZWMuVXBzdHJlYW1Wb2ljZXNFbnRyeRIPCgdmb3JtYXRzGD0gAygJEikKIXVzZF9taWNyb3NfcGVyX21pbGxpb25fY2hhcmFjdGVycxgDIAEoAxo1ChNVcHN0cmVhbVZvaWNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiIQoJTXVzaWNTcGVjEhQKDGNyZWRpdF9wcmljZRgBIAEoAyJqCg1FbWJlZGRpbmdTcGVjEhgKEG1heF9pbnB1dF90b2tlbnMYASABKAMSEgoKbWF4X2lucHV0cxgCIAEoBRIrCiNpbnB1dF91c2RfbWljcm9zX3Blcl9taWxsaW9uX3Rva2VucxgDIAEoAyJHChFUcmFuc2NyaXB0aW9uU3BlYxITCgttYXhfc2Vjb25kcxgBIAEoAxIdChV1c2RfbWljcm9zX3Blcl9taW51dGUYAiABKAMqzQEKCU1vZGVsS2luZBIaChZNT0RFTF9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPTU9ERUxfS0lORF9DSEFUEAESFAoQTU9ERUxfS0lORF9JTUFHRRACEhQKEE1PREVMX0tJTkRfVklERU8QAxIVChFNT0RFTF9LSU5EX1NQRUVDSBAEEhQKEE1PREVMX0tJTkRfTVVTSUMQBRIYChRNT0RFTF9LSU5EX0VNQkVERElORxBGEhwKGE1PREVMX0tJTkRfVFJBTlNDUklQVElPThBHKvMCChBVcHN0cmVhbVByb3RvY29sEiEKHVVQU1RSRUFNX1BST1RPQ09MX1VOU1BFQ0lGSUVEEAASHAoYVVBTVFJFQU1fUFJPVE9DT0xfT1BFTkFJEAESJgoiVVBTVFJFQU1fUFJPVE9DT0xfQ0hBVF9DT01QTEVUSU9OUxACEh0KGVVQU1RSRUFNX1BST1RPQ09MX0dFTk1FU0gQAxIdChlVUFNUUkVBTV9QUk9UT0NPTF9CVUlMVElOEAQSGQoVVVBTVFJFQU1fUFJPVE9DT0xfRkFMEAUSHwobVVBTVFJFQU1fUFJPVE9DT0xfUkVQTElDQVRFEAYSHQoZVVBTVFJFQU1fUFJPVE9DT0xfQ09NRllVSRAHEiAKHFVQU1RSRUFNX1BST1RPQ09MX0VMRVZFTkxBQlMQCBIaChZVUFNUUkVBTV9QUk9UT0NPTF9KT0JTEAkSHwobVVBTVFJFQU1fUFJPVE9DT0xfQU5USFJPUElDEAoqUgoJQXV0b0NhY2hlEhoKFkFVVE9fQ0FDSEVfVU5TUEVDSUZJRUQQABIUChBBVVRPX0NBQ0hFX1NIT1JUEAESEwoPQVVUT19DQUNIRV9MT05HEAIqYgoMQmxvY2tCaW5kaW5nEh0KGUJMT0NLX0JJTkRJTkdfVU5TUEVDSUZJRUQQABIcChhCTE9DS19CSU5ESU5HX0RST1BfQkxPQ0sQARIVChFCTE9DS19CSU5ESU5HX09GRhACKnkKElJlZmVyZW5jZVRyYW5zcG9ydBIjCh9SRUZFUkVOQ0VfVFJBTlNQT1JUX1VOU1BFQ0lGSUVEEAASHgoaUkVGRVJFTkNFX1RSQU5TUE9SVF9JTkxJTkUQARIeChpSRUZFUkVOQ0VfVFJBTlNQT1JUX1VQTE9BRBACKlYKCkxvc3RBbnN3ZXISGwoXTE9TVF9BTlNXRVJfVU5TUEVDSUZJRUQQABIVChFMT1NUX0FOU1dFUl9BR0FJThABEhQKEExPU1RfQU5TV0VSX0ZBSUwQAiqrAQoLT3V0cHV0TGltaXQSHAoYT1VUUFVUX0xJTUlUX1VOU1BFQ0lGSUVEEAASGwoXT1VUUFVUX0xJTUlUX01BWF9UT0tFTlMQARImCiJPVVRQVVRfTElNSVRfTUFYX0NPTVBMRVRJT05fVE9LRU5TEAISIgoeT1VUUFVUX0xJTUlUX01BWF9PVVRQVVRfVE9LRU5TEAMSFQoRT1VUUFVUX0xJTUlUX05PTkUQBCpPCglWaWRlb01vZGUSGgoWVklERU9fTU9ERV9VTlNQRUNJRklFRBAAEhIKDlZJREVPX01PREVfVDJWEAESEgoOVklERU9fTU9ERV9JMlYQAip3CgtTYWZldHlDaGVjaxIcChhTQUZFVFlfQ0hFQ0tfVU5TUEVDSUZJRUQQABIYChRTQUZFVFlfQ0hFQ0tfQVBQTElFRBABEhUKEVNBRkVUWV9DSEVDS19OT05FEAISGQoVU0FGRVRZX0NIRUNLX1NUQU5EQVJEEAMqcgoLTmF0aXZlQXVkaW8SHAoYTkFUSVZFX0FVRElPX1VOU1BFQ0lGSUVEEAASFQoRTkFUSVZFX0FVRElPX05PTkUQARIVChFOQVRJVkVfQVVESU9fTU9OTxACEhcKE05BVElWRV9BVURJT19TVEVSRU8QAzLRBwoOQ2F0YWxvZ1NlcnZpY2USYwoLR2V0U25hcHNob3QSJi5nZW5tZXNoLmNhdGFsb2cudjEuR2V0U25hcHNob3RSZXF1ZXN0GicuZ2VubWVzaC5jYXRhbG9nLnYxLkdldFNuYXBzaG90UmVzcG9uc2UiA5ACARJpCg5XYXRjaFNuYXBzaG90cxIpLmdlbm1lc2guY2F0YWxvZy52MS5XYXRjaFNuYXBzaG90c1JlcXVlc3QaKi5nZW5tZXNoLmNhdGFsb2cudjEuV2F0Y2hTbmFwc2hvdHNSZXNwb25zZTABEmQKCkNoZWNrRHJhZnQSJS5nZW5tZXNoLmNhdGFsb2cudjEuQ2hlY2tEcmFmdFJlcXVlc3QaJi5nZW5tZXNoLmNhdGFsb2cudjEuQ2hlY2tEcmFmdFJlc3BvbnNlIgeQAgHo4BgCElsKB0dldFRleHQSIi5nZW5tZXNoLmNhdGFsb2cudjEuR2V0VGV4dFJlcXVlc3QaIy5nZW5tZXNoLmNhdGFsb2cudjEuR2V0VGV4dFJlc3BvbnNlIgeQAgHo4BgCEmoKDExpc3RWZXJzaW9ucxInLmdlbm1lc2guY2F0YWxvZy52MS5MaXN0VmVyc2lvbnNSZXF1ZXN0GiguZ2VubWVzaC5jYXRhbG9nLnYxLkxpc3RWZXJzaW9uc1Jlc3BvbnNlIgeQAgHo4BgCEmEKClB1dEluRm9yY2USJS5nZW5tZXNoLmNhdGFsb2cudjEuUHV0SW5Gb3JjZVJlcXVlc3QaJi5nZW5tZXNoLmNhdGFsb2cudjEuUHV0SW5Gb3JjZVJlc3BvbnNlIgTo4BgCEnYKEExpc3RVcHN0cmVhbUtleXMSKy5nZW5tZXNoLmNhdGFsb2cudjEuTGlzdFVwc3RyZWFtS2V5c1JlcXVlc3QaLC5nZW5tZXNoLmNhdGFsb2cudjEuTGlzdFVwc3RyZWFtS2V5c1Jlc3BvbnNlIgeQAgHo4BgCEm0KDlNldFVwc3RyZWFtS2V5EikuZ2VubWVzaC5jYXRhbG9nLnYxLlNldFVwc3RyZWFtS2V5UmVxdWVzdBoqLmdlbm1lc2guY2F0YWxvZy52MS5TZXRVcHN0cmVhbUtleVJlc3BvbnNlIgTo4BgCEnYKEURlbGV0ZVVwc3RyZWFtS2V5EiwuZ2VubWVzaC5jYXRhbG9nLnYxLkRlbGV0ZVVwc3RyZWFtS2V5UmVxdWVzdBotLmdlbm1lc2guY2F0YWxvZy52MS5EZWxldGVVcHN0cmVhbUtleVJlc3BvbnNlIgTo4BgCYgZwcm90bzM", [file_buf_validate_validate, file_genmesh_common_v1_rpc_access, file_google_protobuf_timestamp]);
+
+/**
+ * A stored key of an upstream, without its value.
+ *
+ * @generated from message genmesh.catalog.v1.UpstreamKey
+ */
+export type UpstreamKey = Message<"genmesh.catalog.v1.UpstreamKey"> & {
+  /**
+   * The name by which the catalog names it.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Its last four characters. Empty where it has fewer than 20.
+   *
+   * @generated from field: string hint = 2;
+   */
+  hint: string;
+
+  /**
+   * The time at which it was set.
+   *
+   * @generated from field: google.protobuf.Timestamp set_time = 3;
+   */
+  setTime?: Timestamp | undefined;
+
+  /**
+   * The operator who set it, as the audit log names them.
+   *
+   * @generated from field: string actor = 4;
+   */
+  actor: string;
+
+  /**
+   * The upstreams of the catalog in force that use it, by their names.
+   *
+   * @generated from field: repeated string upstreams = 5;
+   */
+  upstreams: string[];
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.UpstreamKey.
+ * Use `create(UpstreamKeySchema)` to create a new message.
+ */
+export const UpstreamKeySchema: GenMessage<UpstreamKey> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 0);
+
+/**
+ * Asks for all stored keys.
+ *
+ * @generated from message genmesh.catalog.v1.ListUpstreamKeysRequest
+ */
+export type ListUpstreamKeysRequest = Message<"genmesh.catalog.v1.ListUpstreamKeysRequest"> & {
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.ListUpstreamKeysRequest.
+ * Use `create(ListUpstreamKeysRequestSchema)` to create a new message.
+ */
+export const ListUpstreamKeysRequestSchema: GenMessage<ListUpstreamKeysRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 1);
+
+/**
+ * All stored keys, in the order in which they were set.
+ *
+ * @generated from message genmesh.catalog.v1.ListUpstreamKeysResponse
+ */
+export type ListUpstreamKeysResponse = Message<"genmesh.catalog.v1.ListUpstreamKeysResponse"> & {
+  /**
+   * The keys.
+   *
+   * @generated from field: repeated genmesh.catalog.v1.UpstreamKey keys = 1;
+   */
+  keys: UpstreamKey[];
+
+  /**
+   * Can keys be set? They cannot where a file is the master, or where the process has no secret to seal them with.
+   *
+   * @generated from field: bool is_on = 2;
+   */
+  isOn: boolean;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.ListUpstreamKeysResponse.
+ * Use `create(ListUpstreamKeysResponseSchema)` to create a new message.
+ */
+export const ListUpstreamKeysResponseSchema: GenMessage<ListUpstreamKeysResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 2);
+
+/**
+ * A key to be stored.
+ *
+ * @generated from message genmesh.catalog.v1.SetUpstreamKeyRequest
+ */
+export type SetUpstreamKeyRequest = Message<"genmesh.catalog.v1.SetUpstreamKeyRequest"> & {
+  /**
+   * The name by which the catalog names it: a small letter, then up to 31 small letters, digits, '.', '_' and '-'.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The key itself: up to 4,096 visible ASCII characters.
+   *
+   * @generated from field: string key = 2;
+   */
+  key: string;
+
+  /**
+   * The operator, up to 300 characters.
+   *
+   * @generated from field: string actor = 3;
+   */
+  actor: string;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.SetUpstreamKeyRequest.
+ * Use `create(SetUpstreamKeyRequestSchema)` to create a new message.
+ */
+export const SetUpstreamKeyRequestSchema: GenMessage<SetUpstreamKeyRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 3);
+
+/**
+ * The key that was stored.
+ *
+ * @generated from message genmesh.catalog.v1.SetUpstreamKeyResponse
+ */
+export type SetUpstreamKeyResponse = Message<"genmesh.catalog.v1.SetUpstreamKeyResponse"> & {
+  /**
+   * Without its value.
+   *
+   * @generated from field: genmesh.catalog.v1.UpstreamKey key = 1;
+   */
+  key?: UpstreamKey | undefined;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.SetUpstreamKeyResponse.
+ * Use `create(SetUpstreamKeyResponseSchema)` to create a new message.
+ */
+export const SetUpstreamKeyResponseSchema: GenMessage<SetUpstreamKeyResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 4);
+
+/**
+ * Names a stored key that is to be deleted.
+ *
+ * @generated from message genmesh.catalog.v1.DeleteUpstreamKeyRequest
+ */
+export type DeleteUpstreamKeyRequest = Message<"genmesh.catalog.v1.DeleteUpstreamKeyRequest"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.DeleteUpstreamKeyRequest.
+ * Use `create(DeleteUpstreamKeyRequestSchema)` to create a new message.
+ */
+export const DeleteUpstreamKeyRequestSchema: GenMessage<DeleteUpstreamKeyRequest> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 5);
+
+/**
+ * The key was deleted.
+ *
+ * @generated from message genmesh.catalog.v1.DeleteUpstreamKeyResponse
+ */
+export type DeleteUpstreamKeyResponse = Message<"genmesh.catalog.v1.DeleteUpstreamKeyResponse"> & {
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.DeleteUpstreamKeyResponse.
+ * Use `create(DeleteUpstreamKeyResponseSchema)` to create a new message.
+ */
+export const DeleteUpstreamKeyResponseSchema: GenMessage<DeleteUpstreamKeyResponse> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 6);
+
+/**
+ * A stored key as only a process with the installation's secret can read it.
+ *
+ * @generated from message genmesh.catalog.v1.SealedKey
+ */
+export type SealedKey = Message<"genmesh.catalog.v1.SealedKey"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The sealed value.
+   *
+   * @generated from field: string sealed = 2;
+   */
+  sealed: string;
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.SealedKey.
+ * Use `create(SealedKeySchema)` to create a new message.
+ */
+export const SealedKeySchema: GenMessage<SealedKey> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 7);
+
+/**
+ * All stored keys, sealed.
+ *
+ * @generated from message genmesh.catalog.v1.SealedKeys
+ */
+export type SealedKeys = Message<"genmesh.catalog.v1.SealedKeys"> & {
+  /**
+   * The keys.
+   *
+   * @generated from field: repeated genmesh.catalog.v1.SealedKey keys = 1;
+   */
+  keys: SealedKey[];
+};
+
+/**
+ * Describes the message genmesh.catalog.v1.SealedKeys.
+ * Use `create(SealedKeysSchema)` to create a new message.
+ */
+export const SealedKeysSchema: GenMessage<SealedKeys> = /*@__PURE__*/
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 8);
 
 /**
  * A version of the catalog in the store. It never changes.
@@ -70,7 +303,7 @@ export type CatalogVersion = Message<"genmesh.catalog.v1.CatalogVersion"> & {
  * Use `create(CatalogVersionSchema)` to create a new message.
  */
 export const CatalogVersionSchema: GenMessage<CatalogVersion> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 0);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 9);
 
 /**
  * Asks for a text.
@@ -91,7 +324,7 @@ export type GetTextRequest = Message<"genmesh.catalog.v1.GetTextRequest"> & {
  * Use `create(GetTextRequestSchema)` to create a new message.
  */
 export const GetTextRequestSchema: GenMessage<GetTextRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 1);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 10);
 
 /**
  * A text, and how the catalog can be changed.
@@ -133,7 +366,7 @@ export type GetTextResponse = Message<"genmesh.catalog.v1.GetTextResponse"> & {
  * Use `create(GetTextResponseSchema)` to create a new message.
  */
 export const GetTextResponseSchema: GenMessage<GetTextResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 2);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 11);
 
 /**
  * Asks for versions.
@@ -161,7 +394,7 @@ export type ListVersionsRequest = Message<"genmesh.catalog.v1.ListVersionsReques
  * Use `create(ListVersionsRequestSchema)` to create a new message.
  */
 export const ListVersionsRequestSchema: GenMessage<ListVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 3);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 12);
 
 /**
  * Versions, newest first.
@@ -189,7 +422,7 @@ export type ListVersionsResponse = Message<"genmesh.catalog.v1.ListVersionsRespo
  * Use `create(ListVersionsResponseSchema)` to create a new message.
  */
 export const ListVersionsResponseSchema: GenMessage<ListVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 4);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 13);
 
 /**
  * A text that is to be in force.
@@ -254,7 +487,7 @@ export type PutInForceRequest = Message<"genmesh.catalog.v1.PutInForceRequest"> 
  * Use `create(PutInForceRequestSchema)` to create a new message.
  */
 export const PutInForceRequestSchema: GenMessage<PutInForceRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 5);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 14);
 
 /**
  * The version that is in force, or the faults because of which nothing was changed.
@@ -289,7 +522,7 @@ export type PutInForceResponse = Message<"genmesh.catalog.v1.PutInForceResponse"
  * Use `create(PutInForceResponseSchema)` to create a new message.
  */
 export const PutInForceResponseSchema: GenMessage<PutInForceResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 6);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 15);
 
 /**
  * A draft.
@@ -310,7 +543,7 @@ export type CheckDraftRequest = Message<"genmesh.catalog.v1.CheckDraftRequest"> 
  * Use `create(CheckDraftRequestSchema)` to create a new message.
  */
 export const CheckDraftRequestSchema: GenMessage<CheckDraftRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 7);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 16);
 
 /**
  * The findings about a draft.
@@ -352,7 +585,7 @@ export type CheckDraftResponse = Message<"genmesh.catalog.v1.CheckDraftResponse"
  * Use `create(CheckDraftResponseSchema)` to create a new message.
  */
 export const CheckDraftResponseSchema: GenMessage<CheckDraftResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 8);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 17);
 
 /**
  * A fault because of which a draft cannot be put in force.
@@ -380,7 +613,7 @@ export type DraftFault = Message<"genmesh.catalog.v1.DraftFault"> & {
  * Use `create(DraftFaultSchema)` to create a new message.
  */
 export const DraftFaultSchema: GenMessage<DraftFault> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 9);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 18);
 
 /**
  * A model or upstream that the draft would change.
@@ -415,7 +648,7 @@ export type DraftChange = Message<"genmesh.catalog.v1.DraftChange"> & {
  * Use `create(DraftChangeSchema)` to create a new message.
  */
 export const DraftChangeSchema: GenMessage<DraftChange> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 10);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 19);
 
 /**
  * The kind of the change.
@@ -463,7 +696,7 @@ export type DraftChange_Kind = (typeof DraftChange_Kind)[keyof typeof DraftChang
  * Describes the enum genmesh.catalog.v1.DraftChange.Kind.
  */
 export const DraftChange_KindSchema: GenEnum<DraftChange_Kind> = /*@__PURE__*/
-  enumDesc(file_genmesh_catalog_v1_catalog_service, 10, 0);
+  enumDesc(file_genmesh_catalog_v1_catalog_service, 19, 0);
 
 /**
  * A field that the draft would change.
@@ -498,7 +731,7 @@ export type DraftField = Message<"genmesh.catalog.v1.DraftField"> & {
  * Use `create(DraftFieldSchema)` to create a new message.
  */
 export const DraftFieldSchema: GenMessage<DraftField> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 11);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 20);
 
 /**
  * Asks for the snapshot in force.
@@ -519,7 +752,7 @@ export type GetSnapshotRequest = Message<"genmesh.catalog.v1.GetSnapshotRequest"
  * Use `create(GetSnapshotRequestSchema)` to create a new message.
  */
 export const GetSnapshotRequestSchema: GenMessage<GetSnapshotRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 12);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 21);
 
 /**
  * The snapshot in force. Absent where the caller has it.
@@ -540,7 +773,7 @@ export type GetSnapshotResponse = Message<"genmesh.catalog.v1.GetSnapshotRespons
  * Use `create(GetSnapshotResponseSchema)` to create a new message.
  */
 export const GetSnapshotResponseSchema: GenMessage<GetSnapshotResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 13);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 22);
 
 /**
  * Begins a watch.
@@ -554,6 +787,13 @@ export type WatchSnapshotsRequest = Message<"genmesh.catalog.v1.WatchSnapshotsRe
    * @generated from field: string known_version = 1;
    */
   knownVersion: string;
+
+  /**
+   * True: the caller calls upstreams, and gets the stored keys, sealed.
+   *
+   * @generated from field: bool wants_keys = 2;
+   */
+  wantsKeys: boolean;
 };
 
 /**
@@ -561,7 +801,7 @@ export type WatchSnapshotsRequest = Message<"genmesh.catalog.v1.WatchSnapshotsRe
  * Use `create(WatchSnapshotsRequestSchema)` to create a new message.
  */
 export const WatchSnapshotsRequestSchema: GenMessage<WatchSnapshotsRequest> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 14);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 23);
 
 /**
  * A snapshot that came into force, or a heartbeat.
@@ -582,6 +822,13 @@ export type WatchSnapshotsResponse = Message<"genmesh.catalog.v1.WatchSnapshotsR
    * @generated from field: bool is_refused = 2;
    */
   isRefused: boolean;
+
+  /**
+   * For callers that want them: with the first message, and after each change. Absent: they are as before.
+   *
+   * @generated from field: genmesh.catalog.v1.SealedKeys keys = 3;
+   */
+  keys?: SealedKeys | undefined;
 };
 
 /**
@@ -589,7 +836,7 @@ export type WatchSnapshotsResponse = Message<"genmesh.catalog.v1.WatchSnapshotsR
  * Use `create(WatchSnapshotsResponseSchema)` to create a new message.
  */
 export const WatchSnapshotsResponseSchema: GenMessage<WatchSnapshotsResponse> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 15);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 24);
 
 /**
  * A checked catalog file, with its defaults filled in.
@@ -638,7 +885,7 @@ export type Snapshot = Message<"genmesh.catalog.v1.Snapshot"> & {
  * Use `create(SnapshotSchema)` to create a new message.
  */
 export const SnapshotSchema: GenMessage<Snapshot> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 16);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 25);
 
 /**
  * The certificate and the key by which made files say of themselves that a model made them.
@@ -666,7 +913,7 @@ export type ContentCredentials = Message<"genmesh.catalog.v1.ContentCredentials"
  * Use `create(ContentCredentialsSchema)` to create a new message.
  */
 export const ContentCredentialsSchema: GenMessage<ContentCredentials> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 17);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 26);
 
 /**
  * A server for models. Never shown to a caller.
@@ -696,7 +943,7 @@ export type Upstream = Message<"genmesh.catalog.v1.Upstream"> & {
   baseUrl: string;
 
   /**
-   * Name of the variable that holds its key. Empty, and api_key_file as well: no Authorization header.
+   * Name of the variable that holds its key. Empty, and api_key_file and api_key_stored as well: no Authorization header.
    *
    * @generated from field: string api_key_env = 4;
    */
@@ -781,6 +1028,13 @@ export type Upstream = Message<"genmesh.catalog.v1.Upstream"> & {
   apiKeyFile: string;
 
   /**
+   * The name of its stored key. Empty: it has none.
+   *
+   * @generated from field: string api_key_stored = 23;
+   */
+  apiKeyStored: string;
+
+  /**
    * The upstream's declaration as JSON, for JOBS. Empty for others.
    *
    * @generated from field: string jobs = 30;
@@ -814,7 +1068,7 @@ export type Upstream = Message<"genmesh.catalog.v1.Upstream"> & {
  * Use `create(UpstreamSchema)` to create a new message.
  */
 export const UpstreamSchema: GenMessage<Upstream> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 18);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 27);
 
 /**
  * A model with its limits and prices.
@@ -997,7 +1251,7 @@ export type Model = Message<"genmesh.catalog.v1.Model"> & {
  * Use `create(ModelSchema)` to create a new message.
  */
 export const ModelSchema: GenMessage<Model> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 19);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 28);
 
 /**
  * The share of an upstream in the requests of a model.
@@ -1039,7 +1293,7 @@ export type UpstreamShare = Message<"genmesh.catalog.v1.UpstreamShare"> & {
  * Use `create(UpstreamShareSchema)` to create a new message.
  */
 export const UpstreamShareSchema: GenMessage<UpstreamShare> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 20);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 29);
 
 /**
  * The call of an upstream's model, where each model has a separate input.
@@ -1095,7 +1349,7 @@ export type ModelCall = Message<"genmesh.catalog.v1.ModelCall"> & {
  * Use `create(ModelCallSchema)` to create a new message.
  */
 export const ModelCallSchema: GenMessage<ModelCall> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 21);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 30);
 
 /**
  * Limits and prices of a chat model.
@@ -1270,7 +1524,7 @@ export type ChatSpec = Message<"genmesh.catalog.v1.ChatSpec"> & {
  * Use `create(ChatSpecSchema)` to create a new message.
  */
 export const ChatSpecSchema: GenMessage<ChatSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 22);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 31);
 
 /**
  * The prices of a chat model.
@@ -1312,7 +1566,7 @@ export type TextPrices = Message<"genmesh.catalog.v1.TextPrices"> & {
  * Use `create(TextPricesSchema)` to create a new message.
  */
 export const TextPricesSchema: GenMessage<TextPrices> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 23);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 32);
 
 /**
  * Prices of the classes of tokens, in USD micros for a million.
@@ -1396,7 +1650,7 @@ export type TokenPrices = Message<"genmesh.catalog.v1.TokenPrices"> & {
  * Use `create(TokenPricesSchema)` to create a new message.
  */
 export const TokenPricesSchema: GenMessage<TokenPrices> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 24);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 33);
 
 /**
  * Prices for a long input.
@@ -1424,7 +1678,7 @@ export type LongInputPrices = Message<"genmesh.catalog.v1.LongInputPrices"> & {
  * Use `create(LongInputPricesSchema)` to create a new message.
  */
 export const LongInputPricesSchema: GenMessage<LongInputPrices> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 25);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 34);
 
 /**
  * Sizes and price of an image model.
@@ -1494,7 +1748,7 @@ export type ImageSpec = Message<"genmesh.catalog.v1.ImageSpec"> & {
  * Use `create(ImageSpecSchema)` to create a new message.
  */
 export const ImageSpecSchema: GenMessage<ImageSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 26);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 35);
 
 /**
  * A row of an image model's prices.
@@ -1529,7 +1783,7 @@ export type ImageOption = Message<"genmesh.catalog.v1.ImageOption"> & {
  * Use `create(ImageOptionSchema)` to create a new message.
  */
 export const ImageOptionSchema: GenMessage<ImageOption> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 27);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 36);
 
 /**
  * Options of a video model.
@@ -1599,7 +1853,7 @@ export type VideoSpec = Message<"genmesh.catalog.v1.VideoSpec"> & {
  * Use `create(VideoSpecSchema)` to create a new message.
  */
 export const VideoSpecSchema: GenMessage<VideoSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 28);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 37);
 
 /**
  * A row of a video model's prices.
@@ -1648,7 +1902,7 @@ export type VideoOption = Message<"genmesh.catalog.v1.VideoOption"> & {
  * Use `create(VideoOptionSchema)` to create a new message.
  */
 export const VideoOptionSchema: GenMessage<VideoOption> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 29);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 38);
 
 /**
  * Voices and price of a speech model.
@@ -1697,7 +1951,7 @@ export type SpeechSpec = Message<"genmesh.catalog.v1.SpeechSpec"> & {
  * Use `create(SpeechSpecSchema)` to create a new message.
  */
 export const SpeechSpecSchema: GenMessage<SpeechSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 30);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 39);
 
 /**
  * Price of a music model.
@@ -1718,7 +1972,7 @@ export type MusicSpec = Message<"genmesh.catalog.v1.MusicSpec"> & {
  * Use `create(MusicSpecSchema)` to create a new message.
  */
 export const MusicSpecSchema: GenMessage<MusicSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 31);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 40);
 
 /**
  * Limits and price of an embedding model.
@@ -1753,7 +2007,7 @@ export type EmbeddingSpec = Message<"genmesh.catalog.v1.EmbeddingSpec"> & {
  * Use `create(EmbeddingSpecSchema)` to create a new message.
  */
 export const EmbeddingSpecSchema: GenMessage<EmbeddingSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 32);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 41);
 
 /**
  * Limit and price of a transcription model.
@@ -1781,7 +2035,7 @@ export type TranscriptionSpec = Message<"genmesh.catalog.v1.TranscriptionSpec"> 
  * Use `create(TranscriptionSpecSchema)` to create a new message.
  */
 export const TranscriptionSpecSchema: GenMessage<TranscriptionSpec> = /*@__PURE__*/
-  messageDesc(file_genmesh_catalog_v1_catalog_service, 33);
+  messageDesc(file_genmesh_catalog_v1_catalog_service, 42);
 
 /**
  * The kind of a model's results.
@@ -2381,6 +2635,39 @@ export const CatalogService: GenService<{
     methodKind: "unary";
     input: typeof PutInForceRequestSchema;
     output: typeof PutInForceResponseSchema;
+  },
+  /**
+   * The stored keys of upstreams, by their names and never by their values. None where a file is the master. Admin token.
+   *
+   * @generated from rpc genmesh.catalog.v1.CatalogService.ListUpstreamKeys
+   */
+  listUpstreamKeys: {
+    methodKind: "unary";
+    input: typeof ListUpstreamKeysRequestSchema;
+    output: typeof ListUpstreamKeysResponseSchema;
+  },
+  /**
+   * Stores a key of an upstream, or replaces the one of its name. In force at all replicas within 2 s. A repeat sets it once more.
+   * Refuses with STATE_CONFLICT where a file is the master, where the process has no secret to seal it with, and where there are 200.
+   * Admin token.
+   *
+   * @generated from rpc genmesh.catalog.v1.CatalogService.SetUpstreamKey
+   */
+  setUpstreamKey: {
+    methodKind: "unary";
+    input: typeof SetUpstreamKeyRequestSchema;
+    output: typeof SetUpstreamKeyResponseSchema;
+  },
+  /**
+   * Deletes a stored key. Refuses with STATE_CONFLICT where the catalog in force names it, and with OBJECT_NOT_FOUND where there is none.
+   * Admin token.
+   *
+   * @generated from rpc genmesh.catalog.v1.CatalogService.DeleteUpstreamKey
+   */
+  deleteUpstreamKey: {
+    methodKind: "unary";
+    input: typeof DeleteUpstreamKeyRequestSchema;
+    output: typeof DeleteUpstreamKeyResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_genmesh_catalog_v1_catalog_service, 0);

@@ -1,0 +1,10 @@
+// Says which names stored keys of upstreams have. The catalog's schema, its service, the console and the command go by it.
+
+/**
+ * A name is short and has small letters. Few keys of upstreams are so, and hence few are stored as a name by mistake. Names are shown,
+ * and the audit log has them.
+ */
+export const storedKeyName = /^[a-z][a-z0-9._-]{0,31}$/;
+/** The same for people. */
+export const storedKeyNameText =
+  "a small letter, then up to 31 small letters, digits, '.', '_' and '-'";
