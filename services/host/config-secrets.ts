@@ -2,8 +2,8 @@
 
 import { sealSecretBytes } from "#kit/base/seal.ts";
 import { badVariable, type EnvReader } from "./env.ts";
+import { readSecretFile } from "./read-secret-file.ts";
 import type { Role } from "./roles.ts";
-import { readSecretFile } from "./secret-file.ts";
 
 const names = { secrets: "GENMESH_SECRETS_KEY", file: "GENMESH_SECRETS_KEY_FILE" } as const;
 

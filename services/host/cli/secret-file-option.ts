@@ -1,5 +1,5 @@
 // Adds the option `--secret-file`, by which a command writes a new secret into a file in place of the terminal. The host reads
-// secrets by another file: `../secret-file.ts`.
+// secrets by another file: `../read-secret-file.ts`.
 
 import { type FileHandle, open, rm } from "node:fs/promises";
 import type { Command } from "commander";

@@ -1,3 +1,5 @@
+// Shows the stored keys of upstreams on the page of the catalog, and stores, replaces and deletes them. A key is written here and never read.
+
 import { useState } from "preact/hooks";
 import { call } from "../../api.ts";
 import type { Loaded } from "../../hooks.ts";
