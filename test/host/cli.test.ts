@@ -107,6 +107,7 @@ describe("account", () => {
       accountId: expect.stringMatching(/^acct_/),
       name: "demo",
       createdAt: expect.any(String),
+      ...{ requestsPerMinute: 6_000, rateIsSet: false },
     });
   });
 

@@ -26,7 +26,6 @@ export function keyStoreCommands(catalog: Command, cli: Cli): void {
       // A key is no argument, because others see a machine's arguments.
       .requiredOption("--key-file <file>", "the file that holds the key; - for standard input"),
     "catalog set-key fal --key-file fal.txt",
-    "catalog set-key fal --key-file - < fal.txt",
   ).action((name: string, { keyFile }: { keyFile: string }) => set(cli, name, keyFile));
   withExamples(
     catalog
