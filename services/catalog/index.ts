@@ -46,8 +46,9 @@ export function createCatalog(context: CatalogContext): Service {
   let watch: CatalogWatch | undefined;
   let watching: Promise<void> | undefined;
   const look = async () => watch?.look();
-  // An operator gets the text and the number of the same version.
+  // An operator gets the text and the number of the same version. A draft may name a key that another replica has just stored.
   const caughtUp = async () => {
+    if (keys) await look();
     const newest = await versions?.newest();
     const { number = fileNumber } = source.inForce();
     if ((newest?.number ?? fileNumber) !== number) await look();

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterAll, afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createPeers } from "#common/agreements/peers.ts";
 import { ErrorReason } from "#kit/base/errors.ts";
@@ -220,6 +221,35 @@ test("names and keys of other forms are refused, and a refusal repeats neither",
   }
   expect((await client.listUpstreamKeys({})).keys).toEqual([]);
   expect(lines.join("")).not.toMatch(/two words|kkk|sk-Proj/);
+});
+
+test("a catalog names a key at once that another replica has stored, and none that it has deleted", async () => {
+  const [one, other] = [await replica(), await replica()];
+  await one.set("main", long);
+  expect((await other.client.checkDraft({ yaml: naming("main") })).faults).toEqual([]);
+  expect((await other.put(naming("main"))).faults).toEqual([]);
+  await other.put(keyless);
+  await one.client.deleteUpstreamKey({ name: "main" });
+  expect((await other.put(naming("main"))).faults).toMatchObject([
+    { message: "names a key that is not stored" },
+  ]);
+});
+
+test("where the keys cannot be read for a while, the last read stands, and they are read again", async () => {
+  const [{ client, clock, set, watch }, other] = [await replica(), await replica()];
+  await set("main", "sk-1");
+  using sqlite = new DatabaseSync(join(folder, "genmesh.sqlite"));
+  sqlite.exec("ALTER TABLE catalog_stored_key RENAME TO away");
+  await clock.advance(pollMs);
+  expect((await client.listUpstreamKeys({})).keys).toMatchObject([{ name: "main" }]);
+  sqlite.exec("ALTER TABLE away RENAME TO catalog_stored_key");
+  const { seen } = watch();
+  await other.set("main", "sk-2");
+  const opened = async () => {
+    await clock.advance(pollMs);
+    return createSeal([first]).open("main", seen.at(-1)?.main ?? "")?.text;
+  };
+  await expect.poll(opened).toBe("sk-2");
 });
 
 test("there are at most as many keys as a catalog has upstreams", async () => {

@@ -4,7 +4,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { storedKeyName } from "#common/words/stored-key-name.ts";
-import { ErrorReason, isRefusal, refuse } from "#kit/base/errors.ts";
+import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { type Seal, WrongSealError } from "#kit/base/seal.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import { wholeKey } from "#kit/upstream/key-file.ts";
@@ -26,7 +26,7 @@ import { type StoredKey, type StoredKeyStore, usersOf } from "./stored-key.ts";
 export interface StoredKeys {
   /** Opens the store. Rejects with WrongSealError where a key is sealed by a secret that this process lacks. */
   open(): Promise<void>;
-  /** Reads the store. Where it is away, the last read stands. */
+  /** Reads the store. Where it cannot be read, the last read stands. */
   look(): Promise<void>;
   /** The same list until a key changes. */
   current(): readonly StoredKey[];
@@ -46,10 +46,8 @@ export function createStoredKeys(store: StoredKeyStore, seal: Seal | undefined):
       if (seal) await judgeSeals(keys, store, seal);
     },
     async look() {
-      const found = await store.list().catch((error: unknown) => {
-        if (isRefusal(error, ErrorReason.SERVICE_UNAVAILABLE)) return keys;
-        throw error;
-      });
+      // A fault of any kind must not end the watch of the catalog, which calls this.
+      const found = await store.list().catch(() => keys);
       if (isSame(found, keys)) return;
       keys = found;
       for (const listener of [...listeners]) listener();

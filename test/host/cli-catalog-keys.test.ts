@@ -1,7 +1,9 @@
+import { spawn } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { tempFolder } from "./process.ts";
+import { root, tempFolder } from "./process.ts";
 import { type HostWorld, runCommand, startHostWorld } from "./world.ts";
 
 let world: HostWorld;
@@ -47,4 +49,16 @@ test("a key in the place of a name is refused before it reaches the audit log", 
   const { code } = await genmesh("catalog", "set-key", key.toUpperCase(), "--key-file", file);
   expect(code).not.toBe(0);
   expect((await genmesh("audit", "list", "--json")).out).not.toContain(key.toUpperCase());
+});
+
+test("a key comes from standard input too, where that is a socket", async () => {
+  const args = ["catalog", "set-key", "piped", "--key-file", "-", "--server"];
+  const env = { PATH: process.env.PATH, GENMESH_DATA_DIR: world.dataDir };
+  const all = ["services/host/cli/main.ts", ...args, world.mesh.grpcAddress];
+  // Node's pipes to a child are sockets, which no path opens.
+  const child = spawn(process.execPath, all, { cwd: root, env, stdio: ["pipe", "pipe", "pipe"] });
+  child.stdin.end(`${key}\n`);
+  expect(await text(child.stdout)).toMatch(/^The key piped is stored\./);
+  const listed = JSON.parse((await genmesh("catalog", "keys", "--json")).out);
+  expect(listed.keys).toMatchObject([{ name: "piped", hint: "6789" }]);
 });

@@ -1,6 +1,7 @@
 // Adds the commands `genmesh catalog …` for stored keys of upstreams: list, set, delete.
 
 import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
 import { type Command, InvalidArgumentError } from "commander";
 import { upstreamKeyDocument } from "#common/documents/upstream-key-document.ts";
 import { storedKeyName, storedKeyNameText } from "#common/words/stored-key-name.ts";
@@ -58,8 +59,9 @@ async function list(cli: Cli): Promise<void> {
 }
 
 async function set(cli: Cli, name: string, file: string): Promise<void> {
-  const text = await readFile(file === "-" ? "/dev/stdin" : file, "utf8");
-  const asked = { name, key: text.trim(), actor: cliActor() };
+  // Not by the path /dev/stdin: it cannot be opened where standard input is a socket, or a pipe of another user.
+  const read = await (file === "-" ? text(process.stdin) : readFile(file, "utf8"));
+  const asked = { name, key: read.trim(), actor: cliActor() };
   const { key } = await auditedByCli(cli, { action: "catalog.set_key", target: name }, () =>
     cli.peers().catalog.setUpstreamKey(asked),
   );

@@ -119,6 +119,7 @@ function SetKey({ name: known, onClose, onDone }: DialogProps & { name: string |
           hint="Small letters, digits and . _ -, up to 32. The catalog names the key by it, and the audit log shows it."
           required
           autoFocus
+          autocomplete="off"
           maxLength={32}
           value={name}
           onValue={setName}
@@ -130,7 +131,8 @@ function SetKey({ name: known, onClose, onDone }: DialogProps & { name: string |
         label="Key"
         hint="As the upstream gave it to you. It is sealed, and never shown again."
         type="password"
-        autocomplete="off"
+        // Browsers fill in the operator's own password in spite of "off".
+        autocomplete="new-password"
         required
         autoFocus={known !== null}
         maxLength={4096}
