@@ -35,6 +35,6 @@ function secretIn(variable: string, text: string): Uint8Array {
   if (bytes.length === sealSecretBytes && /^[\w+/-]{43}=?$/.test(text)) return bytes;
   return badVariable(
     variable,
-    `must be the base64 of ${sealSecretBytes} bytes, or several of them, separated by commas, or off`,
+    `must be the base64 of ${sealSecretBytes} bytes, or several of them, separated by commas${variable === names.secrets ? ", or off" : ""}`,
   );
 }
