@@ -5,7 +5,7 @@ import type { Span } from "@opentelemetry/api";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import { staged } from "#kit/stream/stages.ts";
-import { type Attributes, failSpan, runIn, startSpan } from "./spans.ts";
+import { type Attributes, failSpan, isTraced, noSpan, runIn, startSpan } from "./spans.ts";
 
 /** One generation at one upstream. */
 export interface InferenceCall {
@@ -119,11 +119,11 @@ class Running implements Inference {
     this.#count = count;
     this.#active = count.active.of(call.provider, workOf(call));
     this.#active.value++;
-    this.#span = startSpan(specOf(call));
+    this.#span = isTraced() ? startSpan(specOf(call)) : noSpan;
     this.isTraced = this.#span.isRecording();
   }
 
-  readonly run = <T>(work: () => T): T => runIn(this.#span, work);
+  readonly run = <T>(work: () => T): T => (this.isTraced ? runIn(this.#span, work) : work());
 
   chunk(): void {
     const { operation, provider, model } = this.#call;
@@ -212,17 +212,10 @@ export function followedStream<T>(
 /** A counter takes no negative number, and an upstream may report anything. */
 function isBelievable(usage: InferenceUsage): boolean {
   const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens = 0, details } = usage;
-  return (
-    isCount(inputTokens) &&
-    isCount(cachedInputTokens) &&
-    isCount(outputTokens) &&
-    isCount(reasoningTokens) &&
-    isCount(details?.cacheWrite ?? 0)
-  );
-}
-
-function isCount(count: number): boolean {
-  return Number.isFinite(count) && count >= 0;
+  const written = details?.cacheWrite ?? 0;
+  const least = Math.min(inputTokens, cachedInputTokens, outputTokens, reasoningTokens, written);
+  const sum = inputTokens + cachedInputTokens + outputTokens + reasoningTokens + written;
+  return least >= 0 && Number.isFinite(sum);
 }
 
 function attributesOf(facts: InferenceFacts): Attributes {

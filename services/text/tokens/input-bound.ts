@@ -55,8 +55,11 @@ export interface MediaTokens {
   least: number;
 }
 
+const noMediaTokens: Readonly<MediaTokens> = { estimate: 0, held: 0, most: 0, least: 0 };
+
 /** Tokens of the images and files of a request, in the way in which their model counts them. */
 export function mediaTokensOf(taken: TakenMedia, spec: ChatSpec): MediaTokens {
+  if (taken.sizes.length + taken.files.length === 0) return noMediaTokens;
   const count = {
     atLeast: Number(spec.imageTokensAtLeast),
     tile: Number(spec.imageTokensPerTile),
