@@ -75,11 +75,6 @@ export const callersErrors: ReadonlySet<string> = new Set([
 /** Kinds of work. The catalog gives each kind its own number of places at an upstream. */
 type Work = "text" | "speech" | "jobs";
 
-function workOf({ operation, output }: InferenceCall): Work {
-  if (operation !== "generate_content") return "text";
-  return output === "speech" ? "speech" : "jobs";
-}
-
 /** The error name for an aborted generation. A time-out counts as its upstream's fault. */
 export function errorOfAbort({ reason }: Pick<AbortSignal, "reason">): string {
   return isRefusal(reason, ErrorReason.UPSTREAM_TIMEOUT) ? "timeout" : "cancelled";
@@ -117,7 +112,9 @@ class Running implements Inference {
   constructor(call: InferenceCall, count: Counters) {
     this.#call = call;
     this.#count = count;
-    this.#active = count.active.of(call.provider, workOf(call));
+    const ofMedia: Work = call.output === "speech" ? "speech" : "jobs";
+    const work: Work = call.operation === "generate_content" ? ofMedia : "text";
+    this.#active = count.active.of(call.provider, work);
     this.#active.value++;
     this.#span = isTraced() ? startSpan(specOf(call)) : noSpan;
     this.isTraced = this.#span.isRecording();

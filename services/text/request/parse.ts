@@ -4,6 +4,7 @@
 import { optionalBoolean, optionalNumber, optionalObject } from "#common/words/body.ts";
 import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import type { JsonObject } from "#kit/base/json.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import { weightOf } from "#kit/base/weight.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
 import { outputBounds } from "../../upstreams/text/output-limit.ts";
@@ -41,7 +42,7 @@ export interface Parsing {
   accountId: string;
   /** Is there an idempotency key? */
   isKeyed: boolean;
-  signal: AbortSignal;
+  signal: StopSignal;
 }
 
 /** Parses a body once. Refuses like {@link JsonReader.read}, or with INVALID_TYPE at `stream` and `stream_options`. */

@@ -126,11 +126,18 @@ function prepareChat(
       return after(taking, (media) => {
         const { own, ...input } = inputOf(parsed, checked, media, developerPrompt, spec);
         const fitting = checkContext(checked, media, own, spec, {
-          counter: counterFor(accountId, context.counter),
+          counter: () => counterFor(accountId, context.counter),
           turn: () => context.contextCounts.take(accountId, signal),
         });
         return after(fitting, () => ({
-          ...{ operation, form, model, upstreams, body, asked, developerPrompt, media },
+          operation,
+          form,
+          model,
+          upstreams,
+          body,
+          asked,
+          developerPrompt,
+          media,
           isPinned,
           stick: model.shares.length === 0 ? undefined : stickOf(accountId, asked, conversation),
           catalogVersion: view.snapshot.version,
