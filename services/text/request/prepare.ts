@@ -126,7 +126,7 @@ function prepareChat(
       return after(taking, (media) => {
         const { own, ...input } = inputOf(parsed, checked, media, developerPrompt, spec);
         const fitting = checkContext(checked, media, own, spec, {
-          counter: () => counterFor(accountId, context.counter),
+          counterOf: () => counterFor(accountId, context.counter),
           turn: () => context.contextCounts.take(accountId, signal),
         });
         return after(fitting, () => ({

@@ -162,7 +162,7 @@ export function checkContext(
 }
 
 interface Counting {
-  counter: () => TokenCounter;
+  counterOf: () => TokenCounter;
   turn: () => Promise<Disposable>;
 }
 
@@ -180,7 +180,7 @@ async function checkByCount(
   const characters = texts.reduce((sum, text) => sum + text.length, 0);
   if (rest < room && characters <= (room - rest) * mostCharactersPerToken) {
     using _turn = await counting.turn();
-    if (rest + (await counted(texts, room - rest, counting.counter())) <= room) return;
+    if (rest + (await counted(texts, room - rest, counting.counterOf())) <= room) return;
   }
   // Clients compact by the difference, which is at least one.
   const guessed = Math.max(room + 1, rest + Math.ceil(bytes / bytesPerToken));
