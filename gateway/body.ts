@@ -346,7 +346,8 @@ function tooMuchAtOnce(): RefusalError {
 function checkJsonHeaders(request: FastifyRequest, limitBytes: number): void {
   const { headers } = request;
   const encoding = headers["content-encoding"];
-  if (!isMediaType(headers["content-type"], "application/json") || !isPlain(encoding)) {
+  const isCoded = encoding !== undefined && !isPlain(encoding);
+  if (isCoded || !isMediaType(headers["content-type"], "application/json")) {
     throw new RefusalError(ErrorReason.UNSUPPORTED_MEDIA_TYPE, {
       message: "Send the body as Content-Type: application/json, without Content-Encoding.",
     });

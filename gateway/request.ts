@@ -6,6 +6,7 @@ import type { Readable } from "node:stream";
 import type { CallOptions } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, errorRow, isRefusal, RefusalError } from "#kit/base/errors.ts";
+import { Stop } from "#kit/base/stop.ts";
 import { type PeerCall, wireOptions } from "#kit/rpc/peer-call.ts";
 import type { Admitted, Edge } from "./context.ts";
 import { CallerLeftError, costHeader } from "./errors.ts";
@@ -116,8 +117,8 @@ export function callOptions(
  * Aborts when the answer's connection closes before the answer is complete. The request's own `close` is no sign of that: it comes when
  * the body has been read. An answer that waits behind another one of its connection is aborted too.
  */
-export function leavingSignal(reply: FastifyReply, cutOff?: AbortSignal): AbortSignal {
-  const leaving = new AbortController();
+export function leavingSignal(reply: FastifyReply, cutOff?: AbortSignal): Stop {
+  const leaving = new Stop();
   const { raw } = reply;
   const cut = () => leaving.abort(stopping());
   const cuts = cutOff && listenersOf(cutOff);
@@ -131,7 +132,7 @@ export function leavingSignal(reply: FastifyReply, cutOff?: AbortSignal): AbortS
     whenClosed(reply, closed);
     if (cutOff?.aborted) cut();
   }
-  return leaving.signal;
+  return leaving;
 }
 
 /** Listeners of process-wide signals. A signal searches all of its own listeners whenever one is added or removed. */

@@ -5,6 +5,7 @@ import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { TextAnswer, TextRequest, WholeText } from "#common/agreements/text-port.ts";
 import type { Awaitable } from "#kit/base/awaitable.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import { consume } from "#kit/stream/push-stream.ts";
 import { Operation } from "#proto/genmesh/text/v1/text_service_pb.ts";
 import { failureEvents } from "./broken-stream.ts";
@@ -88,7 +89,7 @@ async function mayStream(
   edge: Edge,
   request: FastifyRequest,
   { operation, body }: TextRequest,
-  signal: AbortSignal,
+  signal: StopSignal,
 ): Promise<boolean> {
   if (!streamed.has(operation)) return false;
   const { accountId } = callerOf(request).principal;
@@ -275,8 +276,8 @@ function openPieces(reply: FastifyReply, answer: PiecedText): Pieces {
 const jsonType = "application/json; charset=utf-8";
 
 function tell(reply: FastifyReply, answer: TextAnswer): void {
-  noteReplayed(reply, answer.replayed);
-  noteIgnored(reply, answer.ignored);
+  if (answer.replayed) noteReplayed(reply, true);
+  if (answer.ignored.length > 0) noteIgnored(reply, answer.ignored);
   if (answer.maxOutputTokens !== undefined) {
     reply.header(fallenBoundHeader, String(answer.maxOutputTokens));
   }

@@ -99,6 +99,6 @@ export function operatorCallOptions(
   return {
     headers: { authorization: `Bearer ${token}`, [requestIdHeader]: request.id },
     timeoutMs,
-    signal: leavingSignal(reply),
+    signal: leavingSignal(reply).signal,
   };
 }

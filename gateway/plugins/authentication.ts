@@ -50,7 +50,7 @@ function sentOnce({ raw }: FastifyRequest): undefined {
   if (isRepeated(raw, "content-type")) {
     refuse(ErrorReason.UNSUPPORTED_MEDIA_TYPE, { message: "Send the header Content-Type once." });
   }
-  if (isRepeated(raw, "idempotency-key")) {
+  if (raw.headers["idempotency-key"] !== undefined && isRepeated(raw, "idempotency-key")) {
     refuse(ErrorReason.INVALID_IDEMPOTENCY_KEY, {
       param: "Idempotency-Key",
       message: "Send the header Idempotency-Key at most once.",

@@ -3,6 +3,7 @@
 
 import type { FastifyInstance, onSendAsyncHookHandler, preHandlerAsyncHookHandler } from "fastify";
 import { turn } from "#kit/base/in-turns.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import type { FairShare, Turn } from "#kit/share/fair-share.ts";
 import type { Edge } from "../context.ts";
 import { callerOf, endWithAnswer, leavingSignal } from "../request.ts";
@@ -32,7 +33,7 @@ export function sharedReads(app: FastifyInstance, edge: Edge): void {
 export async function takeTurn(
   reads: FairShare,
   accountId: string,
-  signal: AbortSignal,
+  signal: StopSignal,
 ): Promise<Turn> {
   const taken = await reads.take(accountId, signal);
   await turn();

@@ -9,19 +9,18 @@ import type { Metrics } from "#kit/base/metrics.ts";
 import type { Service } from "#kit/rpc/service.ts";
 import type { Database } from "#kit/store/database.ts";
 import type { Clock } from "#kit/time/clock.ts";
-import { createAlerts, isKeyLimitReached } from "./alerts/alerts.ts";
+import { createAlerts } from "./alerts/alerts.ts";
 import { createAlertStore } from "./alerts/store-documents.ts";
 import { createBillingEvents } from "./base/events.ts";
 import { runMonthlyGrants } from "./grants/monthly.ts";
 import { createGrantStore } from "./grants/store-documents.ts";
-import type { LedgerContext } from "./ledger/apply.ts";
-import { createLocalHolds } from "./ledger/apply.ts";
+import { createLocalHolds, type LedgerContext } from "./ledger/apply.ts";
 import type { LedgerStore } from "./ledger/store.ts";
 import { createMongoLedger, type MongoLedgerOptions } from "./ledger/store-mongo.ts";
 import { createSqliteLedger } from "./ledger/store-sqlite.ts";
 import { createBillingRoutes } from "./routes.ts";
 import { createHoldSweeper } from "./sweeper.ts";
-import { withKeyTotals } from "./usage/key-totals.ts";
+import { createKeyTotals, withKeyTotals } from "./usage/key-totals.ts";
 import { createMongoUsage } from "./usage/store-mongo-usage.ts";
 import { createSqliteUsage } from "./usage/store-sqlite-usage.ts";
 import { createCounting } from "./usage/usage-counting.ts";
@@ -80,14 +79,25 @@ export function createBilling(deps: BillingDeps): Service & { holds: HoldOperati
   const grants = createGrantStore(deps.database);
   const alerts = createAlerts({ store: alertStore, clock, events });
   const counting = createCounting({ store, usage, alerts, clock, events });
+  const counted = createKeyTotals(store);
+  /** Makes refused operations again with the totals of their keys, and writes alerts of reached limits. */
+  const toldOfRefusal: LedgerContext["told"] = async (wallet, operations, refused, now) => {
+    const outcomes = await counted(wallet, operations, refused, now);
+    counting.note(wallet);
+    await alerts.afterRefusal(wallet, operations, outcomes, now);
+    events.operations(wallet, operations, outcomes);
+    return outcomes;
+  };
   const ledger: LedgerContext = {
-    store: withKeyTotals(store, (wallet, operations, outcomes, now) => {
+    ...{ store, clock, events },
+    told(wallet, operations, outcomes, now) {
+      for (const { kind } of outcomes) {
+        if (kind === "refused") return toldOfRefusal(wallet, operations, outcomes, now);
+      }
       counting.note(wallet);
-      if (!outcomes.some(isKeyLimitReached)) return outcomes;
-      return alerts.afterRefusal(wallet, operations, outcomes, now).then(() => outcomes);
-    }),
-    clock,
-    events,
+      events.operations(wallet, operations, outcomes);
+      return outcomes;
+    },
   };
   const sweeper = createHoldSweeper({ ...ledger, peers: deps.peers });
   const life = new AbortController();

@@ -99,9 +99,9 @@ export function callOf(
   const { accountId } = principal;
   const known = admission && { ...noAdmission, ...admission };
   const parsing = parseRequest(asked, body, { reader, accountId, isKeyed, signal });
-  return after(parsing, (parsed) => ({
-    ...{ parsed, principal, admission: known, idempotencyKey, conversation, betas, requestId },
-  }));
+  return after(parsing, (parsed) => {
+    return { parsed, principal, admission: known, idempotencyKey, conversation, betas, requestId };
+  });
 }
 
 /** The fields that an admission may leave out. */

@@ -23,7 +23,10 @@ export function rowsOf(page: Page, table: string): Promise<ShownRow[]> {
       const cells = [...row.querySelectorAll("td")].map((cell) => {
         const value = cell.querySelector("data")?.getAttribute("value");
         const exact = value === null || value === undefined ? undefined : Number(value);
-        return [cell.dataset.label ?? "", { text: cell.textContent ?? "", value: exact }] as const;
+        // The meaning of a status is a tip of its own.
+        const shown = cell.cloneNode(true) as Element;
+        for (const tip of shown.querySelectorAll("[popover]")) tip.remove();
+        return [cell.dataset.label ?? "", { text: shown.textContent ?? "", value: exact }] as const;
       });
       return [
         {

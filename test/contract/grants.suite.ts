@@ -11,6 +11,7 @@ import type { GrantStore } from "../../services/billing/grants/grant-store.ts";
 import { giveDue } from "../../services/billing/grants/monthly.ts";
 import { createGrantStore } from "../../services/billing/grants/store-documents.ts";
 import { createLedgerStore } from "../../services/billing/index.ts";
+import type { Outcome } from "../../services/billing/ledger/operations.ts";
 import { until } from "../support/until.ts";
 import { billingWorld } from "./ledger.world.ts";
 
@@ -139,6 +140,7 @@ export function monthlyGrantContract(open: () => Promise<() => Database>): void 
           };
         return {
           ...{ clock, events },
+          told: (_wallet: unknown, _operations: unknown, outcomes: Outcome[]) => outcomes,
           store: { ...ledger, apply: wrap(ledger.apply) },
           grants: { ...grants, moveOn: wrap(grants.moveOn) },
         };

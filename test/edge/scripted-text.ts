@@ -1,4 +1,5 @@
 import type { TextPort, TextRequest } from "../../services/common/agreements/text-port.ts";
+import type { StopSignal } from "../../services/kit/base/stop.ts";
 import type { CallerSocket } from "../support/caller-socket.ts";
 import { until } from "../support/until.ts";
 
@@ -10,7 +11,7 @@ export interface Asked {
   say(text: string): void;
   /** Ends the answer with a finished response. */
   finish(output?: readonly object[]): void;
-  signal: AbortSignal;
+  signal: StopSignal;
 }
 
 /** The event of a stream. */

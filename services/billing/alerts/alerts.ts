@@ -121,7 +121,7 @@ export function createAlerts({ store, clock, events }: AlertsContext): Alerts {
 }
 
 /** Did the limit of a key refuse the operation? */
-export function isKeyLimitReached(outcome: Outcome): boolean {
+function isKeyLimitReached(outcome: Outcome): boolean {
   return outcome.kind === "refused" && outcome.reason === ErrorReason.KEY_LIMIT_EXCEEDED;
 }
 

@@ -17,8 +17,12 @@ export type Verdict = "keep" | "settle" | "release" | "failed" | "away";
 
 /** The business events of billing, which are logged and counted only here. None of these throws. */
 export interface BillingEvents {
-  /** An operation has its outcome. */
-  operation(wallet: WalletRef, operation: Operation, outcome: Outcome): void;
+  /** Operations of a wallet have their outcomes. */
+  operations(
+    wallet: WalletRef,
+    operations: readonly Operation[],
+    outcomes: readonly Outcome[],
+  ): void;
   /** A wallet's transition lost to another process, and is tried again. */
   conflict(unit: Unit): void;
   /** A wallet's transition failed with an error that the code does not know. Answers the id under which it was logged. */
@@ -65,9 +69,13 @@ export function createBillingEvents(deps: {
   const { log, metrics, ids, clock } = deps;
   const count = createCounters(metrics);
   return {
-    operation(wallet, operation, outcome) {
-      if (outcome.kind === "refused") tellRefused({ log, count }, wallet, operation, outcome);
-      else tellDone({ log, count }, wallet, operation, outcome);
+    operations(wallet, operations, outcomes) {
+      for (const [at, outcome] of outcomes.entries()) {
+        const operation = operations[at];
+        if (!operation) continue;
+        if (outcome.kind === "refused") tellRefused({ log, count }, wallet, operation, outcome);
+        else tellDone({ log, count }, wallet, operation, outcome);
+      }
     },
     conflict(unit) {
       count.conflicts.of(unit).value++;

@@ -2,6 +2,7 @@
 // sweeper change money only by this. `ledger.ts` decides the outcomes.
 
 import type { HoldOperations } from "#common/agreements/hold-client.ts";
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { ErrorReason, isRefusal, type RefusalError } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { Operation as OperationMessage } from "#proto/genmesh/billing/v1/billing_service_pb.ts";
@@ -26,18 +27,43 @@ export interface LedgerContext {
   store: LedgerStore;
   clock: Clock;
   events: BillingEvents;
+  /** Called with the outcomes of a transition when they are durable. Its caller waits for the result: the outcomes to go by. */
+  told(
+    wallet: WalletRef,
+    operations: readonly Operation[],
+    outcomes: Outcome[],
+    now: number,
+  ): Awaitable<Outcome[]>;
+}
+
+/** Applies operations of one wallet. `answered` gets their outcomes, and `failed` the error where there are none. */
+function applyAll<T>(
+  { store, clock, told }: LedgerContext,
+  wallet: WalletRef,
+  operations: readonly Operation[],
+  answered: (outcomes: Outcome[]) => T,
+  failed: (error: unknown) => T,
+): Promise<T> {
+  const now = clock.now();
+  return store.apply(wallet, operations, now).then((durable) => {
+    const outcomes = told(wallet, operations, durable, now);
+    return outcomes instanceof Promise ? outcomes.then(answered, failed) : answered(outcomes);
+  }, failed);
 }
 
 /** Applies one operation. Throws its refusal. */
-export async function applyOne(
-  { store, clock, events }: LedgerContext,
+export function applyOne(
+  ledger: LedgerContext,
   { wallet, operation }: Addressed,
 ): Promise<Exclude<Outcome, Refused>> {
-  const [outcome] = await store.apply(wallet, [operation], clock.now());
-  if (!outcome) throw new Error("an operation without an outcome");
-  events.operation(wallet, operation, outcome);
-  if (outcome.kind === "refused") throw refusalError(outcome);
-  return outcome;
+  const answered = ([outcome]: Outcome[]) => {
+    if (!outcome) throw new Error("an operation without an outcome");
+    if (outcome.kind === "refused") throw refusalError(outcome);
+    return outcome;
+  };
+  return applyAll(ledger, wallet, [operation], answered, (error) => {
+    throw error;
+  });
 }
 
 /**
@@ -80,20 +106,11 @@ function applyGroup(
   wallet: WalletRef,
   operations: readonly Operation[],
 ): Promise<Outcome[]> {
-  const { store, clock, events } = ledger;
-  return store.apply(wallet, operations, clock.now()).then(
-    (outcomes) => {
-      for (const [at, operation] of operations.entries()) {
-        const outcome = outcomes[at];
-        if (outcome) events.operation(wallet, operation, outcome);
-      }
-      return outcomes;
-    },
-    (error) => {
-      const refused = failed(error, wallet, ledger);
-      return operations.map(() => refused);
-    },
-  );
+  const answered = (outcomes: Outcome[]) => outcomes;
+  return applyAll(ledger, wallet, operations, answered, (error) => {
+    const refused = failed(error, wallet, ledger);
+    return operations.map(() => refused);
+  });
 }
 
 function failed(error: unknown, wallet: WalletRef, { events }: LedgerContext): Refused {
@@ -108,7 +125,6 @@ function refusedBy({ reason, metadata }: RefusalError): Refused {
 
 /** The operations of owners of holds for services of the same process, without a message. They refuse as those over the wire do. */
 export function createLocalHolds(ledger: LedgerContext): HoldOperations {
-  const { store, clock, events } = ledger;
   const apply = <I, K extends Outcome["kind"], T>(
     check: (asked: I) => Addressed,
     asked: I,
@@ -117,17 +133,14 @@ export function createLocalHolds(ledger: LedgerContext): HoldOperations {
   ): Promise<T> => {
     try {
       const { wallet, operation } = check(asked);
-      return store.apply(wallet, [operation], clock.now()).then(
-        ([outcome]) => {
-          if (outcome) events.operation(wallet, operation, outcome);
-          if (outcome?.kind === "refused") throw refusalError(outcome);
-          if (outcome?.kind !== kind) throw new Error(`an operation without its outcome: ${kind}`);
-          return answer(outcome as Extract<Outcome, { kind: K }>);
-        },
-        (error) => {
-          throw refusalError(failed(error, wallet, ledger));
-        },
-      );
+      const answered = ([outcome]: Outcome[]) => {
+        if (outcome?.kind === "refused") throw refusalError(outcome);
+        if (outcome?.kind !== kind) throw new Error(`an operation without its outcome: ${kind}`);
+        return answer(outcome as Extract<Outcome, { kind: K }>);
+      };
+      return applyAll(ledger, wallet, [operation], answered, (error) => {
+        throw refusalError(failed(error, wallet, ledger));
+      });
     } catch (error) {
       return Promise.reject(error);
     }

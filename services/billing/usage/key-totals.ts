@@ -1,7 +1,6 @@
-// Adds up a key's charges where an earlier release kept only its months, and a limit by day, week or for ever needs more. It
-// wraps the ledger's store, and does nothing for keys that have their totals.
+// Adds up a key's charges where an earlier release kept only its months, and a limit by day, week or for ever needs more. For keys
+// that have their totals it does nothing.
 
-import type { Awaitable } from "#kit/base/awaitable.ts";
 import { type BoundedMap, createBoundedMap } from "#kit/base/bounded-map.ts";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { turn } from "#kit/base/in-turns.ts";
@@ -26,35 +25,39 @@ interface Adding {
 /** By wallet and key. */
 type Addings = BoundedMap<Adding>;
 
-/**
- * The store, whose transitions also have a key's totals that earlier releases did not keep: its charges in a day, a week and
- * altogether. The fold refuses the first operation that needs these. Then the journal is added up from its first entry, and the
- * operation is made again with the totals. The transition writes the totals down, so this happens once a key. Operations of the same
- * key share the adding up. Where it takes longer than a caller waits, they are refused, and the next ones continue from there. `told`
- * gets the outcomes of each transition.
- */
-export function withKeyTotals(store: LedgerStore, told: Told = asTheyAre): LedgerStore {
-  const addings: Addings = createBoundedMap(maxAddings);
-  return {
-    ...store,
-    apply: (wallet, operations, now) =>
-      store.apply(wallet, operations, now).then((outcomes) => {
-        if (!outcomes.some(uncountedKey)) return told(wallet, operations, outcomes, now);
-        const counting = applyCounted(store, addings, wallet, operations, now, outcomes);
-        return counting.then((counted) => told(wallet, operations, counted, now));
-      }),
-  };
-}
-
-/** Called with the outcomes of a transition when they are durable. The transition's caller waits for its result, the same outcomes. */
-type Told = (
+/** The outcomes of a transition, made again with a key's totals where they were refused because these are missing. */
+export type Counted = (
   wallet: WalletRef,
   operations: readonly Operation[],
   outcomes: Outcome[],
   now: number,
-) => Awaitable<Outcome[]>;
+) => Promise<Outcome[]>;
 
-const asTheyAre: Told = (_wallet, _operations, outcomes) => outcomes;
+/**
+ * Makes transitions with a key's totals that earlier releases did not keep: its charges in a day, a week and altogether. The fold
+ * refuses the first operation that needs these. Then the journal is added up from its first entry, and the operation is made again
+ * with the totals. The transition writes the totals down, so this happens once a key. Operations of the same key share the adding up.
+ * Where it takes longer than a caller waits, they are refused, and the next ones continue from there.
+ */
+export function createKeyTotals(store: LedgerStore): Counted {
+  const addings: Addings = createBoundedMap(maxAddings);
+  return async (wallet, operations, outcomes, now) => {
+    if (!outcomes.some(uncountedKey)) return outcomes;
+    return await applyCounted(store, addings, wallet, operations, now, outcomes);
+  };
+}
+
+/** The store, whose transitions also have such totals. */
+export function withKeyTotals(store: LedgerStore): LedgerStore {
+  const counted = createKeyTotals(store);
+  return {
+    ...store,
+    apply: (wallet, operations, now) =>
+      store
+        .apply(wallet, operations, now)
+        .then((outcomes) => counted(wallet, operations, outcomes, now)),
+  };
+}
 
 async function applyCounted(
   store: LedgerStore,

@@ -30,17 +30,17 @@ let used = 0;
  */
 function draw(alphabet: string, length: number): string {
   const limit = 256 - (256 % alphabet.length);
-  let text = "";
-  while (text.length < length) {
+  const letters: number[] = [];
+  while (letters.length < length) {
     if (used === pool.length) {
       pool = randomBytes(poolBytes);
       used = 0;
     }
     const byte = pool[used] ?? 0;
     pool[used++] = 0;
-    if (byte < limit) text += alphabet[byte % alphabet.length];
+    if (byte < limit) letters.push(alphabet.charCodeAt(byte % alphabet.length));
   }
-  return text;
+  return String.fromCharCode(...letters);
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Awaitable } from "#kit/base/awaitable.ts";
 import { ErrorReason, RefusalError, refuse } from "#kit/base/errors.ts";
 import { copyInTurns } from "#kit/base/in-turns.ts";
 import { shapeFault } from "#kit/base/json.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import { createFairShare, type FairShareBounds, inTurn } from "#kit/share/fair-share.ts";
 import type { Lane, ThreadTask, Workshop } from "#kit/threads/workshop.ts";
 import type { inThread } from "./in-thread.ts";
@@ -24,7 +25,7 @@ export interface JsonReader {
 /** The account of a body, and the signal that ends the wait for a turn. */
 interface Asking {
   accountId: string;
-  signal: AbortSignal;
+  signal: StopSignal;
 }
 
 const kib = 1024;

@@ -24,14 +24,10 @@ interface CommitConnection {
 /** A transaction that waits for its turn. */
 interface Pending {
   work: (tx: SqlTransaction) => unknown;
+  /** The result of `work`, once it ran. */
+  value?: unknown;
   resolve: (value: never) => void;
   reject: (error: unknown) => void;
-}
-
-/** A transaction that ran, and its result. */
-interface Done {
-  pending: Pending;
-  value: unknown;
 }
 
 /**
@@ -75,50 +71,44 @@ export class Committing {
 
   /** Commits the transactions of a batch, and settles each. */
   run(batch: readonly Pending[]): void {
-    let done: readonly Done[];
+    let rest = batch;
     try {
-      done = this.#commitAll(batch);
+      while (rest.length > 0) {
+        this.#begin.run();
+        this.#tx.othersVersion = this.#runner.get("PRAGMA data_version")?.data_version;
+        const failed = this.#runAll(rest);
+        if (!failed) {
+          this.#commit.run();
+          this.#undos.clear();
+          break;
+        }
+        this.#undo();
+        rest = rest.filter((one) => one !== failed);
+      }
     } catch (error) {
       this.#undo();
       const refusal = new RefusalError(ErrorReason.SERVICE_UNAVAILABLE, { cause: error });
       for (const one of batch) one.reject(refusal);
       return;
     }
-    for (const { pending, value } of done) pending.resolve(value as never);
+    // Those that were rejected stay so.
+    for (const { resolve, value } of rest) resolve(value as never);
   }
 
-  #commitAll(batch: readonly Pending[]): readonly Done[] {
-    let rest = batch;
-    while (rest.length > 0) {
-      this.#begin.run();
-      this.#tx.othersVersion = this.#runner.get("PRAGMA data_version")?.data_version;
-      const outcome = this.#runAll(rest);
-      if ("done" in outcome) {
-        this.#commit.run();
-        this.#undos.clear();
-        return outcome.done;
-      }
-      this.#undo();
-      rest = rest.filter((one) => one !== outcome.failed);
-    }
-    return [];
-  }
-
-  /** The results, or the transaction that failed after it changed something. One that failed before that is rejected. */
-  #runAll(batch: readonly Pending[]): { done: Done[] } | { failed: Pending } {
-    const done: Done[] = [];
+  /** Answers the transaction that failed after it changed something. One that fails before that is rejected, and the others go on. */
+  #runAll(batch: readonly Pending[]): Pending | undefined {
     for (const pending of batch) {
       this.#hasChanged = false;
       try {
-        done.push({ pending, value: pending.work(this.#tx) });
+        pending.value = pending.work(this.#tx);
       } catch (error) {
         // A full disk ends the whole transaction by itself.
         if (!this.#db.isTransaction) throw error;
         pending.reject(meantBy(error));
-        if (this.#hasChanged) return { failed: pending };
+        if (this.#hasChanged) return pending;
       }
     }
-    return { done };
+    return undefined;
   }
 
   #undo(): void {
@@ -160,8 +150,8 @@ export function createQueue(committing: Committing) {
     gathered = 0;
     batchWait.ended(awaited);
     awaited = 0;
-    const batch = pending.slice(0, maxBatch);
-    pending = pending.slice(maxBatch);
+    const batch = pending.length > maxBatch ? pending.slice(0, maxBatch) : pending;
+    pending = pending.length > maxBatch ? pending.slice(maxBatch) : [];
     if (pending.length > 0) scheduleTurn();
     committing.run(batch);
   };

@@ -5,7 +5,7 @@ import type { Span } from "@opentelemetry/api";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Metrics } from "#kit/base/metrics.ts";
 import { staged } from "#kit/stream/stages.ts";
-import { type Attributes, failSpan, runIn, startSpan } from "./spans.ts";
+import { type Attributes, failSpan, isTraced, noSpan, runIn, startSpan } from "./spans.ts";
 
 /** One generation at one upstream. */
 export interface InferenceCall {
@@ -75,11 +75,6 @@ export const callersErrors: ReadonlySet<string> = new Set([
 /** Kinds of work. The catalog gives each kind its own number of places at an upstream. */
 type Work = "text" | "speech" | "jobs";
 
-function workOf({ operation, output }: InferenceCall): Work {
-  if (operation !== "generate_content") return "text";
-  return output === "speech" ? "speech" : "jobs";
-}
-
 /** The error name for an aborted generation. A time-out counts as its upstream's fault. */
 export function errorOfAbort({ reason }: Pick<AbortSignal, "reason">): string {
   return isRefusal(reason, ErrorReason.UPSTREAM_TIMEOUT) ? "timeout" : "cancelled";
@@ -117,13 +112,15 @@ class Running implements Inference {
   constructor(call: InferenceCall, count: Counters) {
     this.#call = call;
     this.#count = count;
-    this.#active = count.active.of(call.provider, workOf(call));
+    const ofMedia: Work = call.output === "speech" ? "speech" : "jobs";
+    const work: Work = call.operation === "generate_content" ? ofMedia : "text";
+    this.#active = count.active.of(call.provider, work);
     this.#active.value++;
-    this.#span = startSpan(specOf(call));
+    this.#span = isTraced() ? startSpan(specOf(call)) : noSpan;
     this.isTraced = this.#span.isRecording();
   }
 
-  readonly run = <T>(work: () => T): T => runIn(this.#span, work);
+  readonly run = <T>(work: () => T): T => (this.isTraced ? runIn(this.#span, work) : work());
 
   chunk(): void {
     const { operation, provider, model } = this.#call;
@@ -212,17 +209,10 @@ export function followedStream<T>(
 /** A counter takes no negative number, and an upstream may report anything. */
 function isBelievable(usage: InferenceUsage): boolean {
   const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens = 0, details } = usage;
-  return (
-    isCount(inputTokens) &&
-    isCount(cachedInputTokens) &&
-    isCount(outputTokens) &&
-    isCount(reasoningTokens) &&
-    isCount(details?.cacheWrite ?? 0)
-  );
-}
-
-function isCount(count: number): boolean {
-  return Number.isFinite(count) && count >= 0;
+  const written = details?.cacheWrite ?? 0;
+  const least = Math.min(inputTokens, cachedInputTokens, outputTokens, reasoningTokens, written);
+  const sum = inputTokens + cachedInputTokens + outputTokens + reasoningTokens + written;
+  return least >= 0 && Number.isFinite(sum);
 }
 
 function attributesOf(facts: InferenceFacts): Attributes {

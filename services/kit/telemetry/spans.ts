@@ -39,7 +39,11 @@ const kinds = {
 } as const;
 
 /** Used where there is no trace. It records nothing, and gives no headers. */
-const noSpan = trace.wrapSpanContext({ traceId: "", spanId: "", traceFlags: TraceFlags.NONE });
+export const noSpan = trace.wrapSpanContext({
+  traceId: "",
+  spanId: "",
+  traceFlags: TraceFlags.NONE,
+});
 
 /** True where the running code is part of a trace that is recorded. Otherwise skip work that only a span needs. */
 export function isTraced(): boolean {

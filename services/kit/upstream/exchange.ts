@@ -106,7 +106,8 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     // 1xx: the real head is still to come.
     if (status < 200 || this.#isOver) return;
     this.#body = new ReplyBody(controller, () => this.#stop(new UpstreamError("cut")));
-    this.#resolve(decodedReply({ status, headers: readHeaders(headers), body: this.#body }));
+    const reply = { status, headers: readHeaders(headers), body: this.#body };
+    this.#resolve(headers["content-encoding"] === undefined ? reply : decodedReply(reply));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

@@ -4,7 +4,7 @@
 import { AsyncResource } from "node:async_hooks";
 import type { Dispatcher } from "undici";
 import type { Awaitable } from "#kit/base/awaitable.ts";
-import { type Flow, pushed, type Sink } from "#kit/stream/push-stream.ts";
+import { type Flow, type Pushed, pushed, type Sink } from "#kit/stream/push-stream.ts";
 import type { BodyRoom, HttpBody } from "./client.ts";
 import { UpstreamError } from "./errors.ts";
 import { httpLimits } from "./limits.ts";
@@ -15,9 +15,9 @@ import { wholeBodyOf } from "./whole-body.ts";
  * `unreadBytes` (and one chunk) wait in it. Then the socket is paused.
  */
 export class ReplyBody implements HttpBody, Flow {
-  readonly chunks = pushed((sink: Sink<Buffer>) => this.#begin(sink));
   readonly #controller: Dispatcher.DispatchController;
   readonly #stop: () => void;
+  #chunks: Pushed<Buffer> | undefined;
   #unread: Buffer[] = [];
   #unreadBytes = 0;
   #isEnded = false;
@@ -40,6 +40,11 @@ export class ReplyBody implements HttpBody, Flow {
   constructor(controller: Dispatcher.DispatchController, stop: () => void) {
     this.#controller = controller;
     this.#stop = stop;
+  }
+
+  get chunks(): Pushed<Buffer> {
+    this.#chunks ??= pushed((sink: Sink<Buffer>) => this.#begin(sink));
+    return this.#chunks;
   }
 
   /** Takes bytes from the socket. */

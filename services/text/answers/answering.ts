@@ -4,7 +4,7 @@
 import type { LiveCatalog } from "#common/agreements/catalog-client.ts";
 import { keyLimitOf } from "#common/agreements/hold-client.ts";
 import { checkIdempotencyKey, refuseAtEdge } from "#common/words/idempotency.ts";
-import { type Awaitable, after } from "#kit/base/awaitable.ts";
+import { type Awaitable, after, promiseOf } from "#kit/base/awaitable.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { Stop, type StopSignal } from "#kit/base/stop.ts";
 import type { Principal } from "#kit/rpc/principal.ts";
@@ -313,7 +313,13 @@ export class Alone implements Seat {
       if (this.#isStream) this.#land();
     });
     running.began(this.#stop);
-    this.answer = this.#begun(begin);
+    this.answer = promiseOf(begin, this.#stop).then(
+      (answer) => this.#begun(answer),
+      (error) => {
+        this.#land();
+        throw asRefusal(error, this.#stop);
+      },
+    );
   }
 
   readonly leave = (): void => {
@@ -323,33 +329,21 @@ export class Alone implements Seat {
     if (!this.#isLanded) this.#stop.abort(stopped("left"));
   };
 
-  #begun(begin: Begin): Promise<Answer> {
-    const failed = (error: unknown) => {
+  #begun(answer: Answer): Answer {
+    if (answer.kind === "json") {
       this.#land();
-      throw asRefusal(error, this.#stop);
-    };
-    let beginning: Awaitable<Answer>;
-    try {
-      beginning = begin(this.#stop);
-    } catch (error) {
-      beginning = Promise.reject(error);
+      if (this.#isLeft) answer.room?.[Symbol.dispose]();
+      else this.#room = answer.room;
+      return answer;
     }
-    return Promise.resolve(beginning).then((answer) => {
-      if (answer.kind === "json") {
-        this.#land();
-        if (this.#isLeft) answer.room?.[Symbol.dispose]();
-        else this.#room = answer.room;
-        return answer;
-      }
-      this.#isStream = true;
-      if (this.#stop.aborted) this.#land();
-      const end = () => this.#land();
-      const fail = (error: unknown) => {
-        end();
-        return error;
-      };
-      return { ...answer, events: staged(answer.events, { end, fail }) };
-    }, failed);
+    this.#isStream = true;
+    if (this.#stop.aborted) this.#land();
+    const end = () => this.#land();
+    const fail = (error: unknown) => {
+      end();
+      return error;
+    };
+    return { ...answer, events: staged(answer.events, { end, fail }) };
   }
 
   #land(): void {

@@ -1,6 +1,7 @@
 // Runs one stream from its first event to its settlement. It holds the terminal event back until the charge is decided, so that
 // the caller gets the cost with it. `sending.ts` makes the run, and `shared-events.ts` hands its bytes to callers.
 
+import { after, promiseOf } from "#kit/base/awaitable.ts";
 import { ErrorReason, type Reason } from "#kit/base/errors.ts";
 import type { Stop } from "#kit/base/stop.ts";
 import { type Flow, Pushed, pushTo, type Sink } from "#kit/stream/push-stream.ts";
@@ -21,7 +22,8 @@ import type { End } from "../metering/charge.ts";
 import { type Silence, unseenInput, unseenTokens } from "../metering/hidden-time.ts";
 import { type ChargedTokens, cutBoundOf } from "../metering/pricing.ts";
 import { lastFramesShown, lastFramesWithUsage, withShownCost } from "../metering/shown-usage.ts";
-import type { Finished, Metered } from "../paid/paid-request.ts";
+import type { Metered } from "../paid/paid-request.ts";
+import type { Finished } from "../paid/settling.ts";
 import type { PreparedRequest } from "../request/prepared.ts";
 import type { KeptAnswer } from "../store/store.ts";
 import { failureFor, failureOfEnd } from "./answer-facts.ts";
@@ -201,22 +203,25 @@ export class EventRun extends Pushed<Uint8Array> implements Flow {
   }
 
   /** The terminal event, once the request is settled. */
-  async #last({ frame, ending, isByUs }: TerminalEvent): Promise<Uint8Array> {
+  #last({ frame, ending, isByUs }: TerminalEvent): Promise<Uint8Array> {
     this.#isOver = true;
     const { large, metered, request, withUsage } = this.#options;
     const { operation } = request;
-    const finished = await this.#finish(isByUs ? "ended" : ending);
-    this.#leaveUpstream();
-    if (!finished.isOurs) return this.#breakOff(ErrorReason.SERVICE_UNAVAILABLE);
-    // A broken stream of chat or messages must not look complete.
-    if (operation !== "responses" && ending === "failed") return frame;
-    const charge = { ...finished, inChunk: withUsage };
-    const shown = await lastFramesShown(operation, frame, charge, large, metered);
-    const done = doneFrame(operation);
-    if (frame.length <= largeAnswerBytes) return joinFrames([...shown, done]);
-    // Joining the frames would copy a large one.
-    this.#farewell = done;
-    return joinFrames(shown);
+    const ended = promiseOf(() => this.#finish(isByUs ? "ended" : ending));
+    return ended.then((finished) => {
+      this.#leaveUpstream();
+      if (!finished.isOurs) return this.#breakOff(ErrorReason.SERVICE_UNAVAILABLE);
+      // A broken stream of chat or messages must not look complete.
+      if (operation !== "responses" && ending === "failed") return frame;
+      const charge = { ...finished, inChunk: withUsage };
+      return after(lastFramesShown(operation, frame, charge, large, metered), (shown) => {
+        const done = doneFrame(operation);
+        if (frame.length <= largeAnswerBytes) return joinFrames([...shown, done]);
+        // Joining the frames would copy a large one.
+        this.#farewell = done;
+        return joinFrames(shown);
+      });
+    });
   }
 
   async #breakOff(reason: Reason): Promise<Uint8Array> {

@@ -146,7 +146,6 @@ export class Sending {
 
   #upstreamRequest(): UpstreamRequest {
     const { request, callId, metered } = this.#paid;
-    const counter = counterFor(metered.accountId, this.#context.counter);
     const signal = this.#upstream;
     return {
       accountId: metered.accountId,
@@ -157,7 +156,10 @@ export class Sending {
       maxOutputTokens: toldBound(request, metered.bounds),
       outputBound: {
         tokens: cutBoundOf(request, metered.bounds),
-        count: (texts, limit) => countOrGuess(counter, texts, limit),
+        count: (texts, limit) => {
+          const counter = counterFor(metered.accountId, this.#context.counter);
+          return countOrGuess(counter, texts, limit);
+        },
       },
       modelId: request.model.id,
       upstreamModel: request.model.upstreamModel,

@@ -1,6 +1,7 @@
 // Does the work on whole answers in threads where they are large, since a long step would block every other request. `tasks.ts`
 // lists the work.
 
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { copyInTurns } from "#kit/base/in-turns.ts";
 import type { StopSignal } from "#kit/base/stop.ts";
 import { createFairShare, inTurn } from "#kit/share/fair-share.ts";
@@ -16,15 +17,15 @@ export interface LargeAnswers {
   lift: Lift;
   plain: ReadPlain;
   /**
-   * Does a task. The size of its first argument decides whether it needs a thread, and the argument is copied. Rejects with
-   * SERVICE_UNAVAILABLE where no thread did it, with RATE_LIMIT_EXCEEDED where too much work of the account waits, and with the
-   * signal's reason.
+   * Does a task. The size of its first argument decides whether it needs a thread, and the argument is copied. A promise where it needs
+   * one. That rejects with SERVICE_UNAVAILABLE where no thread did it, with RATE_LIMIT_EXCEEDED where too much work of the account
+   * waits, and with the signal's reason.
    */
   run<T extends Exclude<Task, "lift">>(
     task: T,
     asking: { accountId: string; signal?: StopSignal },
     ...given: TaskArguments<T>
-  ): Promise<TaskResult<T>>;
+  ): Awaitable<TaskResult<T>>;
 }
 
 const largeAnswer: ThreadTask = {
@@ -49,12 +50,12 @@ export function createLargeAnswers(workshop: Workshop): LargeAnswers {
       const result = await workshop.run<typeof inThread>(largeAnswer, job, [bytes.buffer]);
       return result as TaskResult<T>;
     });
-  const run: LargeAnswers["run"] = async (task, asking, ...given) => {
+  const run: LargeAnswers["run"] = (task, asking, ...given) => {
     const work = tasks[task] as (...given: unknown[]) => TaskResult<typeof task>;
     const [first, ...rest] = given;
     if (first.length <= largeAnswerBytes) return work(...given);
     // Copied in its turn and not before, so that waiting work is in memory once.
-    return await elsewhere(task, asking, async () => {
+    return elsewhere(task, asking, async () => {
       const bytes = await copyInTurns(first);
       return { bytes, given: [bytes, ...rest] };
     });

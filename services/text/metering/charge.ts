@@ -221,9 +221,9 @@ export function reasoningOf({ reasoningTokens = 0, outputTokens }: ReportedUsage
  */
 function isBelievable(usage: ReportedUsage, bounds: TokenBounds): boolean {
   const { inputTokens, cachedInputTokens, outputTokens } = usage;
-  const counts = [inputTokens, cachedInputTokens, outputTokens];
-  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) return false;
-  if (cachedInputTokens > inputTokens) return false;
+  if (!Number.isSafeInteger(inputTokens) || !Number.isSafeInteger(outputTokens)) return false;
+  if (!Number.isSafeInteger(cachedInputTokens) || cachedInputTokens < 0) return false;
+  if (cachedInputTokens > inputTokens || outputTokens < 0) return false;
   return (
     inputTokens <= bounds.input * believableFactor &&
     // A stream of no output may count its first token nevertheless.

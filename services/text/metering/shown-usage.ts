@@ -1,6 +1,6 @@
 // Writes the cost, and the tokens that genmesh counted, into answers. Callers then see the numbers by which they pay.
 
-import type { Awaitable } from "#kit/base/awaitable.ts";
+import { type Awaitable, orElse } from "#kit/base/awaitable.ts";
 import { inTurns, joinInTurns } from "#kit/base/in-turns.ts";
 import { isJsonObject, type JsonObject } from "#kit/base/json.ts";
 import { dataFrame, typedFrame } from "../../upstreams/text/frame.ts";
@@ -163,36 +163,34 @@ export function withShownCost(
   return bytesOfBody(answerWithUsage(body, operation, charge));
 }
 
-async function bytesWithCost(
+function bytesWithCost(
   operation: TextOperation,
   body: Uint8Array,
   charge: ShownCharge,
   large: Pick<LargeAnswers, "run">,
   { accountId }: Pick<Metered, "accountId">,
-): Promise<Uint8Array> {
-  try {
-    return await large.run("withUsage", { accountId }, body, operation, charge);
-  } catch (error) {
+): Awaitable<Uint8Array> {
+  const working = () => large.run("withUsage", { accountId }, body, operation, charge);
+  return orElse(working, (error) => {
     if (charge.estimate) throw error;
     return withCostInTurns(body, charge.cost);
-  }
+  });
 }
 
 /** The last frames of a stream, in the same way. `inChunk`: see `lastFramesWithUsage`. */
-export async function lastFramesShown(
+export function lastFramesShown(
   operation: TextOperation,
   frame: Uint8Array,
   { cost, estimate, inChunk }: ShownCharge & { inChunk: boolean },
   large: Pick<LargeAnswers, "run">,
   { accountId }: Pick<Metered, "accountId">,
-): Promise<Uint8Array[]> {
+): Awaitable<Uint8Array[]> {
   const charge = { cost, estimate };
-  try {
-    return await large.run("lastFrames", { accountId }, frame, operation, charge, inChunk);
-  } catch (error) {
+  const working = () => large.run("lastFrames", { accountId }, frame, operation, charge, inChunk);
+  return orElse(working, async (error) => {
     if (estimate) throw error;
     return [await withCostInTurns(frame, cost)];
-  }
+  });
 }
 
 async function withCostInTurns(json: Uint8Array, cost: bigint | undefined): Promise<Uint8Array> {

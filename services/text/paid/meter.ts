@@ -1,7 +1,7 @@
 // Opens the holds of requests, and writes checkpoints while they run. `paid-request.ts` is one such request, and `reaper.ts` ends
 // those of dead processes.
 
-import { type KeyLimit, noHoldReasons } from "#common/agreements/hold-client.ts";
+import { type KeyLimit, noHoldReasons, type Reserved } from "#common/agreements/hold-client.ts";
 import { refuseLate } from "#common/paid-work/dispatch.ts";
 import { drawBudgetMs, holdCheckMs, leaseMs } from "#common/paid-work/limits.ts";
 import { whenAborted } from "#kit/base/abort.ts";
@@ -94,30 +94,38 @@ export function createMeter(context: MeterContext): Meter {
   });
   const metering = { ...context, ending, background, budgets, patience };
   return {
-    async open(request, payer, idempotency, signal) {
+    open(request, payer, idempotency, signal) {
       const openedAt = clock.steady();
       const { keyLimit } = payer;
       const intent = intentOf(request, payer, idempotency, context);
-      if (idempotency && !(await store.open(intent, signalOf(signal)))) return undefined;
-      try {
-        const { held } = await context.holds.open(intent, { keyLimit, least: request.leastHold });
-        signal.throwIfAborted();
-        // The lease of the hold runs from the first request for it. A request that is sent later could have no hold any more.
-        refuseLate(openedAt, clock);
-        lowerTo(held, intent, request.heldContent);
-      } catch (error) {
+      const failed = async (error: unknown): Promise<never> => {
         await giveUp(intent, error, metering);
         throw withAffordable(error, request);
-      }
-      const counter = counterFor(intent.accountId, context.counter);
-      const tally = createTally(request, counter, (error) => {
-        context.events.trouble("tokens are guessed", intent.requestId, error);
+      };
+      const opened = ({ held }: Reserved) => {
+        try {
+          signal.throwIfAborted();
+          // The lease of the hold runs from the first request for it. A request that is sent later could have no hold any more.
+          refuseLate(openedAt, clock);
+          lowerTo(held, intent, request.heldContent);
+        } catch (error) {
+          return failed(error);
+        }
+        const counter = counterFor(intent.accountId, context.counter);
+        const tally = createTally(request, counter, (error) => {
+          context.events.trouble("tokens are guessed", intent.requestId, error);
+        });
+        const paid = { intent, tally, openedAt, keyLimit };
+        const metered: Metered = new MeteredRequest(paid, metering, () => running.delete(metered));
+        running.add(metered);
+        ticker.wake();
+        return metered;
+      };
+      const terms = { keyLimit, least: request.leastHold };
+      if (!idempotency) return context.holds.open(intent, terms).then(opened, failed);
+      return store.open(intent, signalOf(signal)).then((isNew) => {
+        return isNew ? context.holds.open(intent, terms).then(opened, failed) : undefined;
       });
-      const paid = { intent, tally, openedAt, keyLimit };
-      const metered: Metered = new MeteredRequest(paid, metering, () => running.delete(metered));
-      running.add(metered);
-      ticker.wake();
-      return metered;
     },
     keepAlive: (signal) => ticker.run(signal),
     idle: () => ending.whenNone(),

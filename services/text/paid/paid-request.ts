@@ -5,7 +5,7 @@ import { beatMs, leaseMarginMs, leaseMs } from "#common/paid-work/limits.ts";
 import type { Awaitable } from "#kit/base/awaitable.ts";
 import { checkpointCharacters } from "../base/limits.ts";
 import { decide, type End } from "../metering/charge.ts";
-import type { ChargedTokens, TokenBounds } from "../metering/pricing.ts";
+import type { TokenBounds } from "../metering/pricing.ts";
 import type { Intent, Seen, Told } from "../store/store.ts";
 import type { Tally } from "../tokens/tally.ts";
 import type { Budgets } from "./budget.ts";
@@ -14,18 +14,10 @@ import {
   type Cover,
   closeRequest,
   type EndingRequest,
+  type Finished,
+  notOurs,
   openRow,
 } from "./settling.ts";
-
-/** The result of finishing. */
-export interface Finished {
-  /** False where this process had lost the request before. */
-  isOurs: boolean;
-  /** The charged tokens, where genmesh counted them itself. Undefined: the upstream reported them, or nothing is charged. */
-  estimate?: ChargedTokens | undefined;
-  /** USD micros that are charged. Undefined where another process decided them. */
-  cost?: bigint | undefined;
-}
 
 /** A request with its hold, from dispatch to settlement. */
 export interface Metered {
@@ -188,33 +180,39 @@ export class MeteredRequest implements Metered, EndingRequest {
     this.onLost?.();
   }
 
-  async #close(end: Awaitable<End>): Promise<Finished> {
+  #close(end: Awaitable<End>): Promise<Finished> {
     const { events, ending } = this.#context;
     ending.began(this);
-    try {
-      this.#onClosed();
-      if (this.#isLost) return { isOurs: false };
-      const ended = end instanceof Promise ? await end : end;
-      const isBrokenOff = ended.kind === "left" || ended.kind === "ended";
-      const counts = isBrokenOff ? () => this.#mostCounts() : () => this.#counts();
-      const deciding = decide(ended, this.intent, counts);
-      const decision = deciding instanceof Promise ? await deciding : deciding;
-      const isOurs = await closeRequest(decision, this, this.#context);
-      if (!isOurs) events.lost(this.intent);
-      const cost = isOurs ? (decision.closing.charge.amount ?? 0n) : undefined;
-      return { isOurs, estimate: decision.estimate, cost };
-    } catch (error) {
-      events.trouble("a request could not be ended", this.requestId, error);
-      return { isOurs: false };
-    } finally {
+    this.#onClosed();
+    const over = (finished: Finished) => {
       ending.ended(this);
+      return finished;
+    };
+    return this.#settle(end).then(over, (error) => {
+      events.trouble("a request could not be ended", this.requestId, error);
+      return over(notOurs);
+    });
+  }
+
+  #settle(end: Awaitable<End>): Promise<Finished> {
+    if (end instanceof Promise) return end.then((ended) => this.#settle(ended));
+    if (this.#isLost) return Promise.resolve(notOurs);
+    const isBrokenOff = end.kind === "left" || end.kind === "ended";
+    const counts = isBrokenOff ? () => this.#mostCounts() : () => this.#counts();
+    try {
+      const decision = decide(end, this.intent, counts);
+      return decision instanceof Promise
+        ? decision.then((decided) => closeRequest(decided, this, this.#context))
+        : closeRequest(decision, this, this.#context);
+    } catch (error) {
+      return Promise.reject(error);
     }
   }
 
-  async #counts(): Promise<readonly [input: number, output: number]> {
+  #counts(): Promise<readonly [input: number, output: number]> {
     const tally = this.#tally;
     const counted = Promise.all([tally.input(), tally.output()]);
-    return (await this.#context.patience.within(counted, undefined)) ?? tally.guess();
+    return this.#context.patience.within(counted, (counts) => counts ?? tally.guess());
   }
 
   /** The most tokens that an upstream may have counted, where its caller or genmesh kept it from reporting them. */

@@ -3,6 +3,7 @@
 
 import type { KeyLimit } from "#common/agreements/hold-client.ts";
 import { leaseMarginMs, leaseMs, settleRetryMs } from "#common/paid-work/limits.ts";
+import type { Awaitable } from "#kit/base/awaitable.ts";
 import { ErrorReason, isRefusal } from "#kit/base/errors.ts";
 import type { Clock } from "#kit/time/clock.ts";
 import type { ReportedUsage } from "../../upstreams/text/port.ts";
@@ -17,6 +18,7 @@ import {
 } from "../base/limits.ts";
 import type { UnderWay } from "../base/under-way.ts";
 import type { Decision, End } from "../metering/charge.ts";
+import type { ChargedTokens } from "../metering/pricing.ts";
 import { hashesToRemember } from "../request/opaque.ts";
 import type { Closing, Intent, Told, UsageStore } from "../store/store.ts";
 import type { Budgets } from "./budget.ts";
@@ -67,22 +69,36 @@ export interface EndingRequest {
 interface Ending {
   end: End;
   closing: Closing;
+  estimate: ChargedTokens | undefined;
   /** Notes that are being written. Undefined: none. */
   noted: Promise<unknown> | undefined;
   /** Is its row written? */
   isWritten: boolean;
 }
 
+/** The result of closing. */
+export interface Finished {
+  /** False where this process had lost the request before. */
+  isOurs: boolean;
+  /** The charged tokens, where genmesh counted them itself. Undefined: the upstream reported them, or nothing is charged. */
+  estimate?: ChargedTokens | undefined;
+  /** USD micros that are charged. Undefined where another process decided them. */
+  cost?: bigint | undefined;
+}
+
+/** Another process has the request, and decides its charge. */
+export const notOurs: Finished = { isOurs: false };
+
 /**
- * Ends a request of this process, and charges it. True once its last event may be sent. Then it is charged, or its charge is in a row
- * that billing's question will find, and follows in the background. False where another process decided otherwise, or the hold can no
- * longer be charged. Never rejects.
+ * Ends a request of this process, and charges it. Resolves once its last event may be sent. Then it is charged, or its charge is in a
+ * row that billing's question will find, and follows in the background. It is not ours where another process decided otherwise, or the
+ * hold can no longer be charged.
  */
 export function closeRequest(
-  { end, closing: decided, disbelieved }: Decision,
+  { end, closing: decided, disbelieved, estimate }: Decision,
   request: EndingRequest,
   context: ClosingContext,
-): Promise<boolean> {
+): Promise<Finished> {
   const { intent, told } = request;
   if (end.finishReason) told.finishReason = end.finishReason;
   if (end.failure) told.failure = end.failure;
@@ -95,34 +111,45 @@ export function closeRequest(
         disbelieved && noteReview(disbelieved, closing, intent, context),
       ])
     : undefined;
-  const ending = { end, closing, noted, isWritten: false };
+  const ending = { end, closing, estimate, noted, isWritten: false };
   if (intent.idempotency === undefined) return charge(ending, request, context);
   // The row is written before a caller gets the end of its answer. If this process died otherwise, a repeat would not find the answer,
   // and it would be generated and charged again. A request without an idempotency key needs no row.
   return writeClosing(closing, request, context).then((isWritten) => {
     ending.isWritten = isWritten;
-    return isWritten && charge(ending, request, context);
+    return isWritten ? charge(ending, request, context) : lost(request, context);
   });
 }
 
-/** Charges a request, and waits some time for that. True where it is, or will be, charged as decided. */
-function charge(ending: Ending, request: EndingRequest, context: ClosingContext): Promise<boolean> {
-  const { end, closing, noted } = ending;
+function lost({ intent }: EndingRequest, { events }: ClosingContext): Finished {
+  events.lost(intent);
+  return notOurs;
+}
+
+/** Charges a request, and waits some time for that. It is ours where it is, or will be, charged as decided. */
+function charge(
+  ending: Ending,
+  request: EndingRequest,
+  context: ClosingContext,
+): Promise<Finished> {
+  const { end, closing, estimate, noted } = ending;
   const { budgets, events } = context;
   const drawing = drawCharge(ending, request, context);
   const work = noted ? Promise.all([noted, drawing]) : drawing;
-  const judge = () => {
+  let isLate = false;
+  const judge = (): Awaitable<Finished> => {
     const { charged } = request;
-    const isOurs =
-      charged === undefined ? isSafe(ending, request) : charged === (closing.charge.amount ?? 0n);
-    if (isOurs) events.closed(request.intent, end.kind, closing.charge);
-    return isOurs;
+    if (charged === undefined && !isLate) {
+      isLate = true;
+      return chargeLate(drawing, ending, request, context).then(judge);
+    }
+    const cost = closing.charge.amount ?? 0n;
+    const isOurs = charged === undefined ? isSafe(ending, request) : charged === cost;
+    if (!isOurs) return lost(request, context);
+    events.closed(request.intent, end.kind, closing.charge);
+    return { isOurs, estimate, cost };
   };
-  return budgets.within<unknown>(work, undefined).then(() => {
-    return request.charged === undefined
-      ? chargeLate(drawing, ending, request, context).then(judge)
-      : judge();
-  });
+  return budgets.within<unknown, Finished>(work, judge);
 }
 
 /** Has its row what billing needs? Billing asks before it closes the hold, and finds a row that was early. */

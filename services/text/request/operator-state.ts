@@ -22,6 +22,12 @@ const stateNames: ReadonlySet<string> = new Set([
 ]);
 /** Names whose value refers to such objects where it is an id or has one. `{type: auto}` makes a container for the request. */
 const referringNames: ReadonlySet<string> = new Set(["container", "conversation", "prompt"]);
+/** Names of fields that may refer to state. */
+const mayRefer: ReadonlySet<string> = new Set([
+  ...stateNames,
+  ...referringNames,
+  ...["background", "type"],
+]);
 /**
  * Fields that hold the caller's own words, by the type of their object: schemas, arguments, headers. No name within them has a meaning.
  */
@@ -168,7 +174,7 @@ class Walk {
     const object = values as JsonObject;
     const value = object[name] as JsonValue;
     const isOwn = own?.has(name) ?? false;
-    if (value !== null && !isOwn) this.#refuseState(object, name, value);
+    if (value !== null && !isOwn && mayRefer.has(name)) this.#refuseState(object, name, value);
     if (allowed && !allowed.has(name) && !this.#looked.passParameters.includes(name)) {
       delete object[name];
       if (value !== null) this.#tookOut();

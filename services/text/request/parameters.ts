@@ -1,6 +1,6 @@
 // Lists the properties of a request that are sent to the upstream. `nested-names.ts` lists those deeper in a body.
 
-import type { JsonObject } from "#kit/base/json.ts";
+import type { JsonObject, JsonValue } from "#kit/base/json.ts";
 import type { ChatSpec } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import { outputBounds } from "../../upstreams/text/output-limit.ts";
 import type { TextOperation } from "../../upstreams/text/port.ts";
@@ -147,11 +147,13 @@ export function passedOf(
   const ofTheApi = passed[isOwn ? operation : "responses"];
   const passesAll = passParameters.includes("*");
   const kept: JsonObject = {};
-  for (const [name, value] of Object.entries(body)) {
+  for (const name in body) {
     const isKnown = ofTheApi.has(name) || sampling.has(name) || bounds.has(name);
     // A longer cache is sent where it has a price.
     const isPriced = name === "prompt_cache_options" && prices?.base?.cacheWriteLong !== undefined;
-    if (isKnown || isPriced || passesAll || passParameters.includes(name)) kept[name] = value;
+    if (isKnown || isPriced || passesAll || passParameters.includes(name)) {
+      kept[name] = body[name] as JsonValue;
+    }
   }
   return kept;
 }

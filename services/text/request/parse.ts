@@ -4,6 +4,7 @@
 import { optionalBoolean, optionalNumber, optionalObject } from "#common/words/body.ts";
 import { type Awaitable, after } from "#kit/base/awaitable.ts";
 import type { JsonObject } from "#kit/base/json.ts";
+import type { StopSignal } from "#kit/base/stop.ts";
 import { weightOf } from "#kit/base/weight.ts";
 import type { JsonReader } from "#kit/json-reader/index.ts";
 import { outputBounds } from "../../upstreams/text/output-limit.ts";
@@ -41,7 +42,7 @@ export interface Parsing {
   accountId: string;
   /** Is there an idempotency key? */
   isKeyed: boolean;
-  signal: AbortSignal;
+  signal: StopSignal;
 }
 
 /** Parses a body once. Refuses like {@link JsonReader.read}, or with INVALID_TYPE at `stream` and `stream_options`. */
@@ -50,15 +51,7 @@ export function parseRequest(
   bytes: Uint8Array,
   { reader, isKeyed, ...asking }: Parsing,
 ): Awaitable<ParsedRequest> {
-  const without = [
-    "stream",
-    "stream_options",
-    ...(hasNumbers(operation) ? ["starting_after"] : []),
-  ];
-  const wanted = {
-    weighLevels: maxJsonDepth,
-    ...(isKeyed ? { fingerprint: { tag: operation, without } } : {}),
-  };
+  const wanted = isKeyed ? { ...weighed, fingerprint: fingerprintOf(operation) } : weighed;
   return after(reader.read(bytes, wanted, asking), ({ value: body, weight, fingerprint }) => {
     let text = weight;
     for (const bound of boundWeights)
@@ -66,14 +59,20 @@ export function parseRequest(
     const form = formOf(operation, body);
     const asWritten = operation === "messages" && { bytes };
     const parsed = { operation, body, weight: text, fingerprint, form, ...asWritten };
-    if (body.starting_after === undefined || !hasNumbers(operation)) return parsed;
+    // Only events of responses have a `sequence_number`.
+    if (body.starting_after === undefined || operation !== "responses") return parsed;
     const startingAfter = optionalNumber(body, "starting_after", { integer: true, min: 0 });
     return { ...parsed, startingAfter };
   });
 }
 
-/** Only events of responses have a `sequence_number`. */
-const hasNumbers = (operation: TextOperation) => operation === "responses";
+const weighed = { weighLevels: maxJsonDepth };
+
+/** Repeats of a request may ask for another form of its answer, and for a part of it. */
+function fingerprintOf(tag: TextOperation) {
+  const ofForm = ["stream", "stream_options"];
+  return { tag, without: tag === "responses" ? [...ofForm, "starting_after"] : ofForm };
+}
 
 /** The weight that each name of the output's bound and its number add to a body. */
 const boundWeights = outputBounds.map((name) => ({

@@ -10,7 +10,6 @@ import type { StopSignal } from "#kit/base/stop.ts";
 import type { FairShare } from "#kit/share/fair-share.ts";
 import {
   type ChatSpec,
-  type Model,
   ModelKind,
   OutputLimit,
   type Upstream,
@@ -91,7 +90,9 @@ function prepareChat(
 ): Awaitable<PreparedRequest> {
   const { view } = context;
   const { operation, form } = parsed;
-  const { model, spec } = chatModel(parsed.body, view, admission);
+  const model = findAllowed(parsed.body, ModelKind.CHAT, view, admission);
+  if (model.spec.case !== "chat") throw new TypeError("a chat model without its limits");
+  const spec = model.spec.value;
   const capable = capableUpstreams(operation, model, view);
   const developerPrompt = spec.developerPrompt ?? view.snapshot.developerPrompt;
   const asked = { ...parsed.body };
@@ -125,11 +126,18 @@ function prepareChat(
       return after(taking, (media) => {
         const { own, ...input } = inputOf(parsed, checked, media, developerPrompt, spec);
         const fitting = checkContext(checked, media, own, spec, {
-          counter: counterFor(accountId, context.counter),
+          counterOf: () => counterFor(accountId, context.counter),
           turn: () => context.contextCounts.take(accountId, signal),
         });
         return after(fitting, () => ({
-          ...{ operation, form, model, upstreams, body, asked, developerPrompt, media },
+          operation,
+          form,
+          model,
+          upstreams,
+          body,
+          asked,
+          developerPrompt,
+          media,
           isPinned,
           stick: model.shares.length === 0 ? undefined : stickOf(accountId, asked, conversation),
           catalogVersion: view.snapshot.version,
@@ -218,16 +226,6 @@ function holdOf(
 
 /** An upstream that knows no bound. Its hidden reasoning could not be cut at one here. */
 const untold = OutputLimit.NONE;
-
-function chatModel(
-  body: JsonObject,
-  view: CatalogView,
-  admission: Admission | undefined,
-): { model: Model; spec: ChatSpec } {
-  const model = findAllowed(body, ModelKind.CHAT, view, admission);
-  if (model.spec.case !== "chat") throw new TypeError("a chat model without its limits");
-  return { model, spec: model.spec.value };
-}
 
 function isOfClaude({ protocol }: Upstream): boolean {
   return speaksMessages(protocol);

@@ -84,7 +84,8 @@ export function* checkTools(
   api: "responses" | "chat",
 ): Generator<void, CheckedTools> {
   const found: CheckedTools = { count: 0, hosted: false, described: [] };
-  yield* checkToolList(optionalArray(body, "tools") ?? [], "tools", spec, api, found);
+  const tools = optionalArray(body, "tools");
+  if (tools) yield* checkToolList(tools, "tools", spec, api, found);
   const choice = fieldOf(body, "tool_choice");
   if (choice !== undefined && typeof choice !== "string" && !isJsonObject(choice)) {
     refuse(ErrorReason.INVALID_TYPE, { param: "tool_choice" });

@@ -55,8 +55,11 @@ export interface MediaTokens {
   least: number;
 }
 
+const noMediaTokens: Readonly<MediaTokens> = { estimate: 0, held: 0, most: 0, least: 0 };
+
 /** Tokens of the images and files of a request, in the way in which their model counts them. */
 export function mediaTokensOf(taken: TakenMedia, spec: ChatSpec): MediaTokens {
+  if (taken.sizes.length + taken.files.length === 0) return noMediaTokens;
   const count = {
     atLeast: Number(spec.imageTokensAtLeast),
     tile: Number(spec.imageTokensPerTile),
@@ -159,7 +162,7 @@ export function checkContext(
 }
 
 interface Counting {
-  counter: TokenCounter;
+  counterOf: () => TokenCounter;
   turn: () => Promise<Disposable>;
 }
 
@@ -177,7 +180,7 @@ async function checkByCount(
   const characters = texts.reduce((sum, text) => sum + text.length, 0);
   if (rest < room && characters <= (room - rest) * mostCharactersPerToken) {
     using _turn = await counting.turn();
-    if (rest + (await counted(texts, room - rest, counting.counter)) <= room) return;
+    if (rest + (await counted(texts, room - rest, counting.counterOf())) <= room) return;
   }
   // Clients compact by the difference, which is at least one.
   const guessed = Math.max(room + 1, rest + Math.ceil(bytes / bytesPerToken));

@@ -29,11 +29,10 @@ interface Reasons {
 /** The reasons that an answer gives. Words of other forms are none. */
 function reasonsOf({ choices, incomplete_details: details, stop_reason }: JsonObject): Reasons {
   const choice = Array.isArray(choices) ? choices[0] : undefined;
+  const ofChoice = isJsonObject(choice) ? wordIn(choice.finish_reason) : undefined;
   return {
-    told: stop_reason
-      ? wordOfMessages[`${stop_reason}`]
-      : wordIn(isJsonObject(choice) ? choice.finish_reason : undefined),
-    why: wordIn(isJsonObject(details) ? details.reason : undefined),
+    told: stop_reason ? wordOfMessages[`${stop_reason}`] : ofChoice,
+    why: isJsonObject(details) ? wordIn(details.reason) : undefined,
   };
 }
 

@@ -21,7 +21,7 @@ import type { UpstreamEvents } from "./events.ts";
 import { failureOf, failureOfError, failureOfStatus, UpstreamFailure } from "./failure.ts";
 import { textOfAnswer } from "./generated-text.ts";
 import { ignoredParameters, leftBetas } from "./ignored.ts";
-import { unseenOf } from "./judging/hidden-output.ts";
+import { nothingUnseen, unseenOf } from "./judging/hidden-output.ts";
 import { countsItself, OutputGate } from "./judging/output-gate.ts";
 import { LargeParts, liftParts } from "./large-parts.ts";
 import { embeddingBytes, largeAnswerBytes, roomlessBytes } from "./limits.ts";
@@ -36,6 +36,7 @@ import {
 } from "./port.ts";
 import { readStream } from "./read-stream.ts";
 import { readWhole } from "./read-whole.ts";
+import { bareText } from "./responses/bare-output.ts";
 import type { ReadAnswer } from "./responses/json-answer.ts";
 import { fieldsOf } from "./transcription.ts";
 import { usageIn } from "./usage.ts";
@@ -50,7 +51,7 @@ import {
 export type Driver = (
   request: UpstreamRequest,
   upstream: Upstream,
-) => Promise<JsonAnswer | StreamAnswer>;
+) => Awaitable<JsonAnswer | StreamAnswer>;
 
 /** Additions of a protocol to plain requests and answers. */
 export interface HttpExtras {
@@ -76,30 +77,34 @@ export function createHttpDriver(
 ): Driver {
   const { lift = async (job) => liftParts(job) } = context;
   const driving: Driving = { ...context, events, lift, numbersOnly: new Set() };
-  return async (request, upstream) => {
-    const facts = factsOf(request, context);
-    const planned = planFor(upstream, request, facts);
-    if (!planned) throw new UpstreamFailure("incapable");
-    const plan = planned instanceof Promise ? await planned : planned;
+  const askAs = (plan: Plan, facts: RequestFacts, request: UpstreamRequest, upstream: Upstream) => {
     plan.headers ??= extras.headers?.(request);
     const isBase64 = plan.plain?.operation === "embeddings" && plan.plain.format === "base64";
     const ask = isBase64 ? askForVectors : post;
-    const reply = await ask(plan, request, upstream, driving);
-    const there = extras.ignored?.(reply) ?? [];
-    const leftOut = [
-      ...(request.leftOut ?? []),
-      ...(plan.leftOut ?? []),
-      ...(request.betas ? leftBetas(request.betas, upstream) : []),
-    ];
-    const { sent = plan.body, path } = plan;
-    const { asked, operation, stream } = request;
-    const told = { asked, operation, stream, leftOut };
-    request.onIgnored?.(ignoredParameters(told, sent, path, there));
-    if (!plan.plain) return answerOf(reply, plan, facts, request, upstream, driving);
-    // These answers have no text that a bound of output could cut.
-    request.onAnswering?.();
-    const answer = await plainAnswer(reply, plan.plain, request, context);
-    return { kind: "json", ...answer, upstream: upstream.name };
+    return after(ask(plan, request, upstream, driving), (reply) => {
+      const there = extras.ignored?.(reply) ?? [];
+      const leftOut = [
+        ...(request.leftOut ?? []),
+        ...(plan.leftOut ?? []),
+        ...(request.betas ? leftBetas(request.betas, upstream) : []),
+      ];
+      const { sent = plan.body, path } = plan;
+      const { asked, operation, stream } = request;
+      const told = { asked, operation, stream, leftOut };
+      request.onIgnored?.(ignoredParameters(told, sent, path, there));
+      if (!plan.plain) return answerOf(reply, plan, facts, request, upstream, driving);
+      // These answers have no text that a bound of output could cut.
+      request.onAnswering?.();
+      return plainAnswer(reply, plan.plain, request, upstream, context);
+    });
+  };
+  return (request, upstream) => {
+    const facts = factsOf(request, context);
+    const planned = planFor(upstream, request, facts);
+    if (!planned) throw new UpstreamFailure("incapable");
+    return planned instanceof Promise
+      ? planned.then((plan) => askAs(plan, facts, request, upstream))
+      : askAs(planned, facts, request, upstream);
   };
 }
 
@@ -134,16 +139,18 @@ function answerOf(
     ...{ isChat: isNative, facts, parts, translation },
     ...(isMessages && { messageReader: plan.reader }),
   });
-  return after(reading, ({ object: came, unseen = unseenOf(came), text }) => {
+  return after(reading, ({ object: came, unseen: hidden, text }) => {
     const error = errorInstead(came);
     if (error) throw withUsage(failureOfError(error), came);
-    return after(gate.cutWhole(came), (cut) => {
+    const bare = bareText(came);
+    const unseen = hidden ?? (bare === undefined ? unseenOf(came) : nothingUnseen);
+    return after(gate.cutWhole(came, bare), (cut) => {
       if (cut) onCut();
       const told = { upstream: upstream.name, isCut: cut !== undefined, parts };
       try {
         // An upstream that cannot stream answers as a whole.
         if (isStream) return readWhole(cut ?? came, plan.reader(), told);
-        const read = plan.readJson(cut ?? came);
+        const read = cut ? plan.readJson(cut) : plan.readJson(came, bare);
         const answer = { ...jsonAnswer(read, upstream.name), isCut: told.isCut, unseen };
         // A compaction keeps its caller's messages, which were not generated.
         if (request.operation !== "compact") answer.outputText = text ?? answer.outputText;
@@ -245,10 +252,11 @@ async function plainAnswer(
   reply: HttpReply,
   plain: PlainRequest,
   request: UpstreamRequest,
+  { name }: Upstream,
   {
     plain: read = async (bytes, asked) => readPlain(bytes, asked),
   }: Pick<UpstreamsContext, "plain">,
-) {
+): Promise<JsonAnswer> {
   const { accountId, signal } = request;
   const isCounted = plain.operation === "embeddings";
   const bytes = await wholeBody(
@@ -257,7 +265,7 @@ async function plainAnswer(
     isCounted ? plain.inputs * embeddingBytes : undefined,
   );
   const found = await read(bytes, plain, { accountId, signal });
-  if (found.answer) return found.answer;
+  if (found.answer) return { kind: "json", ...found.answer, upstream: name };
   const failure = new UpstreamFailure("garbage");
   failure.usage = found.usage;
   throw failure;

@@ -1,6 +1,7 @@
 // Makes the `TextUpstreams` of `port.ts`, which the text service uses: tries one upstream after the other, each in a place of its
 // own.
 
+import { type Awaitable, promiseOf } from "#kit/base/awaitable.ts";
 import { RefusalError } from "#kit/base/errors.ts";
 import { type StopSignal, signalOf } from "#kit/base/stop.ts";
 import { staged } from "#kit/stream/stages.ts";
@@ -9,7 +10,7 @@ import type { Clock } from "#kit/time/clock.ts";
 import { UpstreamError } from "#kit/upstream/errors.ts";
 import { createSlots, type Place, type Slots } from "#kit/upstream/slots.ts";
 import type { Upstream } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import { createPools, type Pools } from "../pools/index.ts";
+import { createPools, type Pools, type Tries } from "../pools/index.ts";
 import { type Lane, lanesOf, upstreamOfLane } from "../pools/lanes.ts";
 import type { Outcome } from "../pools/outcomes.ts";
 import { protocolName, servesText, speaksMessages } from "../protocols.ts";
@@ -68,37 +69,47 @@ interface Sender {
 }
 
 /** Tries the lanes of a request, as long as the failure of one allows the next. */
-async function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswer | StreamAnswer> {
+function send(request: UpstreamRequest, sender: Sender): Promise<JsonAnswer | StreamAnswer> {
   const { operation, shares = [], upstreamModel, modelId, stick = request.requestId } = request;
   // A lane that lacks the operation is skipped. The caller gets that as the error only where all lanes lack it.
   const capable = lanesOf(request.upstreams, { shares, upstreamModel }).filter(({ upstream }) =>
     servesText(upstream.protocol, operation),
   );
-  const [only] = capable;
-  if (request.isPinned && only) await awake(only, request, sender);
+  const tryNext = (left: Tries, before?: UpstreamFailure): Promise<JsonAnswer | StreamAnswer> => {
+    const one = left.next();
+    if (!one) return Promise.reject(refused(before, request));
+    return promiseOf(sendTo, one.lane, request, sender).then(
+      (answer) => {
+        one.ended("answered");
+        return answer;
+      },
+      (error) => {
+        const found = failureOf(error);
+        const isOurs = request.signal.aborted || error instanceof RefusalError || !found;
+        const mayMove = one.ended(isOurs ? "open" : outcomeOf(found, request), found?.retryAfterMs);
+        request.signal.throwIfAborted();
+        if (isOurs) throw error;
+        const isLast = !mayMove || !left.hasNext;
+        const { name } = one.lane.upstream;
+        request.onFailedTry?.({ lane: name, kind: found.kind, status: found.status });
+        sender.events.failed(name, found, { ...idsOf(request), isLast });
+        const failure = graverOf(before, found);
+        if (isLast) throw refused(failure, request);
+        return tryNext(left, failure);
+      },
+    );
+  };
   const tries = sender.pools.tries(capable, modelId, stick);
-  let failure: UpstreamFailure | undefined;
-  for (let one = tries.next(); one; one = tries.next()) {
-    const { upstream } = one.lane;
-    try {
-      const answer = await sendTo(one.lane, request, sender);
-      one.ended("answered");
-      return answer;
-    } catch (error) {
-      const found = failureOf(error);
-      const isOurs = request.signal.aborted || error instanceof RefusalError || !found;
-      const mayMove = one.ended(isOurs ? "open" : outcomeOf(found, request), found?.retryAfterMs);
-      request.signal.throwIfAborted();
-      if (isOurs) throw error;
-      const isLast = !mayMove || !tries.hasNext;
-      request.onFailedTry?.({ lane: upstream.name, kind: found.kind, status: found.status });
-      sender.events.failed(upstream.name, found, { ...idsOf(request), isLast });
-      failure = graverOf(failure, found);
-      if (isLast) break;
-    }
-  }
-  const inputParam = inputParamOf(request.operation);
-  throw refusalOf(failure ?? new UpstreamFailure("incapable"), modelId, inputParam);
+  const [only] = capable;
+  if (!request.isPinned || !only) return tryNext(tries);
+  return awake(only, request, sender).then(() => tryNext(tries));
+}
+
+function refused(
+  failure: UpstreamFailure | undefined,
+  { modelId, operation }: UpstreamRequest,
+): RefusalError {
+  return refusalOf(failure ?? new UpstreamFailure("incapable"), modelId, inputParamOf(operation));
 }
 
 /** A request that is pinned to its lane has no other lane to show whether its content makes servers fail. */
@@ -138,7 +149,7 @@ function sendTo(
   { upstream, upstreamModel }: Lane,
   asked: UpstreamRequest,
   sender: Sender,
-): Promise<JsonAnswer | StreamAnswer> {
+): Awaitable<JsonAnswer | StreamAnswer> {
   asked.signal.throwIfAborted();
   const isNamedElse = upstreamModel !== asked.upstreamModel;
   const request = isNamedElse ? { ...asked, upstreamModel } : asked;

@@ -1,5 +1,6 @@
 // Reports generations of text to telemetry.
 
+import { type Awaitable, promiseOf } from "#kit/base/awaitable.ts";
 import {
   errorOfAbort,
   followedStream,
@@ -20,7 +21,6 @@ import type {
   JsonAnswer,
   ReportedUsage,
   StreamAnswer,
-  TextOperation,
   UpstreamRequest,
 } from "./port.ts";
 
@@ -30,7 +30,7 @@ export function withInference(
   driver: Driver,
   request: UpstreamRequest,
   upstream: Upstream,
-): Promise<JsonAnswer | StreamAnswer> {
+): Awaitable<JsonAnswer | StreamAnswer> {
   if (!inferences) return driver(request, upstream);
   const inference = inferences.begin(callOf(request, upstream));
   if (inference.isTraced) inference.note(factsOfSpan(request));
@@ -54,7 +54,10 @@ export function withInference(
     };
     return { ...answer, batches: followedStream(answer.batches, inference, note) };
   };
-  return inference.run(() => driver(request, upstream)).then(answered, failed);
+  const answering = inference.isTraced
+    ? promiseOf(inference.run, () => driver(request, upstream))
+    : promiseOf(driver, request, upstream);
+  return answering.then(answered, failed);
 }
 
 /** Reports that no place at an upstream came free in time. The upstream is treated like one that cannot be reached. */
@@ -66,14 +69,11 @@ export function noPlaceCameFree(
   inferences?.begin(callOf(request, upstream)).end("unreachable");
 }
 
-/** In the words of the conventions for telemetry, a conversation is a chat in every format. */
-function operationOf(operation: TextOperation): InferenceCall["operation"] {
-  return operation === "responses" || operation === "messages" ? "chat" : operation;
-}
-
 function callOf(request: UpstreamRequest, { name }: Upstream): InferenceCall {
+  const { operation } = request;
   return {
-    operation: operationOf(request.operation),
+    // In the words of the conventions for telemetry, a conversation is a chat in every format.
+    operation: operation === "responses" || operation === "messages" ? "chat" : operation,
     provider: name,
     model: request.modelId,
     isStream: request.stream,

@@ -41,8 +41,8 @@ export interface Plan {
   leftOut?: readonly string[];
   /** How to read an answer that is always JSON and nothing else. Absent: {@link readJson} or {@link reader} reads it. */
   plain?: PlainRequest;
-  /** Reads a JSON answer. Throws `UpstreamFailure`. */
-  readJson: (found: JsonObject) => ReadAnswer;
+  /** Reads a JSON answer. `bare`: see {@link bareText}. Throws `UpstreamFailure`. */
+  readJson: (found: JsonObject, bare?: string) => ReadAnswer;
   /** Reads a stream. */
   reader: () => StreamReader;
 }
@@ -94,7 +94,7 @@ function responses(request: UpstreamRequest, facts: RequestFacts): Plan {
 
 function responseAnswers(facts: RequestFacts): Pick<Plan, "readJson" | "reader"> {
   return {
-    readJson: (found) => readResponse(found, facts.response),
+    readJson: (found, bare) => readResponse(found, facts.response, bare),
     reader: () => new ResponsesReader(facts.response),
   };
 }

@@ -36,12 +36,11 @@ export interface ReadStreamOptions {
 }
 
 /** Resolves when the first events have come. Throws `UpstreamFailure` where none came. */
-export async function readStream(options: ReadStreamOptions): Promise<StreamAnswer> {
+export function readStream(options: ReadStreamOptions): Promise<StreamAnswer> {
   const { upstream, request, reply, reader } = options;
   const batches = new Batches(options);
-  try {
-    await batches.begin();
-    return {
+  return batches.begin().then(
+    () => ({
       kind: "stream",
       batches,
       upstream,
@@ -50,11 +49,12 @@ export async function readStream(options: ReadStreamOptions): Promise<StreamAnsw
       isOutputDone: () => reader.isOutputDone,
       unseen: reader.unseen,
       usageSoFar: () => reader.usage,
-    };
-  } catch (error) {
-    request.signal.throwIfAborted();
-    throw failureOf(error) ?? error;
-  }
+    }),
+    (error) => {
+      request.signal.throwIfAborted();
+      throw failureOf(error) ?? error;
+    },
+  );
 }
 
 type Batch = readonly AnswerEvent[];

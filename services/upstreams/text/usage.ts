@@ -83,6 +83,21 @@ export const chatNames: UsageNames = {
  * total is both.
  */
 export function plainUsage(usage: JsonObject, names: UsageNames): JsonObject {
+  return isInPlainForm(usage, names) ? usage : inPlainForm(usage, names);
+}
+
+/** Has it that form already? Most reports have. */
+function isInPlainForm(usage: JsonObject, names: UsageNames): boolean {
+  const { [names.input]: input, [names.output]: output, total_tokens: total } = usage;
+  if (!isCount(input) || !isCount(output) || total !== input + output) return false;
+  const beside = usage.prompt_cache_hit_tokens ?? usage.cached_tokens ?? usage.reasoning_tokens;
+  if (beside !== undefined) return false;
+  const details = usage[names.outputDetails];
+  const reasoning = isJsonObject(details) ? details.reasoning_tokens : undefined;
+  return reasoning === undefined || (typeof reasoning === "number" && reasoning <= output);
+}
+
+function inPlainForm(usage: JsonObject, names: UsageNames): JsonObject {
   return withTotal(withReasoning(withCached(plainly(usage, names), names), names), names);
 }
 
@@ -197,15 +212,17 @@ const pricedPlaces = [
 
 /** Does a report have parts that may have prices of their own? Most have none. */
 function hasDetails(usage: JsonObject, around: JsonObject, names: UsageNames): boolean {
-  for (const place of [names.inputDetails, names.outputDetails]) {
-    const details = usage[place];
-    if (!isJsonObject(details)) continue;
-    for (const name in details) {
-      if (!plainDetails.has(name) && details[name] !== 0 && details[name] !== null) return true;
-    }
-  }
+  if (hasMore(usage[names.inputDetails]) || hasMore(usage[names.outputDetails])) return true;
   for (const name of pricedPlaces) {
     if ((usage[name] ?? around[name] ?? null) !== null) return true;
+  }
+  return false;
+}
+
+function hasMore(details: JsonValue | undefined): boolean {
+  if (!isJsonObject(details)) return false;
+  for (const name in details) {
+    if (!plainDetails.has(name) && details[name] !== 0 && details[name] !== null) return true;
   }
   return false;
 }
@@ -290,6 +307,7 @@ function isPresent(value: JsonValue | undefined): boolean {
 }
 
 function numberOf(value: JsonValue | undefined): number {
+  if (typeof value === "number") return value;
   const count = countOf(value);
   return typeof count === "number" ? count : Number.NaN;
 }
@@ -323,13 +341,14 @@ export function completeUsage(found: JsonValue | undefined): JsonValue {
   const input = typeof usage.input_tokens === "number" ? usage.input_tokens : 0;
   const output = typeof usage.output_tokens === "number" ? usage.output_tokens : 0;
   const shown = only(usage, usageFields);
+  const { input_tokens_details: ofInput, output_tokens_details: ofOutput } = shown;
   return {
     input_tokens: input,
     output_tokens: output,
     total_tokens: input + output,
     ...shown,
-    input_tokens_details: withDefaults(shown.input_tokens_details, { cached_tokens: 0 }),
-    output_tokens_details: withDefaults(shown.output_tokens_details, { reasoning_tokens: 0 }),
+    input_tokens_details: { cached_tokens: 0, ...(isJsonObject(ofInput) && ofInput) },
+    output_tokens_details: { reasoning_tokens: 0, ...(isJsonObject(ofOutput) && ofOutput) },
   };
 }
 
@@ -345,8 +364,4 @@ export function chatUsageOf(usage: JsonValue | undefined): JsonObject | undefine
     completion_tokens_details: whole.output_tokens_details ?? {},
     ...(whole.estimated === undefined ? {} : { estimated: whole.estimated }),
   };
-}
-
-function withDefaults(value: JsonValue | undefined, defaults: JsonObject): JsonObject {
-  return isJsonObject(value) ? { ...defaults, ...value } : defaults;
 }

@@ -22,6 +22,7 @@ const firstFields = ["data:", "event:", "id:", "retry:", ":"];
 
 /** Is a body a stream of events? Servers that can only stream send one with any content type. */
 export function isEventStream(body: Buffer): boolean {
+  if (body[0] === 0x7b) return false;
   const begin = body
     .subarray(0, 64)
     .toString()

@@ -1,6 +1,7 @@
 // Keeps the deadline and the cancellation of one internal call, on either side of every transport.
 
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { StopSignal } from "../../base/stop.ts";
 
 /** Longest timer that Node has, in milliseconds (24 days). A longer one would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
@@ -8,7 +9,7 @@ const maxTimerMs = 2 ** 31 - 1;
 /** The bounds of a call. */
 export interface CallBounds {
   /** The caller's signal. Its abort aborts the call. */
-  signal?: AbortSignal | undefined;
+  signal?: StopSignal | undefined;
   /** Milliseconds until the call fails with DeadlineExceeded. 0 and less: at once. Undefined: none. */
   timeoutMs?: number | undefined;
   /** Makes the error of a passed deadline. Default: DeadlineExceeded. */
@@ -22,12 +23,12 @@ export interface CallBounds {
 export class Call {
   #controller: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #followed: AbortSignal[] | undefined;
+  #followed: StopSignal[] | undefined;
   #listeners: ((reason: unknown) => void)[] | undefined;
   #state: "open" | "aborted" | "over" = "open";
   #reason: unknown;
   readonly #endsAt: number | undefined;
-  readonly #onFollowed = (event: Event) => this.abort((event.target as AbortSignal).reason);
+  readonly #onFollowed = () => this.abort(this.#followed?.find((one) => one.aborted)?.reason);
 
   constructor({ signal, timeoutMs, late = deadlineError }: CallBounds) {
     if (timeoutMs !== undefined) {
@@ -66,7 +67,7 @@ export class Call {
   }
 
   /** Aborts this call when `signal` aborts. */
-  follow(signal: AbortSignal): void {
+  follow(signal: StopSignal): void {
     if (this.#state !== "open" || signal === this.#controller?.signal) return;
     if (signal.aborted) {
       this.abort(signal.reason);

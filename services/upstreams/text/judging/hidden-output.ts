@@ -4,6 +4,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "#kit/base/json.ts";
 import { textOfItem, thoughtOfChoice } from "../generated-text.ts";
 import { hostResults } from "../host-tools.ts";
+import { bareText } from "../responses/bare-output.ts";
 import { BlockCalls, CallCounter, callsOf, mostCalls, type ToolCalls } from "./tool-calls.ts";
 
 /** Facts about output that an answer did not show, mostly reasoning. */
@@ -57,6 +58,7 @@ export class UnseenNotes implements Unseen {
     if (type.endsWith(".delta")) this.#noteDelta(type, event.delta);
     else if (isJsonObject(event.item)) this.#noteItem(type, event.item);
     else if (isJsonObject(event.response) && Array.isArray(event.response.output)) {
+      if (bareText(event.response) !== undefined) return;
       const { sealedCharacters, shownCharacters, silentItems, hostedCalls, toolCalls } = unseenOf(
         event.response,
       );
@@ -116,6 +118,14 @@ export class UnseenNotes implements Unseen {
     this.#shownNow = 0;
   }
 }
+
+/** Nothing is hidden in an answer that reports its items. */
+export const nothingUnseen: Readonly<Unseen> = {
+  sealedCharacters: 0,
+  shownCharacters: 0,
+  silentItems: 0,
+  hostedCalls: 0,
+};
 
 /** The hidden output of a complete answer, or of one chunk, of either protocol. */
 export function unseenOf(answer: JsonObject): Unseen {

@@ -172,12 +172,12 @@ export class OutputGate {
 
   /**
    * A whole answer, cut at the bound where it is past the limit. Undefined where it is not. An answer whose upstream does not report
-   * that it kept to the bound is cut where it is above it by this count.
+   * that it kept to the bound is cut where it is above it by this count. `bare`: its text, where that is known.
    */
-  cutWhole(answer: JsonObject): Awaitable<JsonObject | undefined> {
+  cutWhole(answer: JsonObject, bare?: string): Awaitable<JsonObject | undefined> {
     // A failed answer gives no output.
     if (answer.status === "failed") return undefined;
-    const text = textOfAnswer(answer);
+    const text = bare ?? textOfAnswer(answer);
     return this.admits(Buffer.byteLength(text)) ? undefined : this.#cut(answer, text);
   }
 

@@ -126,8 +126,9 @@ function defaults({ body, nowS }: ResponseFacts, status: ResponseStatus): JsonOb
   whole.created_at = nowS();
   whole.status = status;
   if (status === "completed") whole.completed_at = whole.created_at;
-  whole.reasoning = { effort: null, summary: null, ...objectOf(body.reasoning) };
-  whole.text = { format: { type: "text" }, ...objectOf(body.text) };
+  const { reasoning, text } = body;
+  whole.reasoning = { effort: null, summary: null, ...(isJsonObject(reasoning) && reasoning) };
+  whole.text = { format: { type: "text" }, ...(isJsonObject(text) && text) };
   for (const name of optionNames) {
     const asked = body[name];
     if (asked !== undefined && asked !== null) whole[name] = asked;
@@ -152,10 +153,6 @@ function echoedTools(tools: JsonValue | undefined): JsonValue {
 
 function functionDefaults(tool: JsonObject): JsonObject {
   return { parameters: tool.parameters ?? null, strict: tool.strict ?? null };
-}
-
-function objectOf(value: JsonValue | undefined): JsonObject {
-  return isJsonObject(value) ? value : {};
 }
 
 /** A complete response object as failed, with the error's text of genmesh. */

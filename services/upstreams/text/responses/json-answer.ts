@@ -22,13 +22,14 @@ export interface ReadAnswer extends Omit<JsonAnswer, "kind" | "body" | "upstream
 }
 
 /**
- * Makes a Responses object of the upstream's complete, with the fields of genmesh. Throws `UpstreamFailure` where it is not such an
- * object.
+ * Makes a Responses object of the upstream's complete, with the fields of genmesh. `bare`: see {@link bareText}. Throws
+ * `UpstreamFailure` where it is not such an object.
  */
-export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswer {
-  if (hasTooManyPieces({ response: found })) throw new UpstreamFailure("too_large");
+export function readResponse(found: JsonObject, facts: ResponseFacts, bare?: string): ReadAnswer {
+  const isBare = bare !== undefined;
+  if (!isBare && hasTooManyPieces({ response: found })) throw new UpstreamFailure("too_large");
   const ending = endingOf(found);
-  const output = completeOutput(found.output, facts);
+  const output = isBare ? (found.output as JsonObject[]) : completeOutput(found.output, facts);
   const whole = completeResponse(found, facts, ending);
   whole.output = output;
   if (ending === "incomplete") whole.incomplete_details ??= { reason: "max_output_tokens" };
@@ -36,8 +37,8 @@ export function readResponse(found: JsonObject, facts: ResponseFacts): ReadAnswe
     object: whole,
     ending,
     usage: usageIn(found)?.usage,
-    outputText: textOfItems(output),
-    opaque: opaqueIn(output),
+    outputText: bare ?? textOfItems(output),
+    opaque: isBare ? [] : opaqueIn(output),
   };
   if (ending === "failed") {
     const failure = reasonOfError(isJsonObject(found.error) ? found.error : {});
