@@ -1,6 +1,6 @@
 // Opens the palette, whose code is loaded only then. `palette.tsx` is what opens.
 
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { toast } from "./kit/toast.tsx";
 import type { Palette } from "./palette.tsx";
 
@@ -9,7 +9,8 @@ export function usePalette() {
   const [Shown, setShown] = useState<{ Palette: typeof Palette } | null>(null);
   const open = () =>
     import("./palette.tsx").then(setShown, () => toast("It could not be loaded. Try again."));
-  useEffect(() => {
+  // Before the screen is painted, so that the first key press counts.
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey)) return;
       event.preventDefault();

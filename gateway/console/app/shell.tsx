@@ -133,7 +133,10 @@ function Identity() {
           { value: "dark", label: <ThemeLabel icon="moon" text="Dark" /> },
         ]}
       />
-      <p class="fine muted">Times are in {localZone}, unless they say UTC.</p>
+      <p class="fine muted">
+        Times are in {localZone}
+        {localZone === "UTC" ? "." : ", unless they say UTC."}
+      </p>
       <p class="who">
         <strong>{who}</strong>
         {value.accountId && <span class="fine">{value.accountId}</span>}
