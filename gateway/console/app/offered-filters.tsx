@@ -46,17 +46,22 @@ export function OfferedField({
   );
 }
 
+/** The answer of the API at a path, which is asked for once the reader turns to the field. */
+export function useOnceFocused<T>(path: string | null) {
+  const [isFocused, setFocused] = useState(false);
+  const { data } = useApi<T>(isFocused ? path : null);
+  return { data, onFocus: () => setFocused(true) };
+}
+
 /** A filter by the id of a model. It offers those of the catalog once the reader turns to it, and takes former ones too. */
 export function ModelFilter({ value, onValue }: Filter) {
-  const [isAsked, setAsked] = useState(false);
-  const loaded = useApi<List<Model>>(isAsked && may("models") ? "/models" : null);
+  const { data, onFocus } = useOnceFocused<List<Model>>(may("models") ? "/models" : null);
   return (
     <OfferedField
       label="Model"
       placeholder="all models"
-      offers={loaded.data?.data}
-      onFocus={() => setAsked(true)}
-      {...{ value, onValue }}
+      offers={data?.data}
+      {...{ onFocus, value, onValue }}
     />
   );
 }

@@ -10,6 +10,8 @@ export type ListedJob = Job & { keyId?: string };
 export const isOwn = ({ keyId }: ListedJob) =>
   keyId === undefined || keyId === session.value?.keyId;
 
-/** The API calls a cancelled job failed, because it has only four states. The list calls it cancelled. */
-export const statusOf = (job: Job) =>
-  job.error?.code === "job_cancelled" ? "cancelled" : job.status;
+/** The API calls a cancelled job failed, because it has only four states. The console calls it cancelled. */
+export const shownStatus = (status: string, errorCode: string | null | undefined) =>
+  errorCode === "job_cancelled" ? "cancelled" : status;
+
+export const statusOf = ({ status, error }: Job) => shownStatus(status, error?.code);

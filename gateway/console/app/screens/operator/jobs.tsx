@@ -13,6 +13,7 @@ import { type Column, Pager, Table } from "../../kit/table.tsx";
 import { toast } from "../../kit/toast.tsx";
 import { Credits, Fact, Id, ShortId, Status, StatusWord, When } from "../../kit/values.tsx";
 import { RangeFilter, useTimeRange } from "../../time-range.tsx";
+import { shownStatus } from "../listed-job.ts";
 import { AccountLink } from "./account-link.tsx";
 import { accountPath } from "./accounts.tsx";
 import { keyPath } from "./keys.tsx";
@@ -84,9 +85,7 @@ const columns: Column<AdminJob>[] = [
   },
 ];
 
-/** The API calls a cancelled job failed. Operators see it as cancelled. */
-const statusOf = ({ status, errorCode }: AdminJob) =>
-  errorCode === "job_cancelled" ? "cancelled" : status;
+const statusOf = ({ status, errorCode }: AdminJob) => shownStatus(status, errorCode);
 
 const statuses = ["queued", "running", "completed", "failed"];
 

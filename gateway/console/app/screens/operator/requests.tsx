@@ -15,7 +15,7 @@ import { AmountOf, Cost, Duration, KindAndStatus } from "../requests.tsx";
 import { AccountLink } from "./account-link.tsx";
 import { accountPath } from "./accounts.tsx";
 import { keyPath } from "./keys.tsx";
-import { AccountFilter, OfferedModels, OfferedUpstreams } from "./offered-filters.tsx";
+import { AccountFilter, CatalogModelFilter, UpstreamFilter } from "./offered-filters.tsx";
 import { type AdminList, type AdminRequest, admin } from "./types.ts";
 
 /** The record of a request, or the job of that id. */
@@ -128,8 +128,8 @@ export function OperatorRequests() {
           <div class="filters">
             <AccountFilter {...of("account")} />
             <TextField label="Key" placeholder="key_…" {...of("key")} />
-            <OfferedModels {...of("model")} />
-            <OfferedUpstreams {...of("upstream")} />
+            <CatalogModelFilter {...of("model")} />
+            <UpstreamFilter {...of("upstream")} />
             <KindAndStatus />
             <RangeFilter label="Ended" />
           </div>
