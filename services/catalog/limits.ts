@@ -120,8 +120,6 @@ export const maxActorChars = 300;
 export const maxOperationIdChars = 100;
 /** Stored keys of upstreams: as many as a file may have upstreams. All of them travel together. */
 export const maxStoredKeys = maxUpstreams;
-/** Characters of a stored key. Servers take no longer header by default than twice of it. */
-export const maxStoredKeyChars = 4_096;
 /** Last characters of a key that are shown, and the fewest that such a key has: 16 stay unseen. */
 export const [hintChars, hintedKeyChars] = [4, 20] as const;
 /** Versions of a page, as many as the console shows. */

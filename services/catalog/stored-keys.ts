@@ -3,7 +3,7 @@
 
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { storedKeyName } from "#common/words/stored-key-name.ts";
+import { maxStoredKeyChars, storedKeyName } from "#common/words/stored-key-name.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import { type Seal, WrongSealError } from "#kit/base/seal.ts";
 import type { Clock } from "#kit/time/clock.ts";
@@ -12,13 +12,7 @@ import type {
   CatalogService,
   SetUpstreamKeyRequest,
 } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
-import {
-  hintChars,
-  hintedKeyChars,
-  maxActorChars,
-  maxStoredKeyChars,
-  maxStoredKeys,
-} from "./limits.ts";
+import { hintChars, hintedKeyChars, maxActorChars, maxStoredKeys } from "./limits.ts";
 import type { SnapshotSource } from "./source.ts";
 import { type StoredKey, type StoredKeyStore, usersOf } from "./stored-key.ts";
 
@@ -108,7 +102,10 @@ export function storedKeyRoutes(deps: StoredKeyRoutesDeps): StoredKeyMethods {
   return {
     async listUpstreamKeys() {
       await look();
-      return { keys: (keys?.current() ?? []).map(messageOf), isOn: isOn(deps) };
+      return {
+        keys: (keys?.current() ?? []).map(messageOf),
+        isOn: kept !== undefined && seal !== undefined,
+      };
     },
     async setUpstreamKey(request) {
       if (!store || !keys) return refuse(ErrorReason.STATE_CONFLICT, { message: noStore });
@@ -138,10 +135,6 @@ export function storedKeyRoutes(deps: StoredKeyRoutesDeps): StoredKeyMethods {
       return {};
     },
   };
-}
-
-function isOn({ kept, seal }: StoredKeyRoutesDeps): boolean {
-  return kept !== undefined && seal !== undefined;
 }
 
 const noStore =

@@ -24,5 +24,3 @@ export const maxVersionNumber = 999_999_999;
 export const sentPasswordChars = { min: 1, max: 1_000 } as const;
 /** Milliseconds for a call that hashes a password. On a busy machine a hash takes seconds, and waits for others. */
 export const passwordTimeoutMs = 30_000;
-/** Characters of an upstream's key as it is sent. The catalog has the same bound. */
-export const sentKeyChars = { min: 1, max: 4_096 } as const;

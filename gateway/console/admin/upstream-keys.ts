@@ -3,11 +3,14 @@
 import type { FastifyInstance } from "fastify";
 import { upstreamKeyDocument } from "#common/documents/upstream-key-document.ts";
 import { requiredString } from "#common/words/body.ts";
-import { storedKeyName, storedKeyNameText } from "#common/words/stored-key-name.ts";
+import {
+  maxStoredKeyChars,
+  storedKeyName,
+  storedKeyNameText,
+} from "#common/words/stored-key-name.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
 import type { Edge } from "../../context.ts";
 import { type AdminCall, adminRoute, listOf } from "./context.ts";
-import { sentKeyChars } from "./limits.ts";
 
 /** Routes of stored keys. Setting one asks for the secret again, because requests are then sent with it. */
 export function upstreamKeyRoutes(app: FastifyInstance, edge: Edge): void {
@@ -28,7 +31,7 @@ async function list(call: AdminCall) {
 async function set(call: AdminCall) {
   const body = await call.body();
   const name = readName(requiredString(body, "name"));
-  const key = requiredString(body, "key", sentKeyChars);
+  const key = requiredString(body, "key", { min: 1, max: maxStoredKeyChars });
   const { key: made } = await call.audited({ action: "catalog.set_key", target: name }, () =>
     call.peers.catalog.setUpstreamKey({ name, key, actor: call.actor }, call.options),
   );

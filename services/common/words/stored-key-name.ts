@@ -5,6 +5,8 @@
  * and the audit log has them.
  */
 export const storedKeyName = /^[a-z][a-z0-9._-]{0,31}$/;
-/** The same for people. */
+/** Characters of a stored key. Servers take no longer header by default than twice of it. */
+export const maxStoredKeyChars = 4_096;
+/** The form of a name for people. */
 export const storedKeyNameText =
   "a small letter, then up to 31 small letters, digits, '.', '_' and '-'";
