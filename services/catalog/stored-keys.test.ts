@@ -4,19 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { createPeers } from "#common/agreements/peers.ts";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { randomIds } from "#kit/base/ids.ts";
-import { createLogger } from "#kit/base/logger.ts";
-import { createMetrics } from "#kit/base/metrics.ts";
 import { createSeal, type Seal } from "#kit/base/seal.ts";
-import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
-import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
-import { openSqlite } from "#kit/store/sqlite.ts";
 import { createWorkshop } from "#kit/threads/workshop.ts";
-import { manualClock } from "#kit/time/clock.ts";
-import { createCatalog } from "./index.ts";
 import { maxStoredKeys, pollMs } from "./limits.ts";
+import { startReplica } from "./replica.fixture.ts";
 
 const workshop = createWorkshop();
 afterAll(() => workshop[Symbol.asyncDispose]());
@@ -46,24 +39,7 @@ const long = `sk-${"k".repeat(30)}wxyz`;
 /** A replica over the store of this test, with a client. */
 async function replica(secrets: Seal | "none" = createSeal([first]), { isStored = true } = {}) {
   const seal = secrets === "none" ? undefined : secrets;
-  const lines: string[] = [];
-  const log = createLogger("trace", { write: (line) => lines.push(line) });
-  const clock = manualClock();
-  const sqlite = openSqlite(join(folder, "genmesh.sqlite"));
-  const database = isStored ? ({ kind: "sqlite", sqlite } as const) : undefined;
-  const metrics = createMetrics();
-  const service = createCatalog({ file, database, seal, clock, log, metrics, workshop });
-  onTestFinished(async () => {
-    await service[Symbol.asyncDispose]();
-    sqlite[Symbol.dispose]();
-  });
-  const transport = createDirectTransport({
-    services: () => service.rpc,
-    clientInterceptors: [],
-    serverInterceptors: [serverErrorInterceptor({ log, ids: randomIds })],
-  });
-  await service.start();
-  const client = createPeers(() => transport).catalog;
+  const { client, clock, lines } = await startReplica({ folder, workshop, isStored, seal });
   const set = (name: string, key: string) => client.setUpstreamKey({ name, key, actor: "anna" });
   const put = async (text: string) =>
     client.putInForce({

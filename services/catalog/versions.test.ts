@@ -2,34 +2,18 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  onTestFinished,
-  test,
-} from "vitest";
-import { createPeers } from "#common/agreements/peers.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { ErrorReason } from "#kit/base/errors.ts";
 import { randomIds } from "#kit/base/ids.ts";
-import { createLogger } from "#kit/base/logger.ts";
-import { createMetrics } from "#kit/base/metrics.ts";
-import { createDirectTransport } from "#kit/rpc/direct-transport.ts";
-import { serverErrorInterceptor } from "#kit/rpc/interceptors.ts";
-import { openSqlite } from "#kit/store/sqlite.ts";
 import { createWorkshop } from "#kit/threads/workshop.ts";
-import { manualClock } from "#kit/time/clock.ts";
 import type { PutInForceRequestSchema } from "#proto/genmesh/catalog/v1/catalog_service_pb.ts";
 import {
   type CertificateFolder,
   certificateFolder,
   noCertificates,
 } from "../../test/support/certificates.ts";
-import { createCatalog } from "./index.ts";
 import { pollMs } from "./limits.ts";
+import { startReplica } from "./replica.fixture.ts";
 
 /** Its thread takes longer to start than to judge a draft. */
 const workshop = createWorkshop();
@@ -53,22 +37,7 @@ models: [{ id: music-1, kind: music, upstream: studio, creditPrice: ${credits} }
 
 /** A replica over the store of this test, with a client. */
 async function replica({ isStored = true, nowMs = Date.now() } = {}) {
-  const log = createLogger("silent");
-  const clock = manualClock(nowMs);
-  const sqlite = openSqlite(join(folder, "genmesh.sqlite"));
-  const database = isStored ? ({ kind: "sqlite", sqlite } as const) : undefined;
-  const service = createCatalog({ file, database, clock, log, metrics: createMetrics(), workshop });
-  onTestFinished(async () => {
-    await service[Symbol.asyncDispose]();
-    sqlite[Symbol.dispose]();
-  });
-  const transport = createDirectTransport({
-    services: () => service.rpc,
-    clientInterceptors: [],
-    serverInterceptors: [serverErrorInterceptor({ log, ids: randomIds })],
-  });
-  await service.start();
-  const client = createPeers(() => transport).catalog;
+  const { client, clock } = await startReplica({ folder, workshop, isStored, nowMs });
   const price = async () => {
     const { snapshot } = await client.getSnapshot({});
     const spec = snapshot?.models[0]?.spec;
