@@ -51,7 +51,7 @@ export function parseRequest(
   bytes: Uint8Array,
   { reader, isKeyed, ...asking }: Parsing,
 ): Awaitable<ParsedRequest> {
-  const wanted = isKeyed ? { ...weighed, fingerprint: fingerprintOf(operation) } : weighed;
+  const wanted = isKeyed ? { ...weighed, fingerprint: repeatsOf(operation) } : weighed;
   return after(reader.read(bytes, wanted, asking), ({ value: body, weight, fingerprint }) => {
     let text = weight;
     for (const bound of boundWeights)
@@ -69,7 +69,7 @@ export function parseRequest(
 const weighed = { weighLevels: maxJsonDepth };
 
 /** Repeats of a request may ask for another form of its answer, and for a part of it. */
-function fingerprintOf(tag: TextOperation) {
+function repeatsOf(tag: TextOperation) {
   const ofForm = ["stream", "stream_options"];
   return { tag, without: tag === "responses" ? [...ofForm, "starting_after"] : ofForm };
 }

@@ -18,11 +18,13 @@ import { ResponsesReader } from "./responses/reader.ts";
 import type { StreamReader } from "./stream-reader.ts";
 import type { EventParser, Translation } from "./translation.ts";
 
+const openingBrace = 0x7b;
 const firstFields = ["data:", "event:", "id:", "retry:", ":"];
 
 /** Is a body a stream of events? Servers that can only stream send one with any content type. */
 export function isEventStream(body: Buffer): boolean {
-  if (body[0] === 0x7b) return false;
+  // Most bodies are JSON objects.
+  if (body[0] === openingBrace) return false;
   const begin = body
     .subarray(0, 64)
     .toString()
