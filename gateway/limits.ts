@@ -3,8 +3,6 @@
 import { maxSettingsBytes } from "#kit/base/settings-body.ts";
 import type { FairShareBounds } from "#kit/share/fair-share.ts";
 
-/** Bounds of the public edge, each with its reason. */
-
 const kib = 1024;
 const mib = 1024 * kib;
 

@@ -2,8 +2,6 @@
 
 import { defaultMaxBytesInFlight } from "../limits.ts";
 
-/** Bounds of WebSockets for responses, each with its reason. */
-
 const kib = 1024;
 const mib = 1024 * kib;
 
