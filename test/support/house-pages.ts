@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { folderOf, leadsInto, mayImport, type Room, roomOf, rooms, tables } from "../rooms.ts";
+import { areaOf, folderOf, mayImport, type Room, roomOf, rooms, tables } from "../rooms.ts";
 import { thisCheckout } from "./checkout.ts";
 import { drawHouse } from "./house-picture.ts";
 import { houseFiles } from "./own-files.ts";
@@ -25,41 +25,46 @@ export function housePages(): Map<string, string> {
 /** The text that a newcomer reads first in a room. */
 function signOf(room: Room): string {
   const inner = rooms.filter(({ path }) => path.startsWith(`${room.path}/`));
-  const importers = importersOf(room);
-  const leading = filesIn(room).filter((file) => leadsInto(file).size > 0);
+  const imported = importsOf(room);
   const own = tables.filter((file) => roomOf(file) === room).map((file) => basename(file));
+  const area = folderOf(room)
+    .split("/")
+    .slice(0, room.path.startsWith("gateway") ? 1 : 2)
+    .join("/");
   const lines = [
     `# ${room.path}`,
     `Decides ${room.decides}.`,
-    `Its files may import each other, and ${importsOf(room)}. A room's name stands for all rooms in it too.`,
-    `Each may also import packages, what is generated from proto (\`#proto\`), and types (\`import type\`) of all rooms in \`${folderOf(
-      room,
-    )
-      .split("/")
-      .slice(0, room.path.startsWith("gateway") ? 1 : 2)
-      .join(
-        "/",
-      )}\`. No two files import each other, directly or through others; types do not count.`,
+    [
+      "A file of this room may import:",
+      "",
+      "* other files of this room, but never in a circle;",
+      ...(imported === "" ? [] : [`* ${imported};`]),
+      `* packages, and code generated from proto (\`#proto\`);`,
+      `* types, by \`import type\`, from all rooms in \`${area}\`, also in a circle.`,
+    ].join("\n"),
     own.length > 0
       ? `${namesOf(own)}: a table of all members of a kind, which may import all rooms of its area.`
       : undefined,
-    leading.length > 0
-      ? `Lead into rooms in it: ${namesOf(leading.map((file) => within(room, file)))}. A room in it may import these files only where it may import the same rooms itself.`
+    `It may be imported by: ${importersOf(room)}.`,
+    inner.length > 0
+      ? `Rooms in it: ${namesOf(inner.map(({ path }) => path))}. Their signs name the files of this room that they may not import.`
       : undefined,
-    importers.length > 0 ? `May be imported by: ${namesOf(importers)}.` : undefined,
-    inner.length > 0 ? `Rooms in it: ${namesOf(inner.map(({ path }) => path))}.` : undefined,
     "All rooms: [architecture.md](ROOT/docs/architecture.md#rooms).",
   ];
   const root = folderOf(room)
     .split("/")
     .map(() => "..")
     .join("/");
-  return `${lines.filter(Boolean).join("\n\n").replace("ROOT", root)}\n`;
+  return `${lines
+    .filter((line) => line !== undefined)
+    .join("\n\n")
+    .replace("ROOT", root)}\n`;
 }
 
 function tableOfRooms(): string {
   const rows = rooms.map(
-    (room) => `| [${room.path}](../${folderOf(room)}) | ${room.decides} | ${importsOf(room)} |\n`,
+    (room) =>
+      `| [${room.path}](../${folderOf(room)}) | ${room.decides} | ${importsOf(room) || "no other room"} |\n`,
   );
   return `| room | decides | may import |\n| --- | --- | --- |\n${rows.join("")}`;
 }
@@ -79,25 +84,45 @@ function importsOf({ path, imports }: Room): string {
         closed.length > 0 ? ` without ${namesOf(closed.map((file) => within(room, file)))}` : "";
       return `the files directly in ${room.path}${without}`;
     });
-  const named = namesOf(imports.map((name) => (name === path ? "its inner rooms" : name)));
-  return [named, ...around].filter(Boolean).join(", ") || "no other room";
+  const named = imports.map((name) =>
+    name === path ? "its inner rooms" : rooms.some(hasInner(name)) ? `all of ${name}` : name,
+  );
+  return [namesOf(named), ...around].filter(Boolean).join(", ");
 }
 
-/** The rooms that name a room in the table, and those that name a room around it. */
-function importersOf({ path }: Room): string[] {
-  const named = rooms.filter((one) => one.path !== path && one.imports.includes(path));
-  const around = rooms
-    .filter((one) => path.startsWith(`${one.path}/`) || one.path === path.split("/")[0])
-    .map((one) => one.path);
-  const areas = new Set([...around, path.split("/")[0] ?? ""].filter((one) => one !== path));
-  const wide = [...areas].filter((area) => rooms.some(({ imports }) => imports.includes(area)));
-  const hasInner = rooms.some((one) => one.path.startsWith(`${path}/`));
-  return [
-    ...named.map((one) => one.path),
-    ...wide.map((area) => `all rooms that may import ${area}`),
-    ...(hasInner ? ["the rooms in it"] : []),
-  ];
+const hasInner = (path: string) => (room: Room) => room.path.startsWith(`${path}/`);
+
+/** So many rooms of another area are counted, and not named: a reader wants to know how wide a room is used. */
+const manyRooms = 4;
+
+/** All rooms that may import any file of a room. An area whose rooms all may is named once. */
+function importersOf(room: Room): string {
+  const may = rooms.filter(
+    (one) =>
+      one !== room &&
+      !one.path.startsWith(`${room.path}/`) &&
+      mayImport(anyFileIn(one.path), anyFileIn(room.path)),
+  );
+  const areas = [...new Set(rooms.map(areaOfRoom))];
+  const named = areas.flatMap((area) => {
+    const those = may.filter((one) => areaOfRoom(one) === area);
+    const others = rooms.filter((one) => areaOfRoom(one) === area && one !== room);
+    if (those.length > 1 && those.length === others.length) return [`all of ${area}`];
+    const many = area !== areaOfRoom(room) && those.length > manyRooms;
+    return many ? [`${those.length} rooms of ${area}`] : those.map(({ path }) => path);
+  });
+  const byTable = tables.some((file) => {
+    const other = roomOf(file);
+    return areaOf(file) === areaOfRoom(room) && other !== room && other && !may.includes(other);
+  });
+  return namesOf([
+    ...named,
+    ...(byTable ? [`the tables of members in ${areaOfRoom(room)}`] : []),
+    ...(rooms.some(hasInner(room.path)) ? ["the rooms in it"] : []),
+  ]);
 }
+
+const areaOfRoom = ({ path }: Room) => path.split("/")[0] ?? "";
 
 /** The path of a file from the folder of its room. */
 const within = (room: Room, file: string) => file.slice(folderOf(room).length + 1);
