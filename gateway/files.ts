@@ -36,7 +36,7 @@ export function toFileDocument(file: StoredFile) {
 }
 
 /** A private file that a path names. */
-export interface FileName {
+export interface FileRef {
   area: FileArea;
   /** The job or speech. Empty for uploads. */
   parentId: string;
@@ -51,7 +51,7 @@ export async function sendFile(
   edge: Edge,
   request: FastifyRequest,
   reply: FastifyReply,
-  name: FileName,
+  name: FileRef,
 ): Promise<unknown> {
   const file = await edge.peers.media.locateFile(
     name,

@@ -1,4 +1,4 @@
-// Measures how long the audio is that an upstream made, in any format but MP3. upstreams/media/verify-output.ts asks it.
+// Measures how long the audio is that an upstream made, in any format but MP3. upstreams/media/store-output.ts asks it.
 
 import { isUtf8 } from "node:buffer";
 import { lengthOfAac } from "./aac.ts";

@@ -18,7 +18,7 @@ import {
   NotTakenError,
   type SpeechTask,
 } from "../media/port.ts";
-import { musicOutput, storeImage, storeStream, videoOutput } from "../media/verify-output.ts";
+import { musicOutput, storeImage, storeStream, videoOutput } from "../media/store-output.ts";
 import { builtin } from "./capabilities.ts";
 
 type Asked<Kind> = Extract<GenerationRequest, { kind: Kind }>;

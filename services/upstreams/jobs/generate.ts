@@ -21,7 +21,7 @@ import {
   NotTakenError,
 } from "../media/port.ts";
 import { spool } from "../media/spool.ts";
-import { storeImage, storeStream, streamedOutput } from "../media/verify-output.ts";
+import { storeImage, storeStream, streamedOutput } from "../media/store-output.ts";
 import { declarationOf, isNamedByUs } from "./abilities.ts";
 import { meaningOf } from "./answers.ts";
 import { ask, callOfStep, type Declared, storedValues, takenOf } from "./ask.ts";

@@ -10,7 +10,7 @@ import { generateLimits } from "./limits.ts";
 import type { LongText } from "./long-texts.ts";
 import type { GeneratedOutput, GenerationTask } from "./port.ts";
 import { spool } from "./spool.ts";
-import { storeImage, storeStream, streamedOutput } from "./verify-output.ts";
+import { storeImage, storeStream, streamedOutput } from "./store-output.ts";
 
 /** An output in an answer: by its URL, where a data URI is the file itself, or in base64. */
 export type OutputFile =

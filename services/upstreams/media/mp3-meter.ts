@@ -1,4 +1,4 @@
-// Measures music and speech in MP3 while it passes on to the store, for `verify-output.ts`.
+// Measures music and speech in MP3 while it passes on to the store, for `store-output.ts`.
 
 import { isFrameOfFacts, mp3FrameAt } from "#kit/sound/mp3-frame.ts";
 import { failed } from "./faults.ts";

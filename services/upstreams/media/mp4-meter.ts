@@ -1,4 +1,4 @@
-// Measures a video while it passes on to the store, for `verify-output.ts`.
+// Measures a video while it passes on to the store, for `store-output.ts`.
 
 import { CutShortError, failed } from "./faults.ts";
 import { videoSanity } from "./limits.ts";

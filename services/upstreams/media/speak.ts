@@ -22,7 +22,7 @@ import { noPlaceCameFree, withInference } from "./inference.ts";
 import { generateTimes } from "./limits.ts";
 import { askedMsOf, kindOf, outcomeOfSpeaking } from "./outcome.ts";
 import { type GenerationError, type SpeechTask, UnkeptSpeechError } from "./port.ts";
-import { soundSeconds } from "./verify-output.ts";
+import { soundSeconds } from "./store-output.ts";
 
 /** Complete, verified speech. */
 export interface Spoken {

@@ -19,7 +19,7 @@ import {
   type GenerationRequest,
   type GenerationTask,
 } from "../media/port.ts";
-import { storeStream, videoOutput } from "../media/verify-output.ts";
+import { storeStream, videoOutput } from "../media/store-output.ts";
 
 type VideoRequest = Extract<GenerationRequest, { kind: "video" }>;
 

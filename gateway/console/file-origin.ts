@@ -6,7 +6,7 @@ import { type FoundOrigin, hasOrigin, readHeadBytes, readOrigin } from "#kit/pro
 import { Scope } from "#proto/genmesh/common/v1/access_pb.ts";
 import { FileArea } from "#proto/genmesh/media/v1/media_service_pb.ts";
 import type { Edge } from "../context.ts";
-import { type FileName, openBlob } from "../files.ts";
+import { type FileRef, openBlob } from "../files.ts";
 import { jobFamilies } from "../jobs.ts";
 import { deadlinesMs } from "../limits.ts";
 import { callOptions } from "../request.ts";
@@ -40,7 +40,7 @@ async function sendOrigin(
   edge: Edge,
   request: FastifyRequest,
   reply: FastifyReply,
-  name: FileName,
+  name: FileRef,
 ): Promise<unknown> {
   const options = callOptions(request, reply, deadlinesMs.quick);
   const { blobKey, mimeType, sizeBytes } = await edge.peers.media.locateFile(name, options);
