@@ -1,4 +1,5 @@
-// Says what the gateway needs from the host, and what each route gets. Nearly all files of the gateway import these types.
+// Types alone. `GatewayDeps` is what the host hands to the gateway. `Edge` is what the gateway hands on to each route, with an
+// `Admission` by which a route has the caller's key checked.
 
 import type { RequestListener, Server, ServerOptions } from "node:http";
 import type { MessageInitShape } from "@bufbuild/protobuf";

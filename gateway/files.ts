@@ -1,5 +1,5 @@
-// Answers a request for the bytes of one stored file, with its headers and its range, and shows an uploaded file as a document.
-// `file-names.ts` names the download; `downloads.ts` bounds how many run at once.
+// Answers with one private file of the store: its bytes with headers and range, or its document. `made-files.ts` sends what is made
+// while it is sent. `file-names.ts` names the download; `downloads.ts` bounds how many run at once.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { unixSeconds } from "#common/documents/answer-values.ts";
@@ -16,7 +16,7 @@ import { object, string } from "./schemas.ts";
 /** Parameters of a path that names a file of the account. */
 export const fileParams = object({ fileId: string("The file.") }, ["fileId"]);
 
-/** The public document of a stored file: OpenAI's file object, and the verified facts of the image. */
+/** The public document of a stored file: OpenAI's file object, and for an image its verified type and size. */
 export function toFileDocument(file: StoredFile) {
   return {
     id: file.fileId,

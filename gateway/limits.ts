@@ -1,4 +1,5 @@
-// The bounds and times of the public edge, each with its unit and reason.
+// Sizes, shares and times of requests at the public port, each with its unit and reason. Connections are bounded in kit/edge. Sockets
+// and the console have limits of their own.
 
 import { maxSettingsBytes } from "#kit/base/settings-body.ts";
 import type { FairShareBounds } from "#kit/share/fair-share.ts";

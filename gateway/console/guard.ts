@@ -1,4 +1,5 @@
-// Protects the console in a browser: headers for every answer, and refusal of requests from other sites or without TLS.
+// Protects the console's pages and routes in a browser: security headers on every answer, and refusal of requests that a page of
+// another site sent, or that came without TLS.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";

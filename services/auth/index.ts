@@ -37,7 +37,7 @@ export interface AuthDeps {
   passwordCosts?: PasswordCosts;
 }
 
-/** Accounts and their API keys. Makes, rotates and deletes keys, and informs the gateways at once. */
+/** The auth service: accounts, API keys, the console's sessions, operators and their audit log. Gateways hear of changed keys at once. */
 export function createAuth(deps: AuthDeps): Service {
   const store = createAuthStore(deps.database);
   const sessions = createSessionStore(deps.database);

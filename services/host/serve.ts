@@ -1,5 +1,5 @@
-// Runs a process from its start to its end: log, signals, ready line, drain. `main.ts` calls it, and `role-all.ts` or `role.ts` start
-// what is in the process.
+// Runs a process from its start to its end: log, signals, ready line, drain. `main.ts` calls it. It calls `role-all.ts` or `role.ts`,
+// which start the services in the process.
 
 import { createLogger } from "#kit/base/logger.ts";
 import { createMetrics } from "#kit/base/metrics.ts";
@@ -12,7 +12,7 @@ import { letIdleMemoryGo } from "./idle-memory.ts";
 
 /** npm passes on a Ctrl-C that the terminal has sent to this process already. Within these milliseconds the two count as one. */
 const oneSignalMs = 1_000;
-/** Milliseconds. Any long time will do. */
+/** Milliseconds between two ticks of a timer that only keeps the process alive. Any long time will do. */
 const aliveTickMs = 60 * 60_000;
 
 /** Runs until SIGTERM or SIGINT, then drains. A second signal ends the drain at once. */

@@ -1,4 +1,5 @@
-// Reads and writes single rows of the ledger's tables in SQLite. It is the only place that knows their columns by name.
+// Turns single rows of the ledger's tables in SQLite into wallets, holds and entries, and back. `store-sqlite-schema.ts` makes the
+// tables. `store-sqlite-wallets.ts` keeps wallets between transactions. Those of pages and snapshots read many rows.
 
 import type { SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
 import type { Periods } from "../base/periods.ts";
@@ -34,7 +35,7 @@ export function readWallet(
   return row && { id: row.id as WalletId, wallet: walletOf(row) };
 }
 
-/** Reads the wallet of a number. Undefined where it has no row. */
+/** Reads which wallet has a number. Undefined: none has it. */
 export function readWalletRef(db: SqlRunner, id: WalletId): WalletRef | undefined {
   const row = db.get("SELECT account_id, unit FROM ledger_wallet WHERE id = ?", id);
   return row && { accountId: String(row.account_id), unit: row.unit as Unit };

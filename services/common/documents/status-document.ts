@@ -1,5 +1,5 @@
-// Shows the state of an installation: its processes, queues, holds and upstreams, and the list of its faults. The command
-// `genmesh status` prints it. Notices go by the same bounds of what is a fault.
+// Shows the state of an installation: its processes, queues, holds and upstreams, and decides which of it are faults. The command
+// `genmesh status` prints it. The room notices goes by the same limits.
 
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Hold } from "#proto/genmesh/billing/v1/billing_service_pb.ts";

@@ -1,5 +1,5 @@
-// Has tokens counted by a thread (`in-thread.ts`), which accounts share fairly, because counting would block every other request. Its
-// counts serve estimates, refusals, and answers whose upstream reports no usage.
+// Has tokens counted by a thread (`in-thread.ts`), which accounts share fairly, because counting would block every other request.
+// `most.ts` bounds tokens without counting, and `tally.ts` adds up the tokens of a running request by this counter.
 
 import { createFairShare } from "#kit/share/fair-share.ts";
 import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";
@@ -20,7 +20,7 @@ export class CountError extends Error {
   override readonly name = "CountError";
 }
 
-/** Counts tokens where a number must be right rather than quick: for estimates and refusals. */
+/** Counts tokens exactly, in one vocabulary: for estimates, refusals, and answers whose upstream reports no usage. */
 export interface TokenCounter {
   /**
    * Counts the tokens of all texts together. Stops once they exceed `limit`, with a number above it. Rejects with {@link CountError}

@@ -1,4 +1,5 @@
-// Verifies by its bytes that an output is the image, video, music or speech that was asked for, and stores it.
+// Stores an output after its bytes have proved to be an image, a video, music or speech, and says how large and long it is. `meter.ts`
+// measures, and `spool.ts` keeps the bytes on disk before that.
 
 import { Readable } from "node:stream";
 import { ownImages, type VerifiedImage } from "#kit/images/index.ts";
