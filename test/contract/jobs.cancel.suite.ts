@@ -49,7 +49,8 @@ export function cancelContract(createWorld: typeof createJobsWorld): void {
       if (ms === cancelGraceMs) begun.resolve();
       return clock.sleep(ms, signal);
     };
-    return { clock: { ...clock, sleep }, begun: begun.promise };
+    // Billing sleeps for as long between two looks at monthly grants.
+    return { clocks: { clock: { ...clock, sleep }, billingClock: clock }, begun: begun.promise };
   };
   const stopped = ({ signal }: GenerationTask) =>
     until("the attempt to be stopped", () => (signal.aborted ? signal : undefined), {
@@ -169,7 +170,7 @@ export function cancelContract(createWorld: typeof createJobsWorld): void {
 
     test("while its upstream is being asked: the answer is waited for, and the task taken back", async () => {
       const grace = clockOfGrace();
-      const world = await open({ catalog: at("genmesh"), clock: grace.clock });
+      const world = await open({ catalog: at("genmesh"), ...grace.clocks });
       const answer = Promise.withResolvers<void>();
       world.upstream.behave(async (task) => {
         await task.sending();
@@ -197,7 +198,7 @@ export function cancelContract(createWorld: typeof createJobsWorld): void {
 
     test("and whose upstream never names its task is cut off in the end", async () => {
       const grace = clockOfGrace();
-      const world = await open({ catalog: at("genmesh"), clock: grace.clock });
+      const world = await open({ catalog: at("genmesh"), ...grace.clocks });
       world.upstream.behave(async (task) => {
         await task.sending();
         return hang(task);

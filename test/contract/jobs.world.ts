@@ -54,6 +54,8 @@ export interface JobsWorldOptions {
   upstream?: MediaUpstreams;
   /** Default: the machine's clock, which a test can move. */
   clock?: Clock;
+  /** The clock of billing, where a test must tell its sleeps from those of media. Default: `clock`. */
+  billingClock?: Clock;
   /** Default: embedded, in its folder. */
   openStores?: OpenWorldStores;
   /** The folder of its state. Default: a new folder, removed at the end. */
@@ -144,7 +146,7 @@ export async function createJobsWorld(options: JobsWorldOptions = {}) {
   };
   const workshop = stack.use(createWorkshop());
   await started(createCatalog({ ...common, workshop, file }));
-  await started(createBilling({ ...common, peers }));
+  await started(createBilling({ ...common, clock: options.billingClock ?? clock, peers }));
   const ways = { webhook: undefined, mail: undefined };
   const api = createMedia({
     ...media,

@@ -50,8 +50,10 @@ describe("ends", () => {
     await world.admin.auth.setAccountState({ accountId, suspended: true });
     const suspended = "403 permission_error account_suspended null";
     await until(
-      "the suspension",
-      async () => refusalOf(await caller.post("/responses", "{")) === suspended,
+      "the suspension of both keys",
+      async () =>
+        refusalOf(await caller.post("/responses", "{")) === suspended &&
+        refusalOf(await send(owner, "DELETE", "/keys/unknown")) === suspended,
       { withinMs: 60_000 },
     );
     expect(refusalOf(await owner.post("/keys", { name: "n" }))).toBe(suspended);
