@@ -1,5 +1,5 @@
-// Sizes, shares and times of requests at the public port, each with its unit and reason. Connections are bounded in kit/edge. Sockets
-// and the console have limits of their own.
+// Sizes, shares and times of requests at the public port, each with its unit and reason. Others bound the rest: kit/edge
+// connections, gateway/admission the rate of a key, `websocket/limits.ts` WebSockets, and `console/limits.ts` the console.
 
 import { maxSettingsBytes } from "#kit/base/settings-body.ts";
 import type { FairShareBounds } from "#kit/share/fair-share.ts";

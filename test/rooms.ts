@@ -53,7 +53,7 @@ upstreams/online | what \`genmesh catalog check --online\` asks an upstream | ki
 upstreams/builtin | how built-in models are driven like an upstream | kit, common, upstreams/media, upstreams/text
 upstreams/anthropic | how Anthropic's API is asked | kit, upstreams/online
 upstreams/chat-completions | what an upstream that speaks Chat Completions can do |
-upstreams/comfyui | how ComfyUI is asked | kit, upstreams/by-template, upstreams/media, upstreams/online
+upstreams/comfyui | how ComfyUI is asked, and its answers read | kit, upstreams/by-template, upstreams/media, upstreams/online
 upstreams/elevenlabs | how ElevenLabs is asked | upstreams/media, upstreams/online
 upstreams/fal | how fal is asked | kit, upstreams/by-template, upstreams/media, upstreams/online
 upstreams/genmesh | how another genmesh is asked | kit, upstreams/media, upstreams/openai, upstreams/text

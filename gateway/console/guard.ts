@@ -1,4 +1,4 @@
-// Protects the console's pages and routes in a browser: security headers on every answer, and refusal of requests that a page of
+// Protects the console's pages and routes against other sites: security headers on every answer, and refusal of requests that a page of
 // another site sent, or that came without TLS.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";

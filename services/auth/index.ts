@@ -1,4 +1,5 @@
-// Builds the auth service from its parts, with the stores of the process's database. The host starts and stops it.
+// Builds the auth service from its parts, with the stores of the process's database. The host starts and stops it. From here the host
+// also has what auth's stores look like in a database, so that it can open and migrate them.
 
 import type { Ids } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";

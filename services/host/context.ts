@@ -1,4 +1,5 @@
-// Makes what all code of a process shares: settings, log, clock, ids, metrics, threads. It also says when a process is ready.
+// Gathers what all code of a process shares, such as settings, log, clock, ids and threads, for each service that it builds. The log and
+// the metrics of a program come from `serve.ts`, which needs them before anything can fail.
 
 import { type Ids, randomIds } from "#kit/base/ids.ts";
 import type { Logger } from "#kit/base/logger.ts";

@@ -1,5 +1,5 @@
 // Runs a process from its start to its end: log, signals, ready line, drain. `main.ts` calls it. It calls `role-all.ts` or `role.ts`,
-// which start the services in the process.
+// which start the services in the process and tell when they are ready.
 
 import { createLogger } from "#kit/base/logger.ts";
 import { createMetrics } from "#kit/base/metrics.ts";

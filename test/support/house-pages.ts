@@ -1,7 +1,16 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { areaOf, folderOf, mayImport, type Room, roomOf, rooms, tables } from "../rooms.ts";
+import {
+  areaOf,
+  folderOf,
+  leadsInto,
+  mayImport,
+  type Room,
+  roomOf,
+  rooms,
+  tables,
+} from "../rooms.ts";
 import { thisCheckout } from "./checkout.ts";
 import { drawHouse } from "./house-picture.ts";
 import { houseFiles } from "./own-files.ts";
@@ -26,6 +35,7 @@ export function housePages(): Map<string, string> {
 function signOf(room: Room): string {
   const inner = rooms.filter(({ path }) => path.startsWith(`${room.path}/`));
   const imported = importsOf(room);
+  const leading = filesIn(room).filter((file) => leadsInto(file).size > 0);
   const own = tables.filter((file) => roomOf(file) === room).map((file) => basename(file));
   const area = folderOf(room)
     .split("/")
@@ -45,9 +55,9 @@ function signOf(room: Room): string {
     own.length > 0
       ? `${namesOf(own)}: a table of all members of a kind, which may import all rooms of its area.`
       : undefined,
-    `It may be imported by: ${importersOf(room)}.`,
+    `It may be imported by: ${importersOf(room)}. Its types may be imported by all rooms in \`${area}\`.`,
     inner.length > 0
-      ? `Rooms in it: ${namesOf(inner.map(({ path }) => path))}. Their signs name the files of this room that they may not import.`
+      ? `Rooms in it: ${namesOf(inner.map(({ path }) => path))}.${leading.length > 0 ? ` Some of them may not import ${namesOf(leading.map((file) => within(room, file)))}: their signs say so.` : ""}`
       : undefined,
     "All rooms: [architecture.md](ROOT/docs/architecture.md#rooms).",
   ];
@@ -92,9 +102,6 @@ function importsOf({ path, imports }: Room): string {
 
 const hasInner = (path: string) => (room: Room) => room.path.startsWith(`${path}/`);
 
-/** So many rooms of another area are counted, and not named: a reader wants to know how wide a room is used. */
-const manyRooms = 4;
-
 /** All rooms that may import any file of a room. An area whose rooms all may is named once. */
 function importersOf(room: Room): string {
   const may = rooms.filter(
@@ -108,16 +115,19 @@ function importersOf(room: Room): string {
     const those = may.filter((one) => areaOfRoom(one) === area);
     const others = rooms.filter((one) => areaOfRoom(one) === area && one !== room);
     if (those.length > 1 && those.length === others.length) return [`all of ${area}`];
-    const many = area !== areaOfRoom(room) && those.length > manyRooms;
-    return many ? [`${those.length} rooms of ${area}`] : those.map(({ path }) => path);
+    const missing = others.filter((one) => !those.includes(one)).map(({ path }) => path);
+    const isWide = missing.length > 0 && those.length > 2 * missing.length;
+    return isWide
+      ? [`all of ${area} (without ${missing.join(", ")})`]
+      : those.map(({ path }) => path);
   });
-  const byTable = tables.some((file) => {
+  const byTables = tables.filter((file) => {
     const other = roomOf(file);
     return areaOf(file) === areaOfRoom(room) && other !== room && other && !may.includes(other);
   });
   return namesOf([
     ...named,
-    ...(byTable ? [`the tables of members in ${areaOfRoom(room)}`] : []),
+    ...byTables.map((file) => file.replace("services/", "")),
     ...(rooms.some(hasInner(room.path)) ? ["the rooms in it"] : []),
   ]);
 }

@@ -1,5 +1,5 @@
-// Turns single rows of the ledger's tables in SQLite into wallets, holds and entries, and back. `store-sqlite-schema.ts` makes the
-// tables. `store-sqlite-wallets.ts` keeps wallets between transactions. Those of pages and snapshots read many rows.
+// Reads and writes single rows of the ledger's tables in SQLite, as wallets, holds and entries. `store-sqlite-schema.ts` declares the
+// tables, `store-sqlite-wallets.ts` decides when a wallet is written, and `store-sqlite-pages.ts` reads lists.
 
 import type { SqlRow, SqlRunner, SqlValue } from "#kit/store/sqlite.ts";
 import type { Periods } from "../base/periods.ts";

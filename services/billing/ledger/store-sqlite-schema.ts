@@ -1,4 +1,4 @@
-// Declares the ledger's tables in SQLite, step by step. `store-sqlite.ts` reads and writes them.
+// Declares the ledger's tables in SQLite, step by step. `store-sqlite-rows.ts` reads and writes them.
 
 /**
  * The ledger's tables, a step for each version. The checks repeat the law of the wallet by other means. The triggers keep the journal

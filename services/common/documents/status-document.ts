@@ -1,5 +1,5 @@
-// Shows the state of an installation: its processes, queues, holds and upstreams, and decides which of it are faults. The command
-// `genmesh status` prints it. The room notices goes by the same limits.
+// Shows the state of an installation: its processes, queues, holds and upstreams, and lists its faults, for the command `genmesh status`.
+// The notices of an installation are sent by the room notices, which takes its limit of waiting jobs from here.
 
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Hold } from "#proto/genmesh/billing/v1/billing_service_pb.ts";

@@ -1,4 +1,4 @@
-// The highest rate, most channels and most packets of audio that is measured. A file that claims more has no known length.
+// The highest rates, most channels and most packets of WAV and Ogg audio that is measured. A file that claims more has no known length.
 
 /** Most samples a second: eight times 48 kHz, and more than recorders make. */
 export const maxSoundRate = 384_000;

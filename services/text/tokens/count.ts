@@ -1,5 +1,5 @@
 // Has tokens counted by a thread (`in-thread.ts`), which accounts share fairly, because counting would block every other request.
-// `most.ts` bounds tokens without counting, and `tally.ts` adds up the tokens of a running request by this counter.
+// `most.ts` says what another vocabulary may make of a count, `input-bound.ts` bounds a prompt without counting, and `tally.ts` adds up the tokens of a running request by this counter.
 
 import { createFairShare } from "#kit/share/fair-share.ts";
 import type { ThreadTask, Workshop } from "#kit/threads/workshop.ts";

@@ -1,4 +1,4 @@
-// Gets the outputs that an answer names or holds, verifies them and stores them. The drivers only say where they are.
+// Gets the outputs that an answer names or holds, and has `store-output.ts` verify and store them. The drivers only say where they are.
 
 import { piecesOf } from "#kit/base/in-turns.ts";
 import { isDataUri } from "#kit/images/index.ts";

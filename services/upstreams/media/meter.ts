@@ -1,4 +1,4 @@
-// Says how media are measured while their bytes pass on to the store. `mp3-meter.ts` and `mp4-meter.ts` measure.
+// Says what a meter of media is, and lets bytes pass through one. `mp3-meter.ts` and `mp4-meter.ts` are the meters.
 
 /** The measured facts of a video or of audio. */
 export interface MediaFacts {

@@ -1,5 +1,5 @@
-// Stores an output after its bytes have proved to be an image, a video, music or speech, and says how large and long it is. `meter.ts`
-// measures, and `spool.ts` keeps the bytes on disk before that.
+// Verifies and stores one output whose bytes are here. An image is decoded before it is stored. A video and music are stored as their
+// bytes come, and measured meanwhile by `mp4-meter.ts` and `mp3-meter.ts`. `fetch-output.ts` brings the bytes.
 
 import { Readable } from "node:stream";
 import { ownImages, type VerifiedImage } from "#kit/images/index.ts";
