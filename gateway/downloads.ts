@@ -1,5 +1,5 @@
-// Shares the files, and repeated answers, that are being sent among accounts, and ends a download whose caller takes nothing
-// while others wait.
+// Shares the places for files and repeated answers that are being sent among accounts, and ends a download whose caller takes
+// nothing while others wait.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { turn } from "#kit/base/in-turns.ts";

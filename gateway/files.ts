@@ -1,4 +1,4 @@
-// Answers with one private file of the store: its bytes with headers and range, or its document. `made-files.ts` sends what is made
+// Answers with one stored file of the caller's account: its bytes with headers and range, or its document. `made-files.ts` sends what is made
 // while it is sent. `file-names.ts` names the download; `downloads.ts` bounds how many run at once.
 
 import type { FastifyReply, FastifyRequest } from "fastify";

@@ -1,5 +1,6 @@
-// Sizes, shares and times of requests at the public port, each with its unit and reason. Others bound the rest: kit/edge
-// connections, gateway/admission the rate of a key, `websocket/limits.ts` WebSockets, and `console/limits.ts` the console.
+// Sizes, shares and times of requests and of their answers at the public port, each with its unit and reason. The rest is elsewhere:
+// connections, pipelined requests and query parameters in kit/edge, a key's rate in gateway/admission, WebSockets and the console in
+// limits of their own.
 
 import { maxSettingsBytes } from "#kit/base/settings-body.ts";
 import type { FairShareBounds } from "#kit/share/fair-share.ts";

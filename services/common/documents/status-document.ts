@@ -1,5 +1,5 @@
-// Shows the state of an installation: its processes, queues, holds and upstreams, and lists its faults, for the command `genmesh status`.
-// The notices of an installation are sent by the room notices, which takes its limit of waiting jobs from here.
+// Shows the state of an installation: its processes, queues, holds and upstreams, and lists its faults. The command `genmesh status`
+// prints it. The room notices sends messages about faults, and takes from here the age at which a queued job is one.
 
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Hold } from "#proto/genmesh/billing/v1/billing_service_pb.ts";

@@ -1,8 +1,9 @@
-// The most bytes and tasks that are read from a ComfyUI server's answer, each with its reason.
+// The most bytes and tasks that are read of a ComfyUI server's queue and history. Times, and bounds of outputs, are those of all drivers
+// (`../media/limits.ts`).
 
 const mib = 1024 * 1024;
 
-/** Bounds of one answer. */
+/** Bounds of one answer, each with its reason. */
 export const comfyLimits = {
   /** Bytes of one task, with its graph. A failed node lists all its inputs. */
   taskBytes: 8 * mib,

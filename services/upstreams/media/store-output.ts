@@ -1,5 +1,5 @@
-// Verifies and stores one output whose bytes are here. An image is decoded before it is stored. A video and music are stored as their
-// bytes come, and measured meanwhile by `mp4-meter.ts` and `mp3-meter.ts`. `fetch-output.ts` brings the bytes.
+// Verifies and stores one output, from bytes or a stream that its caller has. An image is decoded before it is stored. Video and music
+// are measured as they pass on, by `mp4-meter.ts` and `mp3-meter.ts`. `fetch-output.ts` brings them. Speech is only measured here.
 
 import { Readable } from "node:stream";
 import { ownImages, type VerifiedImage } from "#kit/images/index.ts";
