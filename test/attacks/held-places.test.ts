@@ -4,7 +4,7 @@ import { type Caller, refusalOf } from "../e2e/caller.ts";
 import { chat } from "../e2e/catalog.ts";
 import { ownWorldOnly, startWorld } from "../e2e/world.ts";
 import { openRaw, type RawConnection } from "../edge/raw.ts";
-import { until } from "../support/until.ts";
+import { until, untilStill } from "../support/until.ts";
 
 ownWorldOnly();
 
@@ -18,13 +18,15 @@ const world = await startWorld({
       four: { ...usual.upstreams.pair, maxConcurrent: 4 },
       tight: { ...usual.upstreams.pair, maxConcurrent: 1, connectTimeoutMs: 1_000 },
       lone: { ...usual.upstreams.pair, maxConcurrent: 2 },
+      // What the upstream has queued, up to 256 MB, is read before a place is given back. A busy machine takes seconds for that.
+      flooding: { ...usual.upstreams.pair, maxConcurrent: 2, connectTimeoutMs: 30_000 },
     },
     models: [
       ...usual.models,
       chat("four", { upstream: "four" }),
       chat("tight", { upstream: "tight" }),
       chat("lone", { upstream: "lone" }),
-      chat("pair-roomy", { ...roomy, upstream: "pair" }),
+      chat("flooding", { ...roomy, upstream: "flooding" }),
     ],
   }),
 });
@@ -43,8 +45,8 @@ const delta = event("response.output_text.delta", {
 });
 const response = { id: "resp_1", object: "response", created_at: 1, model: "up", output: [] };
 
-/** Streams without an end, as fast as the caller reads. */
-function playFlood() {
+/** Streams without an end, as fast as the caller reads. Calls `written` at each delta. */
+function playFlood(written: () => void) {
   return world.play({
     kind: "custom",
     async handle(_seen, answer) {
@@ -52,6 +54,7 @@ function playFlood() {
       answer.write(event("response.created", { response: { ...response, status: "in_progress" } }));
       const gone = once(answer, "close");
       while (!answer.destroyed) {
+        written();
         if (answer.write(delta)) continue;
         const over = new AbortController();
         await Promise.race([gone, once(answer, "drain", { signal: over.signal }).catch(() => {})]);
@@ -148,13 +151,16 @@ describe("an upstream with few places", () => {
       await world.caller({ usdMicros: opening }),
     ];
     const other = await world.caller({ usdMicros: opening });
-    const seen = playFlood();
+    let deltas = 0;
+    const seen = playFlood(() => deltas++);
     using stack = new DisposableStack();
-    const held = await Promise.all(hostile.map((caller) => stall(caller, "pair-roomy")));
+    const held = await Promise.all(hostile.map((caller) => stall(caller, "flooding")));
     for (const raw of held) stack.use(raw);
+    // All buffers on the way to the callers are full.
+    await untilStill("the deltas", () => deltas);
     const streams = [...seen];
     world.play();
-    const { status } = await other.post("/responses", { model: "pair-roomy", input: "Hi" });
+    const { status } = await other.post("/responses", { model: "flooding", input: "Hi" });
     expect(status).toBe(200);
     await until("a stream to be closed at upstream", () => streams.some(({ aborted }) => aborted));
     stack.dispose();
