@@ -26,7 +26,7 @@ export function base64Of(bytes: Uint8Array): string {
 }
 
 /** Digits that are read before other work gets its turn, which takes some ms. Four digits are three bytes. */
-const digitsAtOnce = 4 * 1024 * 1024;
+const digitsAtOnce = 1024 * 1024;
 /**
  * Characters that are cleaned before other work gets its turn. Patterns take 20 times as long for a character as reading does.
  */
