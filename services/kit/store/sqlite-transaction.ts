@@ -18,6 +18,7 @@ export interface SqlTransaction extends SqlRunner {
 interface CommitConnection {
   prepare(sql: string): { run(): unknown };
   exec(sql: string): void;
+  readonly isOpen: boolean;
   readonly isTransaction: boolean;
 }
 
@@ -112,7 +113,8 @@ export class Committing {
   }
 
   #undo(): void {
-    if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+    // A file that is closed has no transaction, and cannot be asked for one.
+    if (this.#db.isOpen && this.#db.isTransaction) this.#db.exec("ROLLBACK");
     for (const forget of this.#undos) forget();
     this.#undos.clear();
   }

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { ErrorReason } from "#kit/base/errors.ts";
 import { openSqlite } from "./sqlite.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "genmesh-sqlite-"));
@@ -117,6 +118,14 @@ describe("the SQLite file", () => {
     await Promise.all(writes);
     using again = openSqlite(file);
     expect(again.get("SELECT count(*) AS n FROM t")?.n).toBe(600n);
+  });
+
+  test("a closed file refuses what comes late", async () => {
+    const db = openSqlite(":memory:");
+    db.migrate("test", ["CREATE TABLE t (n INTEGER NOT NULL)"]);
+    db[Symbol.dispose]();
+    const late = db.write((tx) => tx.run("INSERT INTO t VALUES (1)"));
+    await expect(late).rejects.toMatchObject({ reason: ErrorReason.SERVICE_UNAVAILABLE });
   });
 
   test("nothing is answered before it is committed", async () => {
