@@ -77,7 +77,10 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 }
 try {
   await runLanes(...plan.looks.map((look) => [look]));
-  await runLanes([...plan.checks, plan.main]);
+  await runLanes(plan.checks);
+  const start = performance.now();
+  await runLanes([plan.main]);
+  const isSlow = performance.now() - start > plan.slowMainSeconds * 1_000;
   const servers = await starting;
   Object.assign(env, servers?.env);
   hasServers = named || servers !== undefined;
@@ -86,7 +89,11 @@ try {
   Object.assign(env, await tools);
   const charts = tools ? [plan.charts] : [];
   // Suites on servers often wait, so two cores can run two of them at once.
-  await runLanes([plan.contracts, plan.crashes], [plan.endToEnd, plan.replicas, ...charts]);
+  const lanes = [
+    [plan.contracts, plan.crashes],
+    [plan.endToEnd, plan.replicas, ...charts],
+  ];
+  await runLanes(...(isSlow ? [lanes.flat()] : lanes));
   for (const [variable, parts] of Object.entries(plan.asked)) {
     if (env[variable] === "1") await runLanes(parts);
     else {
