@@ -18,7 +18,7 @@ const world = await startWorld({
       four: { ...usual.upstreams.pair, maxConcurrent: 4 },
       tight: { ...usual.upstreams.pair, maxConcurrent: 1, connectTimeoutMs: 1_000 },
       lone: { ...usual.upstreams.pair, maxConcurrent: 2 },
-      // What the upstream has queued, up to 256 MB, is read before a place is given back. A busy machine takes seconds for that.
+      // The queue of an upstream, up to 256 MB, is read before a place is given back. A busy machine takes seconds for that.
       flooding: { ...usual.upstreams.pair, maxConcurrent: 2, connectTimeoutMs: 30_000 },
     },
     models: [
