@@ -2,10 +2,11 @@
 
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { upstreamKeyDocument } from "#common/documents/upstream-key-document.ts";
 import { storedKeyName, storedKeyNameText } from "#common/words/stored-key-name.ts";
 import { ErrorReason, refuse } from "#kit/base/errors.ts";
+import { ConfigError } from "../env.ts";
 import { withExamples } from "./arguments.ts";
 import { auditedByCli, cliActor } from "./audit.ts";
 import { printJson, printTable } from "./output.ts";
@@ -22,25 +23,25 @@ export function keyStoreCommands(catalog: Command, cli: Cli): void {
   withExamples(
     catalog
       .command("set-key")
-      .argument("<name>", "by which the catalog names it", keyName)
+      .argument("<name>", "by which the catalog names it")
       .description("store a key of an upstream, or replace it; in force within 2 s everywhere")
       // A key is no argument, because others see a machine's arguments.
       .requiredOption("--key-file <file>", "the file that holds the key; - for standard input"),
     "catalog set-key fal --key-file fal.txt",
-  ).action((name: string, { keyFile }: { keyFile: string }) => set(cli, name, keyFile));
+  ).action((name: string, { keyFile }: { keyFile: string }) => set(cli, keyName(name), keyFile));
   withExamples(
     catalog
       .command("delete-key")
-      .argument("<name>", "by which the catalog names it", keyName)
+      .argument("<name>", "by which the catalog names it")
       .description("delete a stored key; refused while the catalog in force names it"),
     "catalog delete-key fal",
-  ).action((name: string) => remove(cli, name));
+  ).action((name: string) => remove(cli, keyName(name)));
 }
 
-/** A text of another form may be a key in the wrong place. The audit log must not get it. */
+/** A text of another form may be a key in the wrong place. The audit log must not get it, and the error does not repeat it. */
 function keyName(value: string): string {
   if (storedKeyName.test(value)) return value;
-  throw new InvalidArgumentError(`It must be ${storedKeyNameText}.`);
+  throw new ConfigError(`The name of a key must be ${storedKeyNameText}.`);
 }
 
 async function list(cli: Cli): Promise<void> {
