@@ -1,5 +1,6 @@
 // Verifies and stores one output, from bytes or a stream that its caller has. An image is decoded before it is stored. Video and music
-// are measured as they pass on, by `mp4-meter.ts` and `mp3-meter.ts`. `fetch-output.ts` brings them. Speech is only measured here.
+// are measured as they pass on, by `mp4-meter.ts` and `mp3-meter.ts`. `fetch-output.ts` brings the outputs that an answer names or
+// holds. For `speak.ts` speech is measured here, too, and the media service stores it.
 
 import { Readable } from "node:stream";
 import { ownImages, type VerifiedImage } from "#kit/images/index.ts";
